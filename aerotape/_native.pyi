@@ -1,0 +1,334 @@
+"""The contract of the native core: what Python may ask of it.
+
+Units are in the names: positions and lengths are bytes, `_ns` nanoseconds, `_ms` milliseconds.
+Every call that can wait releases the interpreter. Failures are the classes of `aerotape.errors`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar, final
+
+_T = TypeVar("_T")
+
+ChecksumName = Literal["none", "crc-32", "crc-32c"]
+
+# ---- checksum.rs -------------------------------------------------------------------------------
+
+def checksum(name: ChecksumName, data: bytes) -> int:
+    """Return the checksum of `data` as the signed 32-bit integer that stands in a frame."""
+
+# ---- aeron/driver.rs ---------------------------------------------------------------------------
+
+@final
+class MediaDriver:
+    """An embedded C media driver."""
+
+    @staticmethod
+    def launch(properties: Mapping[str, str]) -> MediaDriver:
+        """Start a driver in this process from `aeron.*` properties (names as the C driver's)."""
+    @property
+    def aeron_dir(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+# ---- aeron/client.rs ---------------------------------------------------------------------------
+
+@final
+class AeronClient:
+    """One Aeron client: a connection to a media driver through its directory.
+
+    The client's conductor is a C thread of its own. Objects made here keep the client alive.
+    """
+
+    def __init__(
+        self,
+        aeron_dir: str,
+        *,
+        client_name: str = "",
+        driver_timeout_ms: int = 10_000,
+        idle_sleep_ns: int = 1_000_000,
+        mailbox: Mailbox | None = None,
+    ) -> None:
+        """Connect. With a mailbox, the client's own events (errors, unavailable counters,
+        close by the driver) are posted there."""
+    @property
+    def aeron_dir(self) -> str: ...
+    @property
+    def client_id(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def next_correlation_id(self) -> int: ...
+    def counters(self) -> CountersReader: ...
+    # The asynchronous adds return at once; poll the result until it is there.
+    def async_add_publication(self, channel: str, stream_id: int) -> PendingPublication: ...
+    def async_add_exclusive_publication(
+        self, channel: str, stream_id: int
+    ) -> PendingExclusivePublication: ...
+    def async_add_subscription(
+        self, channel: str, stream_id: int, mailbox: Mailbox | None = None
+    ) -> PendingSubscription:
+        """With a mailbox, the subscription's images are announced there."""
+    def async_add_counter(self, type_id: int, key: bytes, label: str) -> PendingCounter: ...
+    # The others wait (interpreter released) and raise AeronError or AeronTimeoutError.
+    def add_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = 10_000_000_000
+    ) -> Publication: ...
+    def add_exclusive_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = 10_000_000_000
+    ) -> ExclusivePublication: ...
+    def add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        mailbox: Mailbox | None = None,
+        timeout_ns: int = 10_000_000_000,
+    ) -> Subscription: ...
+    def add_counter(
+        self, type_id: int, key: bytes, label: str, timeout_ns: int = 10_000_000_000
+    ) -> Counter: ...
+    def close(self) -> None:
+        """Close the client and all that was made by it. Idempotent."""
+
+class _Pending(Generic[_T]):
+    @property
+    def registration_id(self) -> int: ...
+    def poll(self) -> _T | None:
+        """Return the object once the driver has answered, None before; raise AeronError when
+        the driver refused. Must not be called again after it returned an object or raised."""
+    def cancel(self) -> None: ...
+
+PendingPublication = _Pending[Publication]
+PendingExclusivePublication = _Pending[ExclusivePublication]
+PendingSubscription = _Pending[Subscription]
+PendingCounter = _Pending[Counter]
+
+class _PublicationBase:
+    @property
+    def channel(self) -> str: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def term_buffer_length(self) -> int: ...
+    @property
+    def max_message_length(self) -> int: ...
+    @property
+    def max_payload_length(self) -> int: ...
+    @property
+    def position(self) -> int:
+        """Position of the publisher, or -1 once closed."""
+    @property
+    def position_limit(self) -> int: ...
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def offer(self, data: bytes | bytearray | memoryview, reserved_value: int = 0) -> int:
+        """Try once. Return the new position (> 0) or one of Aeron's negative results:
+        -1 not connected, -2 back pressured, -3 admin action, -4 closed,
+        -5 maximum position exceeded."""
+    def offer_within(
+        self,
+        data: bytes | bytearray | memoryview,
+        timeout_ns: int,
+        reserved_value: int = 0,
+    ) -> int:
+        """As `offer`, retrying (interpreter released) while not connected, back pressured or
+        on admin action, until the timeout; returns the last result."""
+    def close(self) -> None: ...
+
+@final
+class Publication(_PublicationBase): ...
+
+@final
+class ExclusivePublication(_PublicationBase):
+    def revoke(self) -> None:
+        """Close at once, dropping what subscribers have not consumed."""
+
+@final
+class Image:
+    """A stream of one publication, as a subscription sees it. Keeps its log buffers mapped."""
+
+    @property
+    def correlation_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def subscription_registration_id(self) -> int: ...
+    @property
+    def source_identity(self) -> str: ...
+    @property
+    def join_position(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def term_buffer_length(self) -> int: ...
+    @property
+    def mtu_length(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    @property
+    def is_end_of_stream(self) -> bool: ...
+    def release(self) -> None:
+        """Give the image back. Done by the destructor too."""
+
+# A message (fragments put back together):
+# (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value)
+# where term_id/term_offset/flags/reserved_value are those of the message's first frame.
+_Message = tuple[bytes, int, int, int, int, int, int, int]
+
+@final
+class Subscription:
+    @property
+    def channel(self) -> str: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    @property
+    def image_count(self) -> int: ...
+    def images(self) -> list[Image]: ...
+    def image_by_session_id(self, session_id: int) -> Image | None: ...
+    def poll(self, fragment_limit: int = 10, timeout_ns: int = 0) -> list[_Message]:
+        """Take up to `fragment_limit` fragments and return the messages they complete.
+        With a timeout, wait for the first one (interpreter released)."""
+    def resolved_endpoint(self) -> str | None:
+        """host:port actually bound (for port 0), or None while unknown."""
+    def close(self) -> None: ...
+
+@final
+class Counter:
+    @property
+    def id(self) -> int: ...
+    @property
+    def registration_id(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def get(self) -> int: ...
+    def set(self, value: int) -> None: ...
+    def add(self, delta: int) -> int:
+        """Add and return the value before."""
+    def close(self) -> None: ...
+
+# (counter_id, type_id, key (112 bytes), label, registration_id, owner_id, reference_id, value)
+_CounterRow = tuple[int, int, bytes, str, int, int, int, int]
+
+@final
+class CountersReader:
+    @property
+    def max_counter_id(self) -> int: ...
+    def rows(self, type_id: int | None = None) -> list[_CounterRow]:
+        """Allocated counters, all or those of one type."""
+    def value(self, counter_id: int) -> int: ...
+    def state(self, counter_id: int) -> int:
+        """0 unused, 1 allocated, -1 reclaimed."""
+    def type_id(self, counter_id: int) -> int: ...
+    def registration_id(self, counter_id: int) -> int: ...
+    def key(self, counter_id: int) -> bytes: ...
+    def label(self, counter_id: int) -> str: ...
+
+# ---- mailbox.rs --------------------------------------------------------------------------------
+
+# Events, by their first item:
+# ("message", subscription_registration_id, image_correlation_id, session_id, payload, position)
+# ("image_available", Image)
+# ("image_unavailable", subscription_registration_id, image_correlation_id)
+# ("counter_unavailable", registration_id, counter_id)
+# ("client_closed",)                      the driver or the client's conductor went away
+# ("client_error", code, message)
+# ("recording_stopped", recording_id, position, error_code, error_message or None)
+# ("replay_ready", replay_session_id)     checks passed: the client may be told OK
+# ("replay_done", replay_session_id, position, error_code, error_message or None)
+Event = tuple[Any, ...]
+
+@final
+class Mailbox:
+    """What native threads leave for one Python consumer, the conductor."""
+
+    def __init__(self) -> None: ...
+    def wait(
+        self,
+        subscriptions: Sequence[Subscription] = (),
+        timeout_ns: int = 0,
+        fragment_limit: int = 10,
+    ) -> list[Event]:
+        """Return what has come, oldest first: events, and whole messages polled from
+        `subscriptions`. When there is nothing, wait up to the timeout, idling as the Java
+        archive's default (backoff to 1 ms) with the interpreter released."""
+    def wake(self) -> None:
+        """Make a wait return now (callable from any thread, also from a signal handler)."""
+
+# ---- worker/ (recorder and replayer) -----------------------------------------------------------
+
+@final
+class SessionWorker:
+    """One native thread that runs recording sessions, replay sessions, or both.
+
+    SHARED mode has one worker for both; DEDICATED mode one for each kind.
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        *,
+        name: str,
+        archive_dir: str,
+        file_io_max_length: int = 1_048_576,
+        file_sync_level: int = 0,
+        record_checksum: ChecksumName = "none",
+        replay_checksum: ChecksumName = "none",
+        idle: tuple[int, int, int, int] = (10, 20, 1_000, 1_000_000),
+    ) -> None:
+        """Start the thread. `idle`: spins, yields, min park ns, max park ns."""
+    def record(
+        self,
+        image: Image,
+        position_counter: Counter,
+        *,
+        recording_id: int,
+        start_position: int,
+        segment_length: int,
+    ) -> None:
+        """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
+
+        The worker takes over the image. The counter is set (release) to the position that
+        has been written, and at sync levels 1 and 2 made durable. Creating or writing a
+        segment that fails stops the recording at its last whole frame and says so.
+        `start_position` is the recording's; writing begins at the image's join position."""
+    def stop_recording(self, recording_id: int) -> None: ...
+    def replay(
+        self,
+        publication: ExclusivePublication,
+        *,
+        replay_session_id: int,
+        recording_id: int,
+        replay_position: int,
+        replay_length: int,
+        start_position: int,
+        stop_position: int,
+        segment_length: int,
+        term_length: int,
+        stream_id: int,
+        connect_timeout_ms: int,
+        limit_counter: Counter | tuple[int, int] | None = None,
+        file_io_max_length: int | None = None,
+    ) -> None:
+        """Replay into `publication`, which the worker takes over and closes (revokes when the
+        replay is aborted, as the reference does).
+
+        `stream_id` is that of the recorded frames. `limit_counter` makes the replay follow: the
+        position counter of a live recording, or (counter id, registration id) of a bound."""
+    def stop_replay(self, replay_session_id: int) -> None: ...
+    def close(self) -> None:
+        """Stop all sessions (their last events are posted) and join the thread."""

@@ -1,0 +1,124 @@
+"""Every exception that aerotape raises on purpose, in one place.
+
+All of them derive from `AerotapeError` and carry what a program needs to act on them: ids,
+positions, paths, error codes. The native core raises the same classes (`native/src/errors.rs`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AerotapeError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigurationError(AerotapeError):
+    """A property, option or argument has a value that cannot be used.
+
+    Attributes:
+        name: the property or option, for example ``aeron.archive.segment.file.length``.
+    """
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class AeronError(AerotapeError):
+    """The Aeron client or media driver refused a command.
+
+    Attributes:
+        code: Aeron's error code (errno values positive, Aeron's own negative).
+    """
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class AeronTimeoutError(AerotapeError, TimeoutError):
+    """Something did not happen in the time allowed."""
+
+
+class ClosedError(AerotapeError):
+    """The object was closed, or the driver or archive behind it went away."""
+
+
+class CodecError(AerotapeError):
+    """Bytes are not the SBE message they should be (too short, unknown template or schema)."""
+
+
+class ArchiveError(AerotapeError):
+    """An archive answered a request with an error response.
+
+    Attributes:
+        error_code: the archive's error code (`relevantId` of a ControlResponse with code ERROR).
+        correlation_id: correlation id of the request.
+    """
+
+    def __init__(self, message: str, error_code: int = 0, correlation_id: int = -1) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+        self.correlation_id = correlation_id
+
+
+class StorageError(AerotapeError):
+    """A file of the archive directory could not be read or written.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, message: str, path: str | Path = "") -> None:
+        super().__init__(message)
+        self.path = Path(path)
+
+
+class SegmentError(StorageError):
+    """A segment file does not hold what it should.
+
+    Attributes:
+        path: the segment file.
+        offset: where in the file, bytes.
+        position: where in the recording, bytes.
+    """
+
+    def __init__(
+        self, message: str, path: str | Path = "", offset: int = -1, position: int = -1
+    ) -> None:
+        super().__init__(message, path)
+        self.offset = offset
+        self.position = position
+
+
+class CatalogError(StorageError):
+    """`archive.catalog` is missing, damaged or of a version that cannot be read."""
+
+
+class UnknownRecordingError(AerotapeError):
+    """No valid recording has this id.
+
+    Attributes:
+        recording_id: the id asked for.
+    """
+
+    def __init__(self, message: str, recording_id: int = -1) -> None:
+        super().__init__(message)
+        self.recording_id = recording_id
+
+
+class MarkFileError(StorageError):
+    """`archive-mark.dat` cannot be used."""
+
+
+class ArchiveInUseError(MarkFileError):
+    """Another archive is using the directory.
+
+    Attributes:
+        pid: process id of that archive, or 0 when the mark file does not tell.
+    """
+
+    def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
+        super().__init__(message, path)
+        self.pid = pid

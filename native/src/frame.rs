@@ -1,0 +1,128 @@
+//! The frame: the unit that Aeron's log buffers, and therefore segment files, are made of.
+//!
+//! A term is a run of frames, each starting on a 32-byte boundary with a 32-byte header
+//! (Aeron protocol: data header). All fields are little endian. A frame length of zero means
+//! "nothing was written here yet"; a negative one "being written".
+
+/// Length of the data frame header in bytes.
+pub const HEADER_LENGTH: usize = 32;
+/// Frames start at multiples of this many bytes.
+pub const FRAME_ALIGNMENT: usize = 32;
+
+pub const TYPE_PAD: u16 = 0x00;
+pub const TYPE_DATA: u16 = 0x01;
+
+pub const FLAG_BEGIN: u8 = 0x80;
+pub const FLAG_END: u8 = 0x40;
+/// Both flags: a message that fits in one frame.
+pub const FLAGS_UNFRAGMENTED: u8 = FLAG_BEGIN | FLAG_END;
+
+pub const FLAGS_OFFSET: usize = 5;
+pub const TYPE_OFFSET: usize = 6;
+pub const TERM_OFFSET_OFFSET: usize = 8;
+pub const SESSION_ID_OFFSET: usize = 12;
+pub const STREAM_ID_OFFSET: usize = 16;
+pub const TERM_ID_OFFSET: usize = 20;
+pub const RESERVED_VALUE_OFFSET: usize = 24;
+
+/// A header decoded from bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    pub frame_length: i32,
+    pub version: u8,
+    pub flags: u8,
+    pub frame_type: u16,
+    pub term_offset: i32,
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub term_id: i32,
+    pub reserved_value: i64,
+}
+
+impl FrameHeader {
+    /// Decode the header at the start of `bytes`; `None` when fewer than 32 bytes are left.
+    #[inline]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let header: &[u8; HEADER_LENGTH] = bytes.get(..HEADER_LENGTH)?.try_into().ok()?;
+        let int = |at: usize| {
+            i32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let mut reserved = [0u8; 8];
+        reserved.copy_from_slice(&header[RESERVED_VALUE_OFFSET..]);
+        Some(Self {
+            frame_length: int(0),
+            version: header[4],
+            flags: header[FLAGS_OFFSET],
+            frame_type: u16::from_le_bytes([header[TYPE_OFFSET], header[TYPE_OFFSET + 1]]),
+            term_offset: int(TERM_OFFSET_OFFSET),
+            session_id: int(SESSION_ID_OFFSET),
+            stream_id: int(STREAM_ID_OFFSET),
+            term_id: int(TERM_ID_OFFSET),
+            reserved_value: i64::from_le_bytes(reserved),
+        })
+    }
+
+    /// Length of the frame with the padding that aligns the next one, in bytes.
+    #[inline]
+    pub fn aligned_length(&self) -> usize {
+        align(self.frame_length.max(0) as usize)
+    }
+
+    #[inline]
+    pub fn is_padding(&self) -> bool {
+        self.frame_type == TYPE_PAD
+    }
+}
+
+/// Round `length` up to the next frame boundary.
+#[inline]
+pub const fn align(length: usize) -> usize {
+    (length + FRAME_ALIGNMENT - 1) & !(FRAME_ALIGNMENT - 1)
+}
+
+/// Position in the stream of the first byte of the segment file that holds `position`.
+///
+/// Segment files start on the term boundary at or before `start_position` and follow each other
+/// without gaps. All arguments are bytes; both lengths are powers of two.
+#[inline]
+pub const fn segment_base_position(
+    start_position: i64,
+    position: i64,
+    term_length: i64,
+    segment_length: i64,
+) -> i64 {
+    let first_term_base = start_position - (start_position & (term_length - 1));
+    let into_recording = position - first_term_base;
+    first_term_base + (into_recording - (into_recording & (segment_length - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_fields_are_read_from_their_offsets() {
+        let mut bytes = [0u8; 32];
+        bytes[..4].copy_from_slice(&100i32.to_le_bytes());
+        bytes[5] = FLAGS_UNFRAGMENTED;
+        bytes[6] = 1;
+        bytes[8..12].copy_from_slice(&64i32.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(-7i32).to_le_bytes());
+        bytes[16..20].copy_from_slice(&10i32.to_le_bytes());
+        bytes[20..24].copy_from_slice(&9i32.to_le_bytes());
+        bytes[24..].copy_from_slice(&(-1i64).to_le_bytes());
+        let header = FrameHeader::read(&bytes).expect("32 bytes");
+        assert_eq!(header.aligned_length(), 128);
+        assert_eq!((header.term_offset, header.session_id), (64, -7));
+        assert_eq!((header.stream_id, header.term_id), (10, 9));
+        assert_eq!(header.reserved_value, -1);
+        assert!(FrameHeader::read(&bytes[..31]).is_none());
+    }
+
+    #[test]
+    fn segments_start_at_the_first_terms_base() {
+        assert_eq!(segment_base_position(98_304, 98_304, 65_536, 262_144), 65_536);
+        assert_eq!(segment_base_position(98_304, 327_680, 65_536, 262_144), 327_680);
+        assert_eq!(segment_base_position(98_304, 327_679, 65_536, 262_144), 65_536);
+    }
+}

@@ -1,0 +1,22 @@
+//! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
+//!
+//! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
+//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver) and to memory
+//! maps; each block says why it is sound.
+
+pub mod checksum;
+pub mod errors;
+pub mod frame;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::checksum::register(module)?;
+        Ok(())
+    }
+}
