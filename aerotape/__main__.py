@@ -1,0 +1,8 @@
+"""`python -m aerotape` is the command `aerotape`."""
+
+import sys
+
+from aerotape.tools.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""The command line's frame: finding commands, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+
+import pytest
+
+from aerotape import __version__
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools import main as main_module
+from aerotape.tools.main import command_names, main
+
+Install = Callable[[Callable[[argparse.Namespace], int]], None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a command `probe` with the given `run` in place."""
+
+    def put(run: Callable[[argparse.Namespace], int]) -> None:
+        module = types.ModuleType("aerotape.tools.probe", "Probe the frame.")
+        module.configure = lambda parser: parser.add_argument("word")  # type: ignore[attr-defined]
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "aerotape.tools.probe", module)
+        monkeypatch.setattr(main_module, "command_names", lambda: ["probe"])
+
+    return put
+
+
+def _raise(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def test_version_and_help_come_from_a_fresh_process() -> None:
+    """`python -m aerotape` prints the version, and its help names every command."""
+    version = subprocess.run(
+        [sys.executable, "-m", "aerotape", "--version"], capture_output=True, text=True, check=True
+    )
+    assert version.stdout == f"aerotape {__version__}\n"
+    shown = subprocess.run(
+        [sys.executable, "-m", "aerotape", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = shown.stdout.partition("\ncommands:\n")[2]
+    for name in command_names():
+        assert f"\n  {name} " in "\n" + listed
+
+
+def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command the exit code is 2 and standard output stays empty."""
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "which command" in err
+
+
+def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that does not exist is named in the error."""
+    assert main(["no-such-thing"]) == 2
+    assert "'no-such-thing'" in capsys.readouterr().err
+
+
+def test_arguments_reach_the_command(install: Install) -> None:
+    """The command gets its own arguments besides --json and --verbose, before or after it."""
+    seen: list[argparse.Namespace] = []
+
+    def run(args: argparse.Namespace) -> int:
+        seen.append(args)
+        return 3
+
+    install(run)
+    assert main(["-v", "probe", "hello", "--json"]) == 3
+    assert (seen[0].word, seen[0].json, seen[0].verbose) == ("hello", True, True)
+    assert main(["probe", "hello", "-v"]) == 3
+    assert (seen[1].json, seen[1].verbose) == (False, True)
+
+
+def test_wrong_arguments_of_a_command_exit_with_2(install: Install) -> None:
+    """argparse's complaint about a command's arguments is a usage error."""
+    install(lambda args: 0)
+    assert main(["probe"]) == 2
+    assert main(["probe", "a", "b"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AerotapeError("first\nsecond"), 1),
+        (ConfigurationError("first\nsecond"), 2),
+        (FileNotFoundError("first\nsecond"), 1),
+    ],
+)
+def test_errors_are_one_line(
+    install: Install, capsys: pytest.CaptureFixture[str], error: Exception, code: int
+) -> None:
+    """A failure is one line on standard error that names the command, and no traceback."""
+    install(_raise(error))
+    assert main(["probe", "x"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "aerotape probe: first second\n"
+
+
+def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    """With -v the traceback comes before the line."""
+    install(_raise(AerotapeError("broken")))
+    assert main(["probe", "x", "-v"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("aerotape probe: broken\n")
+
+
+def test_interrupt_exits_with_130(install: Install) -> None:
+    """Ctrl-C ends a command quietly with the shell's code for it."""
+    install(_raise(KeyboardInterrupt()))
+    assert main(["probe", "x"]) == 130
+
+
+def test_reader_that_went_away_exits_with_141(install: Install) -> None:
+    """A closed standard output ends a command quietly."""
+    install(_raise(BrokenPipeError()))
+    assert main(["probe", "x"]) == 141
+
+
+def test_bugs_are_not_hidden(install: Install) -> None:
+    """An exception that is no user's mistake keeps its traceback."""
+    install(_raise(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["probe", "x"])

@@ -1,0 +1,174 @@
+"""The command `aerotape`: find the command's module, parse its arguments, run it, map its errors.
+
+Every module of this package whose name has no leading underscore is a command, but for this one
+and `output`. Such a module has a docstring, whose first line is its help,
+
+    configure(parser: argparse.ArgumentParser) -> None     adds its arguments
+    run(args: argparse.Namespace) -> int                   does the work, returns the exit code
+
+and it must import cheaply, for only what `run` needs should be loaded. `--json` and
+`-v/--verbose` are added to every command here.
+
+Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130 and 141, as
+shells have it, when interrupted or when the reader of standard output went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from aerotape import __version__
+from aerotape.errors import AerotapeError, ConfigurationError
+
+EXIT_OK: Final = 0
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_DATA_SUSPECT: Final = 3
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+_NOT_COMMANDS: Final = frozenset({"main", "output"})
+
+
+class CommandModule(Protocol):
+    """What a module of this package offers to be a command."""
+
+    __doc__: str | None
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands, sorted."""
+    folder = str(Path(__file__).parent)
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules([folder])
+        if not module.name.startswith("_") and module.name not in _NOT_COMMANDS
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    Args:
+        argv: the arguments without the program's name; those of the process when None.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
+        return _exit_code(stop)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return EXIT_BROKEN_PIPE
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = _top_parser()
+    top = parser.parse_args(arguments)
+    if top.command is None:
+        parser.print_usage(sys.stderr)
+        print("aerotape: error: which command? `aerotape --help` lists them", file=sys.stderr)
+        return EXIT_USAGE
+    if top.command not in command_names():
+        parser.error(f"unknown command {top.command!r}; `aerotape --help` lists the commands")
+    module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{top.command}"))
+    args = _command_parser(top.command, module).parse_args(top.arguments)
+    args.verbose = args.verbose or top.verbose
+    try:
+        code = module.run(args)
+        # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        raise
+    except (AerotapeError, OSError) as error:
+        return _report(top.command, error, args.verbose)
+
+
+class _TopParser(argparse.ArgumentParser):
+    """The parser before the command, whose help lists the commands."""
+
+    def format_help(self) -> str:
+        names = command_names()
+        width = max((len(name) for name in names), default=0)
+        lines = [f"  {name:<{width}}  {_help_line(name)}" for name in names]
+        more = "`aerotape COMMAND --help` tells more."
+        return "\n".join([super().format_help(), "commands:", *lines, "", more, ""])
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    parser = _TopParser(
+        prog="aerotape",
+        description="Record Aeron streams, keep them, replay them, and take them to Spark.",
+    )
+    parser.add_argument("--version", action="version", version=f"aerotape {__version__}")
+    _add_verbose(parser)
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of those below")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="the command's own arguments"
+    )
+    return parser
+
+
+def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show the traceback of a failure"
+    )
+
+
+def _help_line(name: str) -> str:
+    """The first line of a command's docstring, without importing the command."""
+    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def _command_parser(name: str, module: CommandModule) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"aerotape {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.configure(parser)
+    parser.add_argument("--json", action="store_true", help="print results as JSON")
+    _add_verbose(parser)
+    return parser
+
+
+def _report(command: str, error: Exception, verbose: bool) -> int:
+    if verbose:
+        traceback.print_exception(error)
+    # One line whatever the message holds, so that scripts and logs can rely on it.
+    text = " ".join(str(error).split()) or type(error).__name__
+    print(f"aerotape {command}: {text}", file=sys.stderr)
+    return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return EXIT_OK
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return EXIT_FAILURE
+
+
+def _discard_stdout() -> None:
+    """Point standard output nowhere, so that the interpreter's last flush cannot fail."""
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    except (OSError, ValueError):  # standard output is not a file: a test's capture
+        pass

@@ -1,0 +1,209 @@
+"""How commands show results: tables and records for people, JSON for machines, progress bars.
+
+Results go to standard output, everything else to standard error. Text that came from a network
+or a file is shown with its control characters escaped: a channel must not drive a terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+Row = Mapping[str, Any]
+
+_COLUMN_GAP: Final = "  "
+_BAR_WIDTH: Final = 30
+_REDRAW_NS: Final = 100_000_000
+
+
+def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
+    """Print a record (a mapping or dataclass) or rows (an iterable of them).
+
+    As JSON with `--json`: a record is one object on one line, rows are one array with a row a
+    line. Else a record is a list of `name: value` and rows are a table.
+
+    Args:
+        result: the record or the rows. Keys are column names; bytes are shown in hexadecimal,
+            enumerations by name, None as null or `-`.
+        args: the command's arguments, for `json`.
+    """
+    if isinstance(result, Mapping) or _is_record(result):
+        row = _as_row(result)
+        _print_json(row) if args.json else _print_record(row)
+        return
+    rows = (_as_row(row) for row in result)
+    _print_json_array(rows) if args.json else _print_table(list(rows))
+
+
+def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
+    """Print one item of an open-ended stream: a JSON object a line, or `text` for people."""
+    if args.json:
+        _print_json(_as_row(row))
+    else:
+        print(printable(text))
+
+
+def note(text: str) -> None:
+    """Print a diagnostic for people on standard error."""
+    print(printable(text), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Return `text` with its control characters escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_record(value: object) -> bool:
+    return dataclasses.is_dataclass(value) or hasattr(value, "_asdict")
+
+
+def _as_row(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        items: Mapping[str, Any] = value
+    elif hasattr(value, "_asdict"):
+        items = value._asdict()
+    else:
+        items = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return {str(key): _plain(item) for key, item in items.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Reduce a value to what JSON knows."""
+    if isinstance(value, enum.Enum):
+        return value.name.lower()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping) or _is_record(value):
+        return _as_row(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _dumps(row: Any) -> str:
+    return json.dumps(row, ensure_ascii=True)
+
+
+def _print_json(row: Any) -> None:
+    print(_dumps(row))
+
+
+def _print_json_array(rows: Iterator[dict[str, Any]]) -> None:
+    """One document, but a row a line, so that long lists stream and diff."""
+    separator = "["
+    for row in rows:
+        print(f"{separator}{_dumps(row)}", end="")
+        separator = ",\n "
+    print("[]" if separator == "[" else "]")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable(value if isinstance(value, str) else _dumps_nested(value))
+
+
+def _dumps_nested(value: Any) -> str:
+    return _dumps(value) if isinstance(value, (list, dict)) else str(value)
+
+
+def _print_record(row: dict[str, Any]) -> None:
+    width = max((len(key) for key in row), default=0) + 1
+    for key, value in row.items():
+        print(f"{key + ':':<{width}} {_cell(value)}".rstrip())
+
+
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    if not columns:
+        return
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    numeric = [
+        all(isinstance(row.get(column), (int, float, type(None))) for row in rows)
+        for column in columns
+    ]
+    widths = [
+        max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)
+    ]
+    for line in [columns, *cells]:
+        padded = (
+            text.rjust(width) if is_number else text.ljust(width)
+            for text, width, is_number in zip(line, widths, numeric, strict=True)
+        )
+        print(_COLUMN_GAP.join(padded).rstrip())
+
+
+class Progress:
+    """A progress bar on standard error, drawn only when that is a terminal.
+
+    >>> with Progress(10, "verifying", unit="segments") as progress:
+    ...     for done in range(10):
+    ...         progress.update(done + 1)
+    """
+
+    def __init__(
+        self, total: int | None, label: str, *, unit: str = "", stream: IO[str] | None = None
+    ) -> None:
+        """Make a bar over `total` units, or a count when the total is not known (None)."""
+        self._total = total
+        self._label = label
+        self._unit = f" {unit}" if unit else ""
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = self._stream.isatty()
+        self._next_draw_ns = 0
+        self._drawn_length = 0
+
+    def update(self, done: int) -> None:
+        """Show that `done` units are behind us; cheap enough to be called for each item."""
+        if self._shown and time.monotonic_ns() >= self._next_draw_ns:
+            self._next_draw_ns = time.monotonic_ns() + _REDRAW_NS
+            self._draw(done)
+
+    def _draw(self, done: int) -> None:
+        if self._total:
+            share = min(done / self._total, 1.0)
+            bar = "#" * int(share * _BAR_WIDTH)
+            text = (
+                f"{self._label} [{bar:<{_BAR_WIDTH}}] {share:4.0%} {done}/{self._total}{self._unit}"
+            )
+        else:
+            text = f"{self._label} {done}{self._unit}"
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._drawn_length))
+        self._stream.flush()
+        self._drawn_length = len(text)
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        if self._drawn_length:
+            self._write("")
+            self._stream.write("\r")
+            self._stream.flush()
+            self._drawn_length = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
