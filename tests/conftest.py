@@ -1,0 +1,51 @@
+"""Fixtures that every test may ask for: places of its own, ports, and the Java archive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from support import java
+
+
+@pytest.fixture
+def aeron_dir() -> Iterator[Path]:
+    """A path for a media driver's directory, in memory, not there yet, removed afterwards."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    parent = Path(tempfile.mkdtemp(prefix="aerotape-test-", dir=base))
+    yield parent / "aeron"
+    shutil.rmtree(parent, ignore_errors=True)
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A function that returns a free UDP port of the loopback interface at each call."""
+    return java.free_port
+
+
+@pytest.fixture(scope="session")
+def jars() -> dict[str, Path]:
+    """The jars by what they are: `aeron-all` and `sbe-all`."""
+    return {
+        "aeron-all": java.find_jar(java.AERON_ALL),
+        "sbe-all": java.find_jar(java.SBE_ALL),
+    }
+
+
+@pytest.fixture
+def java_archive(tmp_path: Path, aeron_dir: Path) -> Iterator[java.JavaArchive]:
+    """A running Java archive with its own driver, its directory under tmp_path."""
+    with java.JavaArchive(tmp_path / "java-archive", aeron_dir) as archive:
+        yield archive
+
+
+@pytest.fixture
+def java_client() -> Iterator[Callable[[Path | str], java.JavaClient]]:
+    """A function that starts a Java client on a driver's directory; closed afterwards."""
+    with ExitStack() as clients:
+        yield lambda aeron_dir: clients.enter_context(java.JavaClient(aeron_dir))

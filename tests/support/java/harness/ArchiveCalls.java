@@ -1,0 +1,79 @@
+package harness;
+
+import io.aeron.archive.client.AeronArchive;
+import io.aeron.archive.client.RecordingSignalConsumer;
+
+import java.lang.reflect.InvocationTargetException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The archive client of this process: connect, close, signals, and AeronArchive's own methods. */
+final class ArchiveCalls implements AutoCloseable
+{
+    private final Streams streams;
+    private final List<Object> signals = new ArrayList<>();
+    private AeronArchive archive;
+
+    ArchiveCalls(final Streams streams)
+    {
+        this.streams = streams;
+    }
+
+    Object call(final String method, final List<?> args)
+        throws InvocationTargetException, IllegalAccessException
+    {
+        if ("connect".equals(method))
+        {
+            return connect((Map<?, ?>)args.get(0));
+        }
+        if (null == archive)
+        {
+            throw new IllegalStateException("call connect before " + method);
+        }
+        switch (method)
+        {
+            case "disconnect":
+                close();
+                return null;
+            case "takeSignals":
+                archive.pollForRecordingSignals();
+                final List<Object> taken = new ArrayList<>(signals);
+                signals.clear();
+                return taken;
+            default:
+                return Invoker.call(archive, streams, method, args);
+        }
+    }
+
+    private Object connect(final Map<?, ?> properties)
+    {
+        close();
+        final RecordingSignalConsumer onSignal =
+            (controlSessionId, correlationId, recordingId, subscriptionId, position, signal) ->
+            {
+                final Map<String, Object> row = new LinkedHashMap<>();
+                row.put("recordingId", recordingId);
+                row.put("subscriptionId", subscriptionId);
+                row.put("position", position);
+                row.put("signal", signal.name());
+                signals.add(row);
+            };
+        archive = AeronArchive.connect(Invoker.fill(
+            new AeronArchive.Context().aeron(streams.aeron()).recordingSignalConsumer(onSignal), properties));
+        return Map.of(
+            "controlSessionId", archive.controlSessionId(),
+            "archiveId", archive.archiveId());
+    }
+
+    @Override
+    public void close()
+    {
+        if (null != archive)
+        {
+            archive.close();
+            archive = null;
+        }
+    }
+}
