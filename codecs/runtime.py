@@ -1,0 +1,231 @@
+"""What the generated codec modules share: the base class of messages and the checks on bytes.
+
+A message on the wire is an 8-byte header (block length, template id, schema id, version: four
+uint16), a block of fixed fields, then variable data, each a uint32 length and that many bytes.
+Everything is little endian. A receiver trusts none of these lengths: every helper here checks
+against the end of the buffer first and raises `CodecError` otherwise.
+
+Kept apart from the generated modules so that a change to a check needs no regeneration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import ClassVar, Self, TypeVar
+
+from aerotape.errors import CodecError
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER = struct.Struct("<HHHH")
+HEADER_LENGTH = HEADER.size
+
+# varAsciiEncoding and varDataEncoding of both schemas.
+VAR_DATA_LENGTH = struct.Struct("<I")
+MAX_VAR_DATA_LENGTH = 1 << 30
+
+# What struct, str.encode and len raise when a field holds what its type does not allow.
+ENCODE_FAULTS = (struct.error, UnicodeError, AttributeError, TypeError)
+
+EnumT = TypeVar("EnumT", bound=IntEnum)
+
+
+class Message:
+    """Base of all generated messages.
+
+    Attributes:
+        TEMPLATE_ID: the message's id in its schema.
+        BLOCK_LENGTH: bytes of its fixed fields in this version of the schema.
+        SCHEMA_ID: the schema's id.
+        SCHEMA_VERSION: the schema version that `encode` writes.
+    """
+
+    __slots__ = ()
+
+    TEMPLATE_ID: ClassVar[int]
+    BLOCK_LENGTH: ClassVar[int]
+    SCHEMA_ID: ClassVar[int]
+    SCHEMA_VERSION: ClassVar[int]
+
+    def encode(self) -> bytes:
+        """Encode the message header and the body.
+
+        A field that is None is written as its null value, variable data that is None as empty.
+
+        Raises:
+            CodecError: a field is out of its type's range, or a text is not ASCII.
+        """
+        raise NotImplementedError
+
+    def encode_body(self) -> bytes:
+        """Encode the body without the message header; raises like `encode`."""
+        return self.encode()[HEADER_LENGTH:]
+
+    @classmethod
+    def decode_body(cls, buffer: Buffer, offset: int, block_length: int, version: int) -> Self:
+        """Decode the body that begins at `offset`.
+
+        Args:
+            buffer: bytes that hold at least the body; what follows it is ignored.
+            offset: where the body begins, bytes.
+            block_length: bytes of the sender's block; fields beyond ours are skipped.
+            version: the sender's schema version; fields newer than it are None.
+
+        Raises:
+            CodecError: the buffer is too short, or an enum or a length has an impossible value.
+        """
+        raise NotImplementedError
+
+
+def decode_message(
+    buffer: Buffer, schema_id: int, name: str, messages: Mapping[int, type[Message]]
+) -> Message:
+    """Decode one whole message, header first; bytes after it are ignored.
+
+    Args:
+        buffer: the message, from the first byte of its header.
+        schema_id: the schema id it must have.
+        name: the schema's name, for error texts.
+        messages: the schema's message classes by template id.
+
+    Raises:
+        CodecError: too short, of another schema, of an unknown template, or damaged.
+    """
+    if len(buffer) < HEADER_LENGTH:
+        raise CodecError(
+            f"{name}: {len(buffer)} bytes are too short for a message header of {HEADER_LENGTH}"
+        )
+    block_length, template_id, found_schema_id, version = HEADER.unpack_from(buffer)
+    if found_schema_id != schema_id:
+        raise CodecError(f"message of schema {found_schema_id}, not {schema_id} ({name})")
+    message = messages.get(template_id)
+    if message is None:
+        raise CodecError(
+            f"{name}: unknown template id {template_id} (sender's schema version {version})"
+        )
+    return message.decode_body(buffer, HEADER_LENGTH, block_length, version)
+
+
+def check_block(
+    name: str, buffer: Buffer, offset: int, block_length: int, needed_bytes: int
+) -> int:
+    """Check that a block is whole and return where it ends.
+
+    Args:
+        needed_bytes: the least that the sender's version must have in its block.
+
+    Raises:
+        CodecError: the block is shorter than that, or runs over the end of the buffer.
+    """
+    if block_length < needed_bytes:
+        raise CodecError(f"{name}: block of {block_length} bytes, at least {needed_bytes} needed")
+    end = offset + block_length
+    if offset < 0 or end > len(buffer):
+        raise CodecError(
+            f"{name}: block of {block_length} bytes at offset {offset} runs over the end of the "
+            f"buffer at {len(buffer)}"
+        )
+    return end
+
+
+def enum_member(enum: type[EnumT], value: int, name: str) -> EnumT:
+    """Turn a number into the enum's member.
+
+    Raises:
+        CodecError: no member has the value.
+    """
+    try:
+        return enum(value)
+    except ValueError:
+        raise CodecError(f"{name}: {value} is no {enum.__name__}") from None
+
+
+def read_data(buffer: Buffer, offset: int, name: str) -> tuple[bytes, int]:
+    """Read one variable data field and return it with the offset behind it.
+
+    Raises:
+        CodecError: its length, or the data, runs over the end of the buffer.
+    """
+    start = offset + VAR_DATA_LENGTH.size
+    if start > len(buffer):
+        raise CodecError(
+            f"{name}: length at offset {offset} runs over the end of the buffer at {len(buffer)}"
+        )
+    (length,) = VAR_DATA_LENGTH.unpack_from(buffer, offset)
+    end: int = start + length
+    if end > len(buffer):
+        raise CodecError(
+            f"{name}: {length} bytes at offset {start} run over the end of the buffer at "
+            f"{len(buffer)}"
+        )
+    return bytes(buffer[start:end]), end
+
+
+def read_text(buffer: Buffer, offset: int, name: str) -> tuple[str, int]:
+    r"""Read one ASCII variable data field and return it with the offset behind it.
+
+    A byte beyond ASCII, which the schema forbids, reads as an escape such as ``\xe9``: a
+    message is not refused over one odd character, and the text stays printable.
+
+    Raises:
+        CodecError: like `read_data`.
+    """
+    data, end = read_data(buffer, offset, name)
+    return data.decode("ascii", "backslashreplace"), end
+
+
+def data_field(value: bytes | None) -> bytes:
+    """Return the value with its length in front, as it goes on the wire.
+
+    Raises:
+        CodecError: the value is longer than the schema allows.
+    """
+    if value is None:
+        value = b""
+    length = len(value)
+    if length > MAX_VAR_DATA_LENGTH:
+        raise CodecError(f"{length} bytes of variable data, at most {MAX_VAR_DATA_LENGTH} allowed")
+    return VAR_DATA_LENGTH.pack(length) + value
+
+
+def text_field(value: str | None) -> bytes:
+    """Return the ASCII text with its length in front, as it goes on the wire.
+
+    Raises:
+        CodecError: the text is longer than the schema allows.
+        UnicodeEncodeError: it is not ASCII; `encode` makes a `CodecError` of that.
+    """
+    return data_field(None if value is None else value.encode("ascii"))
+
+
+def ascii_text(text: str) -> str:
+    r"""Make any text fit an ASCII field: what is not ASCII becomes an escape such as ``\xe9``."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def encode_error(message: Message, layout: struct.Struct, fault: Exception) -> CodecError:
+    """Say which field of a message could not be encoded, and why.
+
+    Args:
+        layout: the struct of header and block.
+        fault: what packing the message raised.
+    """
+    kind = type(message).__name__
+    codes = [code for code in layout.format if code.isalpha() and code != "x"][4:]
+    for position, field in enumerate(dataclasses.fields(message)):  # type: ignore[arg-type]
+        value = getattr(message, field.name)
+        if value is None and "None" in str(field.type):
+            continue
+        try:
+            if position < len(codes):
+                struct.pack(f"<{codes[position]}", value)
+            elif str(field.type).startswith("str"):
+                value.encode("ascii")
+            else:
+                bytes(memoryview(value))
+        except ENCODE_FAULTS as cause:
+            return CodecError(f"{kind}.{field.name}: {value!r} cannot be encoded: {cause}")
+    return CodecError(f"{kind} cannot be encoded: {fault}")

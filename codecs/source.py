@@ -1,0 +1,401 @@
+"""Write the Python source of a codec module from a schema's tree.
+
+Knows the constructs that Aeron's own schemas use: single numbers, enums, ASCII text and bytes, in
+a little-endian schema. Any other construct is refused by name rather than left out.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from aerotape.codecs.schema import (
+    BitSet,
+    ByteOrder,
+    Composite,
+    Encoding,
+    Enum,
+    Field,
+    Message,
+    Presence,
+    Schema,
+    Type,
+    VarData,
+)
+from aerotape.errors import CodecError
+
+_LINE_LENGTH = 100
+_MAX_VAR_DATA_LENGTH = 1 << 30  # as in codecs/runtime.py
+# Names that a local variable of decode_body cannot have, and a field (first row) neither.
+_RESERVED_FIELDS = {"encode", "encode_body", "decode_body"}
+_RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
+
+
+def module_source(schema: Schema, schema_file: str) -> str:
+    """Write the module.
+
+    Args:
+        schema: the schema's tree.
+        schema_file: file name of the schema, for the header.
+
+    Raises:
+        CodecError: the schema has a construct that is not supported.
+    """
+    _check_header(schema)
+    parts = [_head(schema, schema_file)]
+    parts += [_enum_source(enum) for enum in _enums(schema)]
+    parts += [_MessageSource(schema, message).text() for message in schema.messages]
+    parts.append(_decode_source(schema))
+    return "\n\n\n".join(parts) + "\n"
+
+
+def snake_case(name: str) -> str:
+    """Turn ``controlSessionId`` into ``control_session_id``."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return f"{snake}_" if keyword.iskeyword(snake) or snake in _RESERVED_FIELDS else snake
+
+
+def _check_header(schema: Schema) -> None:
+    layout = [(m.name, m.offset, getattr(m.type, "primitive", None)) for m in schema.header.members]
+    shape = [(name, offset, p.name if p else "") for name, offset, p in layout]
+    names = ("blockLength", "templateId", "schemaId", "version")
+    if shape != [(name, 2 * i, "uint16") for i, name in enumerate(names)]:
+        raise CodecError(f"schema {schema.package}: its message header is not SBE's usual one")
+
+
+def _head(schema: Schema, schema_file: str) -> str:
+    lines = [
+        f'"""Messages of the SBE schema {schema.package}, '
+        f"id {schema.id}, version {schema.version}.",
+        "",
+        f"Generated from {schema_file} with sbe-tool by codecs/generate.py; do not edit.",
+        "Generate anew: python -m aerotape.codecs.generate",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from dataclasses import dataclass",
+    ]
+    if _enums(schema):
+        lines.append("from enum import IntEnum")
+    lines += [
+        "from struct import Struct",
+        "from typing import ClassVar, Self",
+        "",
+        "from aerotape.codecs.runtime import (",
+    ]
+    data = [item for message in schema.messages for item in message.var_data]
+    names = ["ENCODE_FAULTS", "Buffer", "Message", "check_block", "decode_message", "encode_error"]
+    if _enums(schema):
+        names.append("enum_member")
+    if any(item.character_encoding for item in data):
+        names += ["read_text", "text_field"]
+    if not all(item.character_encoding for item in data):
+        names += ["read_data", "data_field"]
+    # The order in which ruff wants imported names: constants, classes, functions.
+    order = sorted(names, key=lambda n: (not n.isupper(), not n[0].isupper(), n))
+    lines += [f"    {name}," for name in order]
+    lines += [")", "", f"SCHEMA_ID = {schema.id}", f"SCHEMA_VERSION = {schema.version}"]
+    return "\n".join(lines)
+
+
+def _enums(schema: Schema) -> list[Enum]:
+    enums: dict[str, Enum] = {}
+    for message in schema.messages:
+        for field in message.fields:
+            if isinstance(field.type, Enum):
+                enums.setdefault(field.type.name, field.type)
+    return list(enums.values())
+
+
+def _enum_source(enum: Enum) -> str:
+    lines = [
+        f"class {enum.name}(IntEnum):",
+        f'    """Enum `{enum.name}` of the schema, {enum.primitive.name} on the wire."""',
+        "",
+    ]
+    lines += [f"    {value.name} = {value.value}" for value in enum.values]
+    return "\n".join(lines)
+
+
+def _decode_source(schema: Schema) -> str:
+    messages = "\n".join(f"    {message.id}: {message.name}," for message in schema.messages)
+    return f'''\
+MESSAGES: dict[int, type[Message]] = {{
+{messages}
+}}
+
+
+def decode(buffer: Buffer) -> Message:
+    """Decode one message of this schema, message header first; bytes after it are ignored.
+
+    Raises:
+        CodecError: too short, of another schema, of an unknown template, or damaged.
+    """
+    return decode_message(buffer, SCHEMA_ID, "{schema.package}", MESSAGES)'''
+
+
+class _MessageSource:
+    """The source of one message's class, with the structs that it needs in front."""
+
+    def __init__(self, schema: Schema, message: Message) -> None:
+        self.schema = schema
+        self.message = message
+        self.struct = f"_{snake_case(message.name).upper()}"
+        if message.groups:
+            raise self.unsupported(message.groups[0].name, "is a repeating group")
+        self.fields = sorted(message.fields, key=lambda field: field.offset)
+        for field in self.fields:
+            self.check_field(field)
+        for data in message.var_data:
+            self.check_data(data)
+        since = {self.since(item) for item in self.fields}
+        self.versions = sorted(since | {0}, reverse=True)
+
+    def unsupported(self, name: str, what: str) -> CodecError:
+        return CodecError(f"{self.message.name}.{name} {what}: the generator does not support that")
+
+    def check_field(self, field: Field) -> None:
+        kind: Type = field.type
+        if isinstance(kind, Composite | BitSet):
+            raise self.unsupported(field.name, f"is a {type(kind).__name__.lower()}")
+        if field.presence is Presence.CONSTANT:
+            raise self.unsupported(field.name, "is constant")
+        if isinstance(kind, Encoding) and (kind.length != 1 or kind.primitive.code in "cfd"):
+            raise self.unsupported(field.name, "is an array or not an integer")
+        if kind.primitive.size > 1 and kind.byte_order is not ByteOrder.LITTLE_ENDIAN:
+            raise self.unsupported(field.name, "is big endian")
+        if isinstance(kind, Enum) and self.optional(field):
+            raise self.unsupported(field.name, "is an enum that may be absent")
+
+    def check_data(self, data: VarData) -> None:
+        if data.length.primitive.name != "uint32" or data.header_size_bytes != 4:
+            raise self.unsupported(data.name, "has no uint32 length")
+        if data.max_length_bytes != _MAX_VAR_DATA_LENGTH:
+            raise self.unsupported(data.name, "has another maximum length")
+        if data.character_encoding not in ("", "US-ASCII"):
+            raise self.unsupported(data.name, f"is {data.character_encoding}")
+
+    def since(self, item: Field | VarData) -> int:
+        # A field that came with the message, or before, is there whenever the message is.
+        return item.since_version if item.since_version > self.message.since_version else 0
+
+    def optional(self, field: Field) -> bool:
+        return field.presence is Presence.OPTIONAL or self.since(field) > 0
+
+    def known(self, version: int) -> list[Field]:
+        return [field for field in self.fields if self.since(field) <= version]
+
+    def layout(self, version: int, block_length: int = 0) -> str:
+        """The struct format of the fields known at a version, padded to the block length."""
+        codes = ""
+        end = 0
+        for field in self.known(version):
+            codes += _padding(field.offset - end) + self.code(field)
+            end = field.offset + field.type.size_bytes
+        return codes + _padding(block_length - end)
+
+    @staticmethod
+    def code(field: Field) -> str:
+        assert isinstance(field.type, Encoding | Enum)
+        return field.type.primitive.code
+
+    @staticmethod
+    def local(field: Field | VarData) -> str:
+        name = snake_case(field.name)
+        return f"{name}_" if name in _RESERVED_LOCALS else name
+
+    def text(self) -> str:
+        return "\n".join(
+            [*self.structs(), "", "", *self.declaration(), "", *self.encode(), "", *self.decode()]
+        )
+
+    def structs(self) -> list[str]:
+        whole = "HHHH" + self.layout(self.versions[0], self.message.block_length)
+        lines = [f'{self.struct} = Struct("<{whole}")']
+        lines += [
+            f'{self.block_struct(version)} = Struct("<{self.layout(version)}")'
+            for version in self.versions
+        ]
+        return lines
+
+    def block_struct(self, version: int) -> str:
+        return f"{self.struct}_BLOCK" + (f"_V{version}" if len(self.versions) > 1 else "")
+
+    def declaration(self) -> list[str]:
+        message = self.message
+        about = f"Template {message.id}, `{message.name}`"
+        if message.since_version:
+            about += f", since version {message.since_version}"
+        lines = [
+            "@dataclass(slots=True)",
+            f"class {message.name}(Message):",
+            f'    """{about}."""',
+            "",
+            f"    TEMPLATE_ID: ClassVar[int] = {message.id}",
+            f"    BLOCK_LENGTH: ClassVar[int] = {message.block_length}",
+            f"    SCHEMA_ID: ClassVar[int] = {self.schema.id}",
+            f"    SCHEMA_VERSION: ClassVar[int] = {self.schema.version}",
+            "",
+        ]
+        for field in self.fields:
+            lines.append(f"    {snake_case(field.name)}: {self.annotation(field)}")
+        for data in message.var_data:
+            kind, empty = ("str", '""') if data.character_encoding else ("bytes", 'b""')
+            note = " | None" if self.since(data) else ""
+            lines.append(f"    {snake_case(data.name)}: {kind}{note} = {empty}")
+        return lines
+
+    def annotation(self, field: Field) -> str:
+        if isinstance(field.type, Enum):
+            return f"{field.type.name} = {field.type.name}.{field.type.values[0].name}"
+        if not self.optional(field):
+            return "int = 0"
+        since = f"  # since version {self.since(field)}" if self.since(field) else ""
+        return f"int | None = None{since}"
+
+    def encode(self) -> list[str]:
+        message = self.message
+        values = [
+            str(message.block_length),
+            str(message.id),
+            str(self.schema.id),
+            str(self.schema.version),
+        ]
+        for field in self.fields:
+            name = f"self.{snake_case(field.name)}"
+            if self.optional(field):
+                values.append(f"{_null(field)} if {name} is None else {name}")
+            else:
+                values.append(name)
+        lines = ["    def encode(self) -> bytes:", "        try:"]
+        pack = _call(f"{self.struct}.pack", values, 12, "return " if not message.var_data else "")
+        if not message.var_data:
+            lines += pack
+        else:
+            lines += _assign("block", pack)
+            data = [
+                f"{'text' if d.character_encoding else 'data'}_field(self.{snake_case(d.name)})"
+                for d in message.var_data
+            ]
+            lines += _lines("return ", ["block", *data], " + ", 12)
+        lines += [
+            "        except ENCODE_FAULTS as fault:",
+            f"            raise encode_error(self, {self.struct}, fault) from None",
+        ]
+        return lines
+
+    def decode(self) -> list[str]:
+        message = self.message
+        lines = [
+            "    @classmethod",
+            "    def decode_body(",
+            "        cls,",
+            "        buffer: Buffer,",
+            "        offset: int = 0,",
+            f"        block_length: int = {message.block_length},",
+            f"        version: int = {self.schema.version},",
+            "    ) -> Self:",
+        ]
+        lines += [
+            f"        {self.local(field)}: int | None = None"
+            for field in self.fields
+            if self.since(field)
+        ]
+        if len(self.versions) == 1:
+            lines += self.read_block(0, 8)
+        else:
+            for version in self.versions:
+                word = "if" if version == self.versions[0] else "elif"
+                lines.append(
+                    f"        {word} version >= {version}:" if version else "        else:"
+                )
+                lines += self.read_block(version, 12)
+        lines += self.conversions()
+        for data in message.var_data:
+            lines += self.read_var_data(data)
+        items: list[Field | VarData] = [*self.fields, *message.var_data]
+        names = [self.local(item) for item in items]
+        lines += _call("cls", names, 8, "return ")
+        return lines
+
+    def read_block(self, version: int, indent: int) -> list[str]:
+        fields = self.known(version)
+        needed = max((f.offset + f.type.size_bytes for f in fields), default=0)
+        arguments = [f'"{self.message.name}"', "buffer", "offset", "block_length", str(needed)]
+        target = "end = " if self.message.var_data else ""
+        names = ", ".join(self.local(field) for field in fields)
+        unpack = f"{self.block_struct(version)}.unpack_from(buffer, offset)"
+        pad = " " * indent
+        lines = _call("check_block", arguments, indent, target)
+        line = f"{pad}({names}{',' if len(fields) == 1 else ''}) = {unpack}"
+        if len(line) <= _LINE_LENGTH:
+            return [*lines, line]
+        listed = [f"{pad}    {self.local(field)}," for field in fields]
+        return [*lines, f"{pad}(", *listed, f"{pad}) = {unpack}"]
+
+    def conversions(self) -> list[str]:
+        lines = []
+        for field in self.fields:
+            name = self.local(field)
+            if isinstance(field.type, Enum):
+                where = f'"{self.message.name}.{snake_case(field.name)}"'
+                lines += _call("enum_member", [field.type.name, name, where], 8, f"{name} = ")
+            elif self.optional(field):
+                lines += [f"        if {name} == {_null(field)}:", f"            {name} = None"]
+        return lines
+
+    def read_var_data(self, data: VarData) -> list[str]:
+        kind = "text" if data.character_encoding else "data"
+        name = self.local(data)
+        where = f'"{self.message.name}.{snake_case(data.name)}"'
+        last = data is self.message.var_data[-1]
+        target = f"{name}, {'_' if last else 'end'} = "
+        if not self.since(data):
+            return _call(f"read_{kind}", ["buffer", "end", where], 8, target)
+        python = "str" if data.character_encoding else "bytes"
+        return [
+            f"        {name}: {python} | None = None",
+            f"        if version >= {self.since(data)}:",
+            *_call(f"read_{kind}", ["buffer", "end", where], 12, target),
+        ]
+
+
+def _null(field: Field) -> str:
+    assert isinstance(field.type, Encoding | Enum)
+    return str(field.type.null)
+
+
+def _padding(count: int) -> str:
+    return f"{count}x" if count > 0 else ""
+
+
+def _assign(name: str, lines: list[str]) -> list[str]:
+    first = lines[0]
+    stripped = first.lstrip()
+    return [f"{first[: len(first) - len(stripped)]}{name} = {stripped}", *lines[1:]]
+
+
+def _call(function: str, arguments: list[str], indent: int, prefix: str = "") -> list[str]:
+    """A call on one line if it fits, otherwise one argument a line."""
+    pad = " " * indent
+    line = f"{pad}{prefix}{function}({', '.join(arguments)})"
+    # 8: room for an assignment that may be put in front.
+    if len(line) + 8 <= _LINE_LENGTH:
+        return [line]
+    return [
+        f"{pad}{prefix}{function}(",
+        *(f"{pad}    {argument}," for argument in arguments),
+        f"{pad})",
+    ]
+
+
+def _lines(prefix: str, terms: list[str], operator: str, indent: int) -> list[str]:
+    """An expression on one line if it fits, otherwise in parentheses, one term a line."""
+    pad = " " * indent
+    line = f"{pad}{prefix}{operator.join(terms)}"
+    if len(line) <= _LINE_LENGTH:
+        return [line]
+    sign = operator.strip()
+    rest = [f"{pad}    {sign} {term}" for term in terms[1:]]
+    return [f"{pad}{prefix}(", f"{pad}    {terms[0]}", *rest, f"{pad})"]
