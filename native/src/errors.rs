@@ -3,14 +3,19 @@
 use pyo3::prelude::*;
 
 /// A failure on its way to Python, named after the class in `aerotape.errors` it becomes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The Aeron client or driver refused: its error code and message.
     Aeron { code: i32, message: String },
     /// Something did not happen in time.
     Timeout(String),
     /// The segment file or its bytes are not what they should be.
-    Segment { path: String, offset: i64, position: i64, message: String },
+    Segment {
+        path: String,
+        offset: i64,
+        position: i64,
+        message: String,
+    },
     /// A file could not be read or written.
     Io { path: String, message: String },
     /// The object was closed.
@@ -21,7 +26,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::Io { path: path.display().to_string(), message: error.to_string() }
+        Self::Io {
+            path: path.display().to_string(),
+            message: error.to_string(),
+        }
     }
 
     pub fn message(&self) -> String {
@@ -29,7 +37,12 @@ impl Error {
             Self::Aeron { message, .. } | Self::Timeout(message) | Self::Closed(message) => {
                 message.clone()
             }
-            Self::Segment { path, offset, position, message } => {
+            Self::Segment {
+                path,
+                offset,
+                position,
+                message,
+            } => {
                 format!("{message} (file {path}, offset {offset}, position {position})")
             }
             Self::Io { path, message } => format!("{path}: {message}"),
@@ -51,10 +64,15 @@ fn raise(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Aeron { code, message } => errors.getattr("AeronError")?.call1((message, *code))?,
         Error::Timeout(message) => errors.getattr("AeronTimeoutError")?.call1((message,))?,
         Error::Closed(message) => errors.getattr("ClosedError")?.call1((message,))?,
-        Error::Io { path, .. } => {
-            errors.getattr("StorageError")?.call1((error.message(), path))?
-        }
-        Error::Segment { path, offset, position, .. } => errors
+        Error::Io { path, .. } => errors
+            .getattr("StorageError")?
+            .call1((error.message(), path))?,
+        Error::Segment {
+            path,
+            offset,
+            position,
+            ..
+        } => errors
             .getattr("SegmentError")?
             .call1((error.message(), path, *offset, *position))?,
     };

@@ -121,8 +121,17 @@ mod tests {
 
     #[test]
     fn segments_start_at_the_first_terms_base() {
-        assert_eq!(segment_base_position(98_304, 98_304, 65_536, 262_144), 65_536);
-        assert_eq!(segment_base_position(98_304, 327_680, 65_536, 262_144), 327_680);
-        assert_eq!(segment_base_position(98_304, 327_679, 65_536, 262_144), 65_536);
+        assert_eq!(
+            segment_base_position(98_304, 98_304, 65_536, 262_144),
+            65_536
+        );
+        assert_eq!(
+            segment_base_position(98_304, 327_680, 65_536, 262_144),
+            327_680
+        );
+        assert_eq!(
+            segment_base_position(98_304, 327_679, 65_536, 262_144),
+            65_536
+        );
     }
 }

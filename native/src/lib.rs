@@ -4,9 +4,13 @@
 //! side relies on. Unsafe code is confined to `aeron/` (the C client and driver) and to memory
 //! maps; each block says why it is sound.
 
+pub mod aeron;
+pub mod assembly;
 pub mod checksum;
 pub mod errors;
 pub mod frame;
+pub mod idle;
+pub mod mailbox;
 
 use pyo3::prelude::*;
 
@@ -16,7 +20,9 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::aeron::register(module)?;
         super::checksum::register(module)?;
+        module.add_class::<super::mailbox::Mailbox>()?;
         Ok(())
     }
 }

@@ -1,0 +1,396 @@
+//! The Aeron client: connection to a driver, and the factory of everything else.
+
+use super::counter::{Counter, CountersReader};
+use super::pending::{
+    PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
+};
+use super::publication::{ExclusivePublication, Publication};
+use super::subscription::Subscription;
+use super::{c_string, last_error};
+use crate::errors::{Error, Result};
+use crate::mailbox::{Event, Mailbox, MailboxHandle};
+use pyo3::prelude::*;
+use rusteron_client::bindings as c;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+/// A shared client; the C client is freed by `close` or with the last handle.
+#[derive(Clone)]
+pub struct ClientHandle(Arc<Shared>);
+
+struct Shared {
+    aeron: RwLock<Option<Raw>>,
+    aeron_dir: String,
+}
+
+struct Raw {
+    aeron: *mut c::aeron_t,
+    context: *mut c::aeron_context_t,
+    /// What the C callbacks point at; freed after the C client.
+    listener: *mut Listener,
+}
+
+struct Listener {
+    mailbox: Option<MailboxHandle>,
+}
+
+// SAFETY: `aeron_t` with its own conductor thread is made for use from several threads; the
+// RwLock in `Shared` keeps use and close apart.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+/// Proof that the client is open for as long as it is held.
+pub(super) struct Entered<'a>(RwLockReadGuard<'a, Option<Raw>>);
+
+impl Entered<'_> {
+    pub fn aeron(&self) -> *mut c::aeron_t {
+        self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
+    }
+}
+
+impl ClientHandle {
+    #[inline]
+    pub(super) fn enter(&self) -> Option<Entered<'_>> {
+        let guard = match self.0.aeron.read() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        guard.is_some().then_some(Entered(guard))
+    }
+
+    /// As `enter`, but give up at once when the client is being closed. For code that runs on
+    /// the client's own conductor thread, which closing waits for.
+    pub(super) fn try_enter(&self) -> Option<Entered<'_>> {
+        let guard = self.0.aeron.try_read().ok()?;
+        guard.is_some().then_some(Entered(guard))
+    }
+
+    pub(super) fn enter_or_closed(&self) -> Result<Entered<'_>> {
+        self.enter()
+            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        // SAFETY: the pointer is valid while entered.
+        self.enter()
+            .is_none_or(|entered| unsafe { c::aeron_is_closed(entered.aeron()) })
+    }
+
+    fn connect(
+        aeron_dir: &str,
+        client_name: &str,
+        driver_timeout_ms: u64,
+        idle_sleep_ns: u64,
+        mailbox: Option<MailboxHandle>,
+    ) -> Result<Self> {
+        let dir = c_string(aeron_dir, "the Aeron directory")?;
+        let name = c_string(client_name, "the client name")?;
+        let mut context = null_mut();
+        // SAFETY: plain C construction; every pointer passed is valid for the call, and the
+        // listener outlives the client because it is freed only after `aeron_close`.
+        unsafe {
+            if c::aeron_context_init(&mut context) < 0 {
+                return Err(last_error("cannot make an Aeron context"));
+            }
+            let listener = Box::into_raw(Box::new(Listener { mailbox }));
+            let clientd = listener.cast::<c_void>();
+            c::aeron_context_set_dir(context, dir.as_ptr());
+            c::aeron_context_set_client_name(context, name.as_ptr());
+            c::aeron_context_set_driver_timeout_ms(context, driver_timeout_ms);
+            c::aeron_context_set_idle_sleep_duration_ns(context, idle_sleep_ns);
+            c::aeron_context_set_error_handler(context, Some(on_error), clientd);
+            c::aeron_context_set_on_close_client(context, Some(on_close), clientd);
+            c::aeron_context_set_on_unavailable_counter(
+                context,
+                Some(on_unavailable_counter),
+                clientd,
+            );
+            let mut aeron = null_mut();
+            let what = format!("cannot connect to a media driver in {aeron_dir}");
+            if c::aeron_init(&mut aeron, context) < 0 {
+                let error = last_error(&what);
+                c::aeron_context_close(context);
+                drop(Box::from_raw(listener));
+                return Err(error);
+            }
+            if c::aeron_start(aeron) < 0 {
+                let error = last_error(&what);
+                c::aeron_close(aeron);
+                c::aeron_context_close(context);
+                drop(Box::from_raw(listener));
+                return Err(error);
+            }
+            Ok(Self(Arc::new(Shared {
+                aeron: RwLock::new(Some(Raw {
+                    aeron,
+                    context,
+                    listener,
+                })),
+                aeron_dir: aeron_dir.to_owned(),
+            })))
+        }
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        let raw = match self.aeron.write() {
+            Ok(mut guard) => guard.take(),
+            Err(poisoned) => poisoned.into_inner().take(),
+        };
+        if let Some(raw) = raw {
+            // SAFETY: the pointers were made together, taken out once, and nobody is inside
+            // the client any more, since the write lock was had after the last reader.
+            unsafe {
+                c::aeron_close(raw.aeron);
+                c::aeron_context_close(raw.context);
+                drop(Box::from_raw(raw.listener));
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+unsafe extern "C" fn on_error(clientd: *mut c_void, code: c_int, message: *const c_char) {
+    // SAFETY: clientd is the listener, alive until after the client closed.
+    let listener = unsafe { &*clientd.cast::<Listener>() };
+    let message = if message.is_null() {
+        String::new()
+    } else {
+        // SAFETY: the C client passes a NUL-terminated string.
+        unsafe { CStr::from_ptr(message) }
+            .to_string_lossy()
+            .into_owned()
+    };
+    let message = super::tidy(&message);
+    match &listener.mailbox {
+        Some(mailbox) => mailbox.post(Event::ClientError { code, message }),
+        None => eprintln!("aerotape: Aeron client error {code}: {message}"),
+    }
+}
+
+unsafe extern "C" fn on_close(clientd: *mut c_void) {
+    // SAFETY: clientd is the listener, alive until after the client closed.
+    let listener = unsafe { &*clientd.cast::<Listener>() };
+    if let Some(mailbox) = &listener.mailbox {
+        mailbox.post(Event::ClientClosed);
+    }
+}
+
+unsafe extern "C" fn on_unavailable_counter(
+    clientd: *mut c_void,
+    _counters: *mut c::aeron_counters_reader_t,
+    registration_id: i64,
+    counter_id: i32,
+) {
+    // SAFETY: clientd is the listener, alive until after the client closed.
+    let listener = unsafe { &*clientd.cast::<Listener>() };
+    if let Some(mailbox) = &listener.mailbox {
+        mailbox.post(Event::CounterUnavailable {
+            registration_id,
+            counter_id,
+        });
+    }
+}
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct AeronClient {
+    handle: ClientHandle,
+}
+
+/// Wait for a pending add with the interpreter released.
+fn wait_for<T>(
+    py: Python<'_>,
+    timeout_ns: u64,
+    what: &str,
+    mut poll: impl FnMut() -> Result<Option<T>> + Send,
+) -> PyResult<T>
+where
+    T: Send,
+{
+    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+    loop {
+        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
+        let found = py.detach(|| -> Result<Option<T>> {
+            loop {
+                if let Some(value) = poll()? {
+                    return Ok(Some(value));
+                }
+                if Instant::now() >= slice {
+                    return Ok(None);
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        })?;
+        if let Some(value) = found {
+            return Ok(value);
+        }
+        py.check_signals()?;
+        if Instant::now() >= deadline {
+            return Err(Error::Timeout(format!(
+                "the media driver did not answer within {} ms: {what}",
+                timeout_ns / 1_000_000
+            ))
+            .into());
+        }
+    }
+}
+
+const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
+
+#[pymethods]
+impl AeronClient {
+    #[new]
+    #[pyo3(signature = (aeron_dir, *, client_name="", driver_timeout_ms=10_000,
+                        idle_sleep_ns=1_000_000, mailbox=None))]
+    fn new(
+        py: Python<'_>,
+        aeron_dir: &str,
+        client_name: &str,
+        driver_timeout_ms: u64,
+        idle_sleep_ns: u64,
+        mailbox: Option<&Mailbox>,
+    ) -> PyResult<Self> {
+        let mailbox = mailbox.map(Mailbox::handle);
+        let handle = py.detach(|| {
+            ClientHandle::connect(
+                aeron_dir,
+                client_name,
+                driver_timeout_ms,
+                idle_sleep_ns,
+                mailbox,
+            )
+        })?;
+        Ok(Self { handle })
+    }
+
+    #[getter]
+    fn aeron_dir(&self) -> &str {
+        &self.handle.0.aeron_dir
+    }
+
+    #[getter]
+    fn client_id(&self) -> PyResult<i64> {
+        let entered = self.handle.enter_or_closed()?;
+        // SAFETY: the pointer is valid while entered.
+        Ok(unsafe { c::aeron_client_id(entered.aeron()) })
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    fn next_correlation_id(&self) -> PyResult<i64> {
+        let entered = self.handle.enter_or_closed()?;
+        // SAFETY: the pointer is valid while entered.
+        Ok(unsafe { c::aeron_next_correlation_id(entered.aeron()) })
+    }
+
+    fn counters(&self) -> CountersReader {
+        CountersReader::new(self.handle.clone())
+    }
+
+    fn async_add_publication(&self, channel: &str, stream_id: i32) -> PyResult<PendingPublication> {
+        Ok(PendingPublication::start(&self.handle, channel, stream_id)?)
+    }
+
+    fn async_add_exclusive_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> PyResult<PendingExclusivePublication> {
+        Ok(PendingExclusivePublication::start(
+            &self.handle,
+            channel,
+            stream_id,
+        )?)
+    }
+
+    #[pyo3(signature = (channel, stream_id, mailbox=None))]
+    fn async_add_subscription(
+        &self,
+        channel: &str,
+        stream_id: i32,
+        mailbox: Option<&Mailbox>,
+    ) -> PyResult<PendingSubscription> {
+        let mailbox = mailbox.map(Mailbox::handle);
+        Ok(PendingSubscription::start(
+            &self.handle,
+            channel,
+            stream_id,
+            mailbox,
+        )?)
+    }
+
+    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> PyResult<PendingCounter> {
+        Ok(PendingCounter::start(&self.handle, type_id, key, label)?)
+    }
+
+    #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]
+    fn add_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+        timeout_ns: u64,
+    ) -> PyResult<Publication> {
+        let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
+        wait_for(py, timeout_ns, channel, || pending.poll_once())
+    }
+
+    #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]
+    fn add_exclusive_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+        timeout_ns: u64,
+    ) -> PyResult<ExclusivePublication> {
+        let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
+        wait_for(py, timeout_ns, channel, || pending.poll_once())
+    }
+
+    #[pyo3(signature = (channel, stream_id, mailbox=None, timeout_ns=ADD_TIMEOUT_NS))]
+    fn add_subscription(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+        mailbox: Option<&Mailbox>,
+        timeout_ns: u64,
+    ) -> PyResult<Subscription> {
+        let mailbox = mailbox.map(Mailbox::handle);
+        let pending = PendingSubscription::start(&self.handle, channel, stream_id, mailbox)?;
+        wait_for(py, timeout_ns, channel, || pending.poll_once())
+    }
+
+    #[pyo3(signature = (type_id, key, label, timeout_ns=ADD_TIMEOUT_NS))]
+    fn add_counter(
+        &self,
+        py: Python<'_>,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        timeout_ns: u64,
+    ) -> PyResult<Counter> {
+        let pending = PendingCounter::start(&self.handle, type_id, key, label)?;
+        wait_for(py, timeout_ns, label, || pending.poll_once())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.handle.close());
+    }
+}

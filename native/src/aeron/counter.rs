@@ -1,0 +1,405 @@
+//! Counters: our own, and those that anybody allocated in the driver.
+
+use super::cell::ClientCell;
+use super::client::ClientHandle;
+use crate::errors::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rusteron_client::bindings as c;
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// A counter of this client, shared between the threads that write and read it.
+#[derive(Clone)]
+pub struct CounterHandle(Arc<Shared>);
+
+struct Shared {
+    cell: ClientCell<c::aeron_counter_t>,
+    id: i32,
+    registration_id: i64,
+    /// The value when it was closed, for those who follow it and come late.
+    last: AtomicI64,
+    closed: AtomicBool,
+}
+
+/// # Safety
+/// `counter` is a valid C counter; the returned reference must not outlive it.
+unsafe fn value<'a>(counter: *mut c::aeron_counter_t) -> &'a AtomicI64 {
+    // SAFETY: the address is that of an aligned 64-bit value in the mapped counters file,
+    // which all processes access atomically.
+    unsafe { AtomicI64::from_ptr(c::aeron_counter_addr(counter)) }
+}
+
+impl CounterHandle {
+    pub fn id(&self) -> i32 {
+        self.0.id
+    }
+
+    pub fn registration_id(&self) -> i64 {
+        self.0.registration_id
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire) || !self.0.cell.is_open()
+    }
+
+    /// The value; once closed, the last one it had.
+    #[inline]
+    pub fn get(&self) -> i64 {
+        // SAFETY: the pointer is valid within the call.
+        let read = |counter| unsafe { value(counter).load(Ordering::Acquire) };
+        self.0
+            .cell
+            .with(read)
+            .unwrap_or_else(|| self.0.last.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub fn set_release(&self, new: i64) {
+        self.0.last.store(new, Ordering::Release);
+        // SAFETY: the pointer is valid within the call.
+        self.0
+            .cell
+            .with(|counter| unsafe { value(counter).store(new, Ordering::Release) });
+    }
+
+    pub fn add(&self, delta: i64) -> i64 {
+        // SAFETY: the pointer is valid within the call.
+        let add = |counter| unsafe { value(counter).fetch_add(delta, Ordering::AcqRel) };
+        self.0
+            .cell
+            .with(add)
+            .unwrap_or_else(|| self.0.last.load(Ordering::Acquire))
+    }
+
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        self.cell.take(|counter| {
+            // SAFETY: taken out for good, so nobody uses the counter after this.
+            unsafe {
+                self.last
+                    .store(value(counter).load(Ordering::Acquire), Ordering::Release);
+                c::aeron_counter_close(counter, None, std::ptr::null_mut());
+            }
+        });
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct Counter {
+    handle: CounterHandle,
+}
+
+impl Counter {
+    pub(super) fn new(client: ClientHandle, counter: *mut c::aeron_counter_t) -> Self {
+        let mut raw = MaybeUninit::<c::aeron_counter_constants_t>::zeroed();
+        // SAFETY: C has just given us the counter; the zeroed struct is valid when C fails.
+        let constants = unsafe {
+            c::aeron_counter_constants(counter, raw.as_mut_ptr());
+            raw.assume_init()
+        };
+        let shared = Shared {
+            cell: ClientCell::new(client, counter, "counter"),
+            id: constants.counter_id,
+            registration_id: constants.registration_id,
+            last: AtomicI64::new(0),
+            closed: AtomicBool::new(false),
+        };
+        Self {
+            handle: CounterHandle(Arc::new(shared)),
+        }
+    }
+
+    pub fn handle(&self) -> CounterHandle {
+        self.handle.clone()
+    }
+}
+
+#[pymethods]
+impl Counter {
+    #[getter]
+    fn id(&self) -> i32 {
+        self.handle.id()
+    }
+
+    #[getter]
+    fn registration_id(&self) -> i64 {
+        self.handle.registration_id()
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    fn get(&self) -> i64 {
+        self.handle.get()
+    }
+
+    fn set(&self, value: i64) {
+        self.handle.set_release(value);
+    }
+
+    fn add(&self, delta: i64) -> i64 {
+        self.handle.add(delta)
+    }
+
+    fn close(&self) {
+        self.handle.close();
+    }
+}
+
+/// A counter that somebody else allocated, known by its id and registration id.
+pub struct ForeignCounter {
+    client: ClientHandle,
+    counter_id: i32,
+    registration_id: i64,
+}
+
+impl ForeignCounter {
+    pub fn new(client: &ClientHandle, counter_id: i32, registration_id: i64) -> Self {
+        Self {
+            client: client.clone(),
+            counter_id,
+            registration_id,
+        }
+    }
+
+    pub fn get(&self) -> i64 {
+        Reader(&self.client).value(self.counter_id).unwrap_or(-1)
+    }
+
+    /// Still allocated, and by the same registration?
+    pub fn is_valid(&self) -> bool {
+        let reader = Reader(&self.client);
+        reader.state(self.counter_id) == Ok(ALLOCATED)
+            && reader.registration_id(self.counter_id) == Ok(self.registration_id)
+    }
+}
+
+const ALLOCATED: i32 = 1;
+
+/// Reads of the counters that all clients of the driver share.
+struct Reader<'a>(&'a ClientHandle);
+
+impl Reader<'_> {
+    fn with<R>(&self, read: impl FnOnce(*mut c::aeron_counters_reader_t) -> R) -> Result<R> {
+        let entered = self.0.enter_or_closed()?;
+        // SAFETY: the client is open while entered, and so is its counters reader.
+        Ok(read(unsafe { c::aeron_counters_reader(entered.aeron()) }))
+    }
+
+    fn max_id(&self) -> Result<i32> {
+        // SAFETY: the reader is valid within the call.
+        self.with(|reader| unsafe { c::aeron_counters_reader_max_counter_id(reader) })
+    }
+
+    /// Refuse ids that the C functions would take as an index without a look.
+    fn checked(&self, counter_id: i32) -> Result<()> {
+        let max = self.max_id()?;
+        if (0..=max).contains(&counter_id) {
+            return Ok(());
+        }
+        let message = format!("there is no counter {counter_id}: ids go from 0 to {max}");
+        Err(Error::Aeron {
+            code: libc::EINVAL,
+            message,
+        })
+    }
+
+    fn field<T: Default>(
+        &self,
+        counter_id: i32,
+        read: unsafe extern "C" fn(*mut c::aeron_counters_reader_t, i32, *mut T) -> i32,
+    ) -> Result<T> {
+        self.checked(counter_id)?;
+        let mut out = T::default();
+        // SAFETY: the reader is valid, the id in range, `out` a place for the answer.
+        self.with(|reader| unsafe { read(reader, counter_id, &mut out) })?;
+        Ok(out)
+    }
+
+    fn value(&self, counter_id: i32) -> Result<i64> {
+        self.checked(counter_id)?;
+        // SAFETY: the id is in range, so the address is that of an aligned value in the map.
+        self.with(|reader| unsafe {
+            AtomicI64::from_ptr(c::aeron_counters_reader_addr(reader, counter_id))
+                .load(Ordering::Acquire)
+        })
+    }
+
+    fn state(&self, counter_id: i32) -> Result<i32> {
+        self.field(counter_id, c::aeron_counters_reader_counter_state)
+    }
+
+    fn type_id(&self, counter_id: i32) -> Result<i32> {
+        self.field(counter_id, c::aeron_counters_reader_counter_type_id)
+    }
+
+    fn registration_id(&self, counter_id: i32) -> Result<i64> {
+        self.field(counter_id, c::aeron_counters_reader_counter_registration_id)
+    }
+
+    fn owner_id(&self, counter_id: i32) -> Result<i64> {
+        self.field(counter_id, c::aeron_counters_reader_counter_owner_id)
+    }
+
+    fn reference_id(&self, counter_id: i32) -> Result<i64> {
+        self.field(counter_id, c::aeron_counters_reader_counter_reference_id)
+    }
+
+    fn key(&self, counter_id: i32) -> Result<Vec<u8>> {
+        self.checked(counter_id)?;
+        self.with(|reader| {
+            let mut key = std::ptr::null_mut();
+            // SAFETY: the id is in range; a key is always KEY_LENGTH bytes of mapped metadata.
+            unsafe {
+                c::aeron_counters_reader_metadata_key(reader, counter_id, &mut key);
+                std::slice::from_raw_parts(key, KEY_LENGTH).to_vec()
+            }
+        })
+    }
+
+    fn label(&self, counter_id: i32) -> Result<String> {
+        self.checked(counter_id)?;
+        self.with(|reader| {
+            let mut label = [0u8; LABEL_LENGTH];
+            // SAFETY: the id is in range and the buffer as long as said.
+            let length = unsafe {
+                c::aeron_counters_reader_counter_label(
+                    reader,
+                    counter_id,
+                    label.as_mut_ptr().cast(),
+                    LABEL_LENGTH,
+                )
+            };
+            let length = usize::try_from(length).unwrap_or(0).min(LABEL_LENGTH);
+            String::from_utf8_lossy(&label[..length]).into_owned()
+        })
+    }
+}
+
+/// Bytes of key in a counter's metadata record.
+const KEY_LENGTH: usize = 112;
+/// Most bytes of label in a counter's metadata record.
+const LABEL_LENGTH: usize = 380;
+
+type Row = (i32, i32, Py<PyBytes>, String, i64, i64, i64, i64);
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct CountersReader {
+    client: ClientHandle,
+}
+
+impl CountersReader {
+    pub(super) fn new(client: ClientHandle) -> Self {
+        Self { client }
+    }
+}
+
+struct Found {
+    id: i32,
+    type_id: i32,
+    value: i64,
+    key: Vec<u8>,
+    label: String,
+}
+
+#[pymethods]
+impl CountersReader {
+    #[getter]
+    fn max_counter_id(&self) -> PyResult<i32> {
+        Ok(Reader(&self.client).max_id()?)
+    }
+
+    #[pyo3(signature = (type_id=None))]
+    fn rows(&self, py: Python<'_>, type_id: Option<i32>) -> PyResult<Vec<Row>> {
+        unsafe extern "C" fn on_counter(
+            value: i64,
+            id: i32,
+            type_id: i32,
+            key: *const u8,
+            key_length: usize,
+            label: *const c_char,
+            label_length: usize,
+            clientd: *mut c_void,
+        ) {
+            // SAFETY: clientd is the state below; key and label are valid for this call.
+            unsafe {
+                let (wanted, found) = &mut *clientd.cast::<(Option<i32>, Vec<Found>)>();
+                if wanted.is_some_and(|wanted| wanted != type_id) {
+                    return;
+                }
+                let label = std::slice::from_raw_parts(label.cast::<u8>(), label_length);
+                found.push(Found {
+                    id,
+                    type_id,
+                    value,
+                    key: std::slice::from_raw_parts(key, key_length).to_vec(),
+                    label: String::from_utf8_lossy(label).into_owned(),
+                });
+            }
+        }
+        let reader = Reader(&self.client);
+        let mut state = (type_id, Vec::<Found>::new());
+        let clientd = (&raw mut state).cast::<c_void>();
+        reader.with(|counters| {
+            // SAFETY: the reader is valid within the call and the state outlives it.
+            unsafe {
+                c::aeron_counters_reader_foreach_counter(counters, Some(on_counter), clientd);
+            }
+        })?;
+        let mut rows = Vec::with_capacity(state.1.len());
+        for found in state.1 {
+            rows.push((
+                found.id,
+                found.type_id,
+                PyBytes::new(py, &found.key).unbind(),
+                found.label,
+                reader.registration_id(found.id)?,
+                reader.owner_id(found.id)?,
+                reader.reference_id(found.id)?,
+                found.value,
+            ));
+        }
+        Ok(rows)
+    }
+
+    fn value(&self, counter_id: i32) -> PyResult<i64> {
+        Ok(Reader(&self.client).value(counter_id)?)
+    }
+
+    fn state(&self, counter_id: i32) -> PyResult<i32> {
+        Ok(Reader(&self.client).state(counter_id)?)
+    }
+
+    fn type_id(&self, counter_id: i32) -> PyResult<i32> {
+        Ok(Reader(&self.client).type_id(counter_id)?)
+    }
+
+    fn registration_id(&self, counter_id: i32) -> PyResult<i64> {
+        Ok(Reader(&self.client).registration_id(counter_id)?)
+    }
+
+    fn key<'py>(&self, py: Python<'py>, counter_id: i32) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &Reader(&self.client).key(counter_id)?))
+    }
+
+    fn label(&self, counter_id: i32) -> PyResult<String> {
+        Ok(Reader(&self.client).label(counter_id)?)
+    }
+}

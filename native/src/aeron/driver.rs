@@ -1,0 +1,175 @@
+//! The C media driver inside this process.
+
+use crate::errors::{Error, Result};
+use pyo3::prelude::*;
+use rusteron_media_driver::bindings as d;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+
+/// Starting a driver reads the environment, which is process wide.
+static LAUNCHING: Mutex<()> = Mutex::new(());
+
+struct Running {
+    driver: *mut d::aeron_driver_t,
+    context: *mut d::aeron_driver_context_t,
+}
+
+// SAFETY: a started driver runs on its own threads; the pointers are only used to close it, by
+// one caller at a time (the mutex in `MediaDriver`).
+unsafe impl Send for Running {}
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct MediaDriver {
+    running: Mutex<Option<Running>>,
+    aeron_dir: String,
+}
+
+/// The environment variable by which the C driver knows a property: `aeron.dir` is `AERON_DIR`.
+fn variable(property: &str) -> String {
+    property.replace(['.', '-'], "_").to_uppercase()
+}
+
+/// Variables set for the time a driver reads its configuration, then put back.
+struct Environment {
+    before: Vec<(String, Option<std::ffi::OsString>)>,
+}
+
+impl Environment {
+    fn set(properties: &BTreeMap<String, String>) -> Self {
+        let mut before = Vec::new();
+        for (property, value) in properties {
+            let name = variable(property);
+            before.push((name.clone(), std::env::var_os(&name)));
+            // SAFETY: `LAUNCHING` keeps our own launches apart; the C driver gives no other
+            // way to take all its properties, and start-up is when nothing else runs.
+            unsafe { std::env::set_var(name, value) };
+        }
+        Self { before }
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        for (name, value) in self.before.drain(..) {
+            // SAFETY: as in `set`.
+            unsafe {
+                match value {
+                    Some(value) => std::env::set_var(name, value),
+                    None => std::env::remove_var(name),
+                }
+            }
+        }
+    }
+}
+
+fn last_error(what: &str) -> Error {
+    // SAFETY: reads thread-local state of the C library; the message is NUL-terminated.
+    unsafe {
+        let text = CStr::from_ptr(d::aeron_errmsg())
+            .to_string_lossy()
+            .into_owned();
+        Error::Aeron {
+            code: d::aeron_errcode(),
+            message: format!("{what}: {}", super::tidy(&text)),
+        }
+    }
+}
+
+fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
+    let _alone = match LAUNCHING.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    for (name, value) in properties {
+        if name.contains(['\0', '=']) || value.contains('\0') {
+            let message = format!("the property {name:?} cannot be given to the media driver");
+            return Err(Error::Aeron {
+                code: libc::EINVAL,
+                message,
+            });
+        }
+    }
+    let _environment = Environment::set(properties);
+    let mut context = null_mut();
+    let mut driver = null_mut();
+    // SAFETY: plain C construction in the documented order; on each failure what was made is
+    // closed before the error is returned.
+    unsafe {
+        if d::aeron_driver_context_init(&mut context) < 0 {
+            return Err(last_error("cannot configure the media driver"));
+        }
+        if let Some(dir) = properties.get("aeron.dir") {
+            let dir = CString::new(dir.as_str()).unwrap_or_default();
+            d::aeron_driver_context_set_dir(context, dir.as_ptr());
+        }
+        let aeron_dir = CStr::from_ptr(d::aeron_driver_context_get_dir(context))
+            .to_string_lossy()
+            .into_owned();
+        let what = format!("cannot start a media driver in {aeron_dir}");
+        if d::aeron_driver_init(&mut driver, context) < 0 {
+            let error = last_error(&what);
+            d::aeron_driver_context_close(context);
+            return Err(error);
+        }
+        if d::aeron_driver_start(driver, false) < 0 {
+            let error = last_error(&what);
+            d::aeron_driver_close(driver);
+            d::aeron_driver_context_close(context);
+            return Err(error);
+        }
+        Ok((Running { driver, context }, aeron_dir))
+    }
+}
+
+impl MediaDriver {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
+        match self.running.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    fn stop(&self) {
+        if let Some(running) = self.lock().take() {
+            // SAFETY: taken out once; closing joins the driver's threads.
+            unsafe {
+                d::aeron_driver_close(running.driver);
+                d::aeron_driver_context_close(running.context);
+            }
+        }
+    }
+}
+
+impl Drop for MediaDriver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[pymethods]
+impl MediaDriver {
+    #[staticmethod]
+    fn launch(py: Python<'_>, properties: BTreeMap<String, String>) -> PyResult<Self> {
+        let (running, aeron_dir) = py.detach(|| launch(&properties))?;
+        Ok(Self {
+            running: Mutex::new(Some(running)),
+            aeron_dir,
+        })
+    }
+
+    #[getter]
+    fn aeron_dir(&self) -> &str {
+        &self.aeron_dir
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.stop());
+    }
+}

@@ -1,0 +1,314 @@
+//! Images: the stream of one publication as a subscription sees it.
+
+use super::client::ClientHandle;
+use super::last_error;
+use crate::errors::{Error, Result};
+use pyo3::prelude::*;
+use rusteron_client::bindings as c;
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex};
+
+/// What does not change about an image.
+#[derive(Clone, Debug)]
+pub struct ImageConstants {
+    pub correlation_id: i64,
+    pub subscription_registration_id: i64,
+    pub join_position: i64,
+    pub session_id: i32,
+    pub initial_term_id: i32,
+    pub term_buffer_length: usize,
+    pub mtu_length: usize,
+    pub source_identity: String,
+}
+
+/// A retained image: its log buffers stay mapped for as long as the handle lives.
+pub struct ImageHandle {
+    client: ClientHandle,
+    image: *mut c::aeron_image_t,
+    constants: Arc<ImageConstants>,
+}
+
+// SAFETY: an image may be polled from any one thread; a handle has one owner, and polling takes
+// `&self` only from that owner's thread (`Image` below guards its handle with a mutex).
+unsafe impl Send for ImageHandle {}
+// SAFETY: the methods other than polling read atomics or constants.
+unsafe impl Sync for ImageHandle {}
+
+type BlockHandler<'a> = &'a mut dyn FnMut(&[u8], i32, i32);
+type FragmentHandler<'a> = &'a mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64);
+
+impl ImageHandle {
+    /// Retain `image`, which is in the image list of `subscription` now.
+    ///
+    /// # Safety
+    /// Call on the client's conductor thread from an available-image callback, or while
+    /// `subscription` is open and `image` was just had from it.
+    pub(super) unsafe fn retain(
+        client: ClientHandle,
+        subscription: *mut c::aeron_subscription_t,
+        image: *mut c::aeron_image_t,
+    ) -> Option<Self> {
+        let mut raw = MaybeUninit::<c::aeron_image_constants_t>::uninit();
+        let mut of_subscription = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
+        // SAFETY: both pointers are valid by the contract of this function; the structs are
+        // filled in when C answers 0, and the source identity lives as long as the image.
+        unsafe {
+            if c::aeron_image_constants(image, raw.as_mut_ptr()) < 0
+                || c::aeron_subscription_constants(subscription, of_subscription.as_mut_ptr()) < 0
+                || c::aeron_subscription_image_retain(subscription, image) < 0
+            {
+                return None;
+            }
+            let raw = raw.assume_init();
+            let constants = ImageConstants {
+                correlation_id: raw.correlation_id,
+                subscription_registration_id: of_subscription.assume_init().registration_id,
+                join_position: raw.join_position,
+                session_id: raw.session_id,
+                initial_term_id: raw.initial_term_id,
+                term_buffer_length: raw.term_buffer_length,
+                mtu_length: raw.mtu_length,
+                source_identity: CStr::from_ptr(raw.source_identity)
+                    .to_string_lossy()
+                    .into_owned(),
+            };
+            Some(Self {
+                client,
+                image,
+                constants: Arc::new(constants),
+            })
+        }
+    }
+
+    pub fn constants(&self) -> &ImageConstants {
+        &self.constants
+    }
+
+    pub fn correlation_id(&self) -> i64 {
+        self.constants.correlation_id
+    }
+
+    pub fn session_id(&self) -> i32 {
+        self.constants.session_id
+    }
+
+    pub fn join_position(&self) -> i64 {
+        self.constants.join_position
+    }
+
+    pub fn initial_term_id(&self) -> i32 {
+        self.constants.initial_term_id
+    }
+
+    pub fn term_buffer_length(&self) -> usize {
+        self.constants.term_buffer_length
+    }
+
+    pub fn mtu_length(&self) -> usize {
+        self.constants.mtu_length
+    }
+
+    fn read<R>(&self, read: impl FnOnce(*mut c::aeron_image_t) -> R) -> Option<R> {
+        let _entered = self.client.enter()?;
+        Some(read(self.image))
+    }
+
+    pub fn position(&self) -> i64 {
+        // SAFETY: the image is retained and the client is open while entered.
+        self.read(|image| unsafe { c::aeron_image_position(image) })
+            .unwrap_or(-1)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        // SAFETY: as above.
+        self.read(|image| unsafe { c::aeron_image_is_closed(image) })
+            .unwrap_or(true)
+    }
+
+    pub fn is_end_of_stream(&self) -> bool {
+        // SAFETY: as above.
+        self.read(|image| unsafe { c::aeron_image_is_end_of_stream(image) })
+            .unwrap_or(true)
+    }
+
+    /// Hand the next whole frames of a term, as one block of at most `limit` bytes, to
+    /// `handler(block, session id, term id)`. Returns the bytes consumed; a block that begins
+    /// with a padding frame is just that frame.
+    #[inline]
+    pub fn block_poll(&self, limit: usize, mut handler: BlockHandler<'_>) -> Result<usize> {
+        unsafe extern "C-unwind" fn on_block(
+            clientd: *mut c_void,
+            buffer: *const u8,
+            length: usize,
+            session_id: i32,
+            term_id: i32,
+        ) {
+            // SAFETY: clientd is the handler of the call below; the block is `length` bytes of
+            // a mapped term that nobody writes to any more.
+            unsafe {
+                let handler = &mut *clientd.cast::<BlockHandler<'_>>();
+                handler(
+                    std::slice::from_raw_parts(buffer, length),
+                    session_id,
+                    term_id,
+                );
+            }
+        }
+        let _entered = self
+            .client
+            .enter()
+            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
+        let clientd = (&raw mut handler).cast::<c_void>();
+        // SAFETY: the image is retained, the client open; `handler` outlives the call.
+        let read = unsafe { c::aeron_image_block_poll(self.image, Some(on_block), clientd, limit) };
+        usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+    }
+
+    /// Hand up to `limit` fragments to `handler(payload, header, position after it)`.
+    pub(crate) fn poll(&self, limit: usize, mut handler: FragmentHandler<'_>) -> Result<usize> {
+        let _entered = self
+            .client
+            .enter()
+            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
+        let clientd = (&raw mut handler).cast::<c_void>();
+        // SAFETY: the image is retained, the client open; `handler` outlives the call.
+        let read = unsafe { c::aeron_image_poll(self.image, Some(on_fragment), clientd, limit) };
+        usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+    }
+}
+
+/// The C fragment handler behind a Rust closure; `clientd` is a `*mut FragmentHandler`.
+pub(super) unsafe extern "C-unwind" fn on_fragment(
+    clientd: *mut c_void,
+    buffer: *const u8,
+    length: usize,
+    header: *mut c::aeron_header_t,
+) {
+    let mut values = MaybeUninit::<c::aeron_header_values_t>::uninit();
+    // SAFETY: clientd is the handler of the poll under way; payload and header are valid for
+    // the duration of this call.
+    unsafe {
+        if c::aeron_header_values(header, values.as_mut_ptr()) < 0 {
+            return;
+        }
+        let position = c::aeron_header_position(header);
+        let handler = &mut *clientd.cast::<FragmentHandler<'_>>();
+        handler(
+            std::slice::from_raw_parts(buffer, length),
+            &values.assume_init(),
+            position,
+        );
+    }
+}
+
+impl Drop for ImageHandle {
+    fn drop(&mut self) {
+        // A client that is closing frees its images itself, and may be waiting for the very
+        // thread this runs on.
+        if let Some(_entered) = self.client.try_enter() {
+            // SAFETY: retained once when made, released once here, client open.
+            unsafe { c::aeron_image_release(self.image) };
+        }
+    }
+}
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct Image {
+    constants: Arc<ImageConstants>,
+    handle: Mutex<Option<ImageHandle>>,
+}
+
+impl Image {
+    pub fn new(handle: ImageHandle) -> Self {
+        Self {
+            constants: handle.constants.clone(),
+            handle: Mutex::new(Some(handle)),
+        }
+    }
+
+    pub(super) fn constants(&self) -> &ImageConstants {
+        &self.constants
+    }
+
+    /// Take the image over, leaving this object closed.
+    pub fn take(&self) -> Result<ImageHandle> {
+        self.lock().take().ok_or_else(|| {
+            Error::Closed(format!(
+                "the image of session {} is gone",
+                self.constants.session_id
+            ))
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<ImageHandle>> {
+        match self.handle.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}
+
+#[pymethods]
+impl Image {
+    #[getter]
+    fn correlation_id(&self) -> i64 {
+        self.constants.correlation_id
+    }
+
+    #[getter]
+    fn session_id(&self) -> i32 {
+        self.constants.session_id
+    }
+
+    #[getter]
+    fn subscription_registration_id(&self) -> i64 {
+        self.constants.subscription_registration_id
+    }
+
+    #[getter]
+    fn source_identity(&self) -> &str {
+        &self.constants.source_identity
+    }
+
+    #[getter]
+    fn join_position(&self) -> i64 {
+        self.constants.join_position
+    }
+
+    #[getter]
+    fn initial_term_id(&self) -> i32 {
+        self.constants.initial_term_id
+    }
+
+    #[getter]
+    fn term_buffer_length(&self) -> usize {
+        self.constants.term_buffer_length
+    }
+
+    #[getter]
+    fn mtu_length(&self) -> usize {
+        self.constants.mtu_length
+    }
+
+    #[getter]
+    fn position(&self) -> i64 {
+        self.lock().as_ref().map_or(-1, ImageHandle::position)
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.lock().as_ref().is_none_or(ImageHandle::is_closed)
+    }
+
+    #[getter]
+    fn is_end_of_stream(&self) -> bool {
+        self.lock()
+            .as_ref()
+            .is_none_or(ImageHandle::is_end_of_stream)
+    }
+
+    fn release(&self) {
+        self.lock().take();
+    }
+}

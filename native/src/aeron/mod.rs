@@ -1,0 +1,84 @@
+//! The Aeron C client and media driver, made safe: the only room where C pointers live.
+//!
+//! Everything made by a client keeps that client alive through an `Arc`. C frees all of a
+//! client's objects when the client closes, so each call on an object first enters the client
+//! (a read lock that closing takes for writing) and then its own pointer, which closing takes
+//! away. After either is gone a call is answered as "closed" instead of touching freed memory.
+
+mod cell;
+mod client;
+mod counter;
+mod driver;
+mod image;
+mod pending;
+mod publication;
+mod subscription;
+
+pub use client::{AeronClient, ClientHandle};
+pub use counter::{Counter, CounterHandle, ForeignCounter};
+pub use image::{Image, ImageHandle};
+pub use publication::{ExclusivePublication, ExclusivePublicationHandle};
+pub use subscription::{Subscription, SubscriptionHandle};
+
+use crate::errors::Error;
+use pyo3::prelude::*;
+use rusteron_client::bindings as c;
+use std::ffi::{CStr, CString};
+
+/// The C client's last error on this thread.
+pub(crate) fn last_error(what: &str) -> Error {
+    // SAFETY: both functions only read thread-local state of the C library; the message is a
+    // NUL-terminated string that stays valid until the next Aeron call on this thread.
+    let (code, text) = unsafe {
+        let text = c::aeron_errmsg();
+        let text = if text.is_null() {
+            String::new()
+        } else {
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        };
+        (c::aeron_errcode(), text)
+    };
+    Error::Aeron {
+        code,
+        message: format!("{what}: {}", tidy(&text)),
+    }
+}
+
+/// Keep the first line of a C error, without the stack of file names under it, but with the
+/// text that follows the location, since that is where the reason stands.
+fn tidy(text: &str) -> String {
+    let reasons: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("] ").map(|(_, reason)| reason.trim()))
+        .filter(|reason| !reason.is_empty())
+        .collect();
+    let head = text.lines().next().unwrap_or("unknown error").trim();
+    if reasons.is_empty() {
+        head.to_owned()
+    } else {
+        format!("{head}: {}", reasons.join("; "))
+    }
+}
+
+pub(crate) fn c_string(text: &str, what: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::Aeron {
+        code: libc::EINVAL,
+        message: format!("{what} {text:?} contains a NUL character"),
+    })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<driver::MediaDriver>()?;
+    module.add_class::<client::AeronClient>()?;
+    module.add_class::<pending::PendingPublication>()?;
+    module.add_class::<pending::PendingExclusivePublication>()?;
+    module.add_class::<pending::PendingSubscription>()?;
+    module.add_class::<pending::PendingCounter>()?;
+    module.add_class::<publication::Publication>()?;
+    module.add_class::<publication::ExclusivePublication>()?;
+    module.add_class::<subscription::Subscription>()?;
+    module.add_class::<image::Image>()?;
+    module.add_class::<counter::Counter>()?;
+    module.add_class::<counter::CountersReader>()?;
+    Ok(())
+}

@@ -1,0 +1,464 @@
+//! Publications, shared and exclusive.
+
+use super::cell::ClientCell;
+use super::client::ClientHandle;
+use super::last_error;
+use crate::errors::{Error, Result};
+use crate::idle::Backoff;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rusteron_client::bindings as c;
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+pub const NOT_CONNECTED: i64 = c::AERON_PUBLICATION_NOT_CONNECTED as i64;
+pub const BACK_PRESSURED: i64 = c::AERON_PUBLICATION_BACK_PRESSURED as i64;
+pub const ADMIN_ACTION: i64 = c::AERON_PUBLICATION_ADMIN_ACTION as i64;
+pub const CLOSED: i64 = c::AERON_PUBLICATION_CLOSED as i64;
+const ERROR: i64 = c::AERON_PUBLICATION_ERROR as i64;
+
+/// What does not change about a publication.
+#[derive(Clone, Debug)]
+struct Constants {
+    channel: String,
+    stream_id: i32,
+    session_id: i32,
+    registration_id: i64,
+    initial_term_id: i32,
+    term_buffer_length: usize,
+    position_bits_to_shift: usize,
+    max_message_length: usize,
+    max_payload_length: usize,
+}
+
+impl Constants {
+    /// # Safety
+    /// `raw` was filled in by the C client for a publication that is open.
+    unsafe fn from_c(raw: &c::aeron_publication_constants_t) -> Self {
+        // SAFETY: the channel is NUL-terminated and lives as long as the publication.
+        let channel = unsafe { CStr::from_ptr(raw.channel) }
+            .to_string_lossy()
+            .into_owned();
+        Self {
+            channel,
+            stream_id: raw.stream_id,
+            session_id: raw.session_id,
+            registration_id: raw.registration_id,
+            initial_term_id: raw.initial_term_id,
+            term_buffer_length: raw.term_buffer_length,
+            position_bits_to_shift: raw.position_bits_to_shift,
+            max_message_length: raw.max_message_length,
+            max_payload_length: raw.max_payload_length,
+        }
+    }
+}
+
+unsafe extern "C" fn reserved_value(clientd: *mut c_void, _buffer: *mut u8, _length: usize) -> i64 {
+    // SAFETY: clientd is the value of the offer under way.
+    unsafe { *clientd.cast::<i64>() }
+}
+
+/// Bytes that Python lent us for one call.
+enum Lent<'py> {
+    Bytes(Bound<'py, PyBytes>),
+    Buffer(PyBuffer<u8>),
+}
+
+impl<'py> Lent<'py> {
+    fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = data.cast::<PyBytes>() {
+            return Ok(Self::Bytes(bytes.clone()));
+        }
+        let buffer = PyBuffer::<u8>::get(data)?;
+        if !buffer.is_c_contiguous() {
+            return Err(pyo3::exceptions::PyValueError::new_err(
+                "the buffer is not contiguous",
+            ));
+        }
+        Ok(Self::Buffer(buffer))
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes.as_bytes(),
+            Self::Buffer(buffer) if buffer.len_bytes() == 0 => &[],
+            // SAFETY: the exporter keeps the memory in place while the buffer is held, and it
+            // is contiguous; a program that writes to it meanwhile gets a torn message, as
+            // with any buffer handed to a system call.
+            Self::Buffer(buffer) => unsafe {
+                std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
+            },
+        }
+    }
+}
+
+fn checked(result: i64) -> Result<i64> {
+    if result == ERROR {
+        Err(last_error("cannot offer the message"))
+    } else {
+        Ok(result)
+    }
+}
+
+/// Offer until it goes through, fails for good or the time is up; the interpreter is released.
+fn offer_within(
+    py: Python<'_>,
+    data: &[u8],
+    timeout_ns: u64,
+    offer: impl Fn(&[u8]) -> Result<i64> + Send + Sync,
+) -> PyResult<i64> {
+    let first = offer(data)?;
+    let retry = |result| matches!(result, NOT_CONNECTED | BACK_PRESSURED | ADMIN_ACTION);
+    if !retry(first) {
+        return Ok(first);
+    }
+    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+    loop {
+        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
+        let result = py.detach(|| {
+            let mut idle = Backoff::default();
+            loop {
+                let result = offer(data)?;
+                if !retry(result) || Instant::now() >= slice {
+                    return Ok::<i64, Error>(result);
+                }
+                idle.idle();
+            }
+        })?;
+        if !retry(result) || Instant::now() >= deadline {
+            return Ok(result);
+        }
+        py.check_signals()?;
+    }
+}
+
+macro_rules! publication_handle {
+    ($handle:ident, $ctype:ident, $what:literal, $constants:ident, $offer:ident, $position:ident,
+     $limit:ident, $connected:ident, $closed:ident, $close:ident) => {
+        /// An open publication of a client; closed when dropped.
+        pub struct $handle {
+            cell: ClientCell<c::$ctype>,
+            constants: Constants,
+        }
+
+        impl $handle {
+            fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+                let mut raw = MaybeUninit::<c::aeron_publication_constants_t>::uninit();
+                // SAFETY: C has just given us the publication and fills in the struct.
+                let constants = unsafe {
+                    c::$constants(publication, raw.as_mut_ptr());
+                    Constants::from_c(&raw.assume_init())
+                };
+                Self {
+                    cell: ClientCell::new(client, publication, $what),
+                    constants,
+                }
+            }
+
+            fn offer(&self, data: &[u8], mut reserved: i64) -> Result<i64> {
+                let clientd = (&raw mut reserved).cast::<c_void>();
+                let supplier: c::aeron_reserved_value_supplier_t = if reserved == 0 {
+                    None
+                } else {
+                    Some(reserved_value)
+                };
+                let offered = self.cell.with(|publication| {
+                    // SAFETY: the pointer is valid within the call; C copies the data.
+                    unsafe { c::$offer(publication, data.as_ptr(), data.len(), supplier, clientd) }
+                });
+                checked(offered.unwrap_or(CLOSED))
+            }
+
+            pub fn position(&self) -> i64 {
+                // SAFETY: the pointer is valid within the call.
+                self.cell
+                    .with(|publication| unsafe { c::$position(publication) })
+                    .unwrap_or(-1)
+            }
+
+            pub fn position_limit(&self) -> i64 {
+                // SAFETY: the pointer is valid within the call.
+                self.cell
+                    .with(|publication| unsafe { c::$limit(publication) })
+                    .unwrap_or(-1)
+            }
+
+            pub fn is_connected(&self) -> bool {
+                // SAFETY: the pointer is valid within the call.
+                let read = |publication| unsafe { c::$connected(publication) };
+                self.cell.with(read).unwrap_or(false)
+            }
+
+            pub fn is_closed(&self) -> bool {
+                // SAFETY: the pointer is valid within the call.
+                self.cell
+                    .with(|publication| unsafe { c::$closed(publication) })
+                    .unwrap_or(true)
+            }
+
+            pub fn close(&self) {
+                // SAFETY: taken out for good, so nobody uses the publication after this.
+                self.cell.take(|publication| unsafe {
+                    c::$close(publication, None, std::ptr::null_mut());
+                });
+            }
+        }
+
+        impl Drop for $handle {
+            fn drop(&mut self) {
+                self.close();
+            }
+        }
+    };
+}
+
+publication_handle!(
+    PublicationHandle,
+    aeron_publication_t,
+    "publication",
+    aeron_publication_constants,
+    aeron_publication_offer,
+    aeron_publication_position,
+    aeron_publication_position_limit,
+    aeron_publication_is_connected,
+    aeron_publication_is_closed,
+    aeron_publication_close
+);
+publication_handle!(
+    ExclusivePublicationHandle,
+    aeron_exclusive_publication_t,
+    "exclusive publication",
+    aeron_exclusive_publication_constants,
+    aeron_exclusive_publication_offer,
+    aeron_exclusive_publication_position,
+    aeron_exclusive_publication_position_limit,
+    aeron_exclusive_publication_is_connected,
+    aeron_exclusive_publication_is_closed,
+    aeron_exclusive_publication_close
+);
+
+impl ExclusivePublicationHandle {
+    pub fn channel(&self) -> &str {
+        &self.constants.channel
+    }
+
+    pub fn stream_id(&self) -> i32 {
+        self.constants.stream_id
+    }
+
+    pub fn session_id(&self) -> i32 {
+        self.constants.session_id
+    }
+
+    pub fn initial_term_id(&self) -> i32 {
+        self.constants.initial_term_id
+    }
+
+    pub fn term_buffer_length(&self) -> usize {
+        self.constants.term_buffer_length
+    }
+
+    pub fn position_bits_to_shift(&self) -> u32 {
+        self.constants.position_bits_to_shift as u32
+    }
+
+    pub fn client(&self) -> &ClientHandle {
+        self.cell.client()
+    }
+
+    /// Bytes that can be offered before flow control says stop.
+    #[inline]
+    pub fn available_window(&self) -> i64 {
+        // SAFETY: the pointer is valid within the call.
+        let window = |publication| unsafe {
+            c::aeron_exclusive_publication_position_limit(publication)
+                - c::aeron_exclusive_publication_position(publication)
+        };
+        self.cell.with(window).unwrap_or(CLOSED)
+    }
+
+    /// Append whole frames as they stand in `block`: new position, or a negative result.
+    #[inline]
+    pub fn offer_block(&self, block: &mut [u8]) -> i64 {
+        // SAFETY: the pointer is valid within the call; C copies the block and writes the first
+        // frame's header fields, hence `&mut`.
+        let offer = |publication| unsafe {
+            c::aeron_exclusive_publication_offer_block(publication, block.as_mut_ptr(), block.len())
+        };
+        self.cell.with(offer).unwrap_or(CLOSED)
+    }
+
+    /// Append a padding frame with `length` bytes after its header.
+    pub fn append_padding(&self, length: usize) -> i64 {
+        // SAFETY: the pointer is valid within the call.
+        let append = |publication| unsafe {
+            c::aeron_exclusive_publication_append_padding(publication, length)
+        };
+        self.cell.with(append).unwrap_or(CLOSED)
+    }
+
+    /// Close at once, dropping what subscribers have not consumed.
+    pub fn revoke(&self) {
+        // SAFETY: taken out for good, so nobody uses the publication after this.
+        self.cell.take(|publication| unsafe {
+            c::aeron_exclusive_publication_revoke(publication, None, std::ptr::null_mut());
+        });
+    }
+
+    /// The C client's words for the last negative result on this thread.
+    pub fn last_error(&self, what: &str) -> Error {
+        last_error(what)
+    }
+}
+
+/// The handle of a Python publication; gone once a worker took it over.
+struct Slot<H>(Mutex<Option<H>>);
+
+impl<H> Slot<H> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<H>> {
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    fn with<R>(&self, gone: R, call: impl FnOnce(&H) -> R) -> R {
+        self.lock().as_ref().map_or(gone, call)
+    }
+}
+
+macro_rules! publication_class {
+    ($class:ident, $handle:ident, $ctype:ident, { $($extra:tt)* }) => {
+        #[pyclass(frozen, module = "aerotape._native")]
+        pub struct $class {
+            constants: Constants,
+            slot: Slot<$handle>,
+        }
+
+        impl $class {
+            pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
+                let handle = $handle::new(client, publication);
+                Self { constants: handle.constants.clone(), slot: Slot(Mutex::new(Some(handle))) }
+            }
+        }
+
+        #[pymethods]
+        impl $class {
+            #[getter]
+            fn channel(&self) -> &str {
+                &self.constants.channel
+            }
+
+            #[getter]
+            fn stream_id(&self) -> i32 {
+                self.constants.stream_id
+            }
+
+            #[getter]
+            fn session_id(&self) -> i32 {
+                self.constants.session_id
+            }
+
+            #[getter]
+            fn registration_id(&self) -> i64 {
+                self.constants.registration_id
+            }
+
+            #[getter]
+            fn initial_term_id(&self) -> i32 {
+                self.constants.initial_term_id
+            }
+
+            #[getter]
+            fn term_buffer_length(&self) -> usize {
+                self.constants.term_buffer_length
+            }
+
+            #[getter]
+            fn max_message_length(&self) -> usize {
+                self.constants.max_message_length
+            }
+
+            #[getter]
+            fn max_payload_length(&self) -> usize {
+                self.constants.max_payload_length
+            }
+
+            #[getter]
+            fn position(&self) -> i64 {
+                self.slot.with(-1, $handle::position)
+            }
+
+            #[getter]
+            fn position_limit(&self) -> i64 {
+                self.slot.with(-1, $handle::position_limit)
+            }
+
+            #[getter]
+            fn is_connected(&self) -> bool {
+                self.slot.with(false, $handle::is_connected)
+            }
+
+            #[getter]
+            fn is_closed(&self) -> bool {
+                self.slot.with(true, $handle::is_closed)
+            }
+
+            #[pyo3(signature = (data, reserved_value=0))]
+            fn offer(&self, data: &Bound<'_, PyAny>, reserved_value: i64) -> PyResult<i64> {
+                let lent = Lent::new(data)?;
+                let offer = |handle: &$handle| handle.offer(lent.as_slice(), reserved_value);
+                Ok(self.slot.with(Ok(CLOSED), offer)?)
+            }
+
+            #[pyo3(signature = (data, timeout_ns, reserved_value=0))]
+            fn offer_within(
+                &self,
+                py: Python<'_>,
+                data: &Bound<'_, PyAny>,
+                timeout_ns: u64,
+                reserved_value: i64,
+            ) -> PyResult<i64> {
+                let lent = Lent::new(data)?;
+                offer_within(py, lent.as_slice(), timeout_ns, |data| {
+                    self.slot.with(Ok(CLOSED), |handle| handle.offer(data, reserved_value))
+                })
+            }
+
+            fn close(&self) {
+                self.slot.lock().take();
+            }
+
+            $($extra)*
+        }
+    };
+}
+
+publication_class!(Publication, PublicationHandle, aeron_publication_t, {});
+publication_class!(
+    ExclusivePublication,
+    ExclusivePublicationHandle,
+    aeron_exclusive_publication_t,
+    {
+        fn revoke(&self) {
+            if let Some(handle) = self.slot.lock().take() {
+                handle.revoke();
+            }
+        }
+    }
+);
+
+impl ExclusivePublication {
+    /// Take the publication over, leaving this object closed.
+    pub fn take(&self) -> Result<ExclusivePublicationHandle> {
+        self.slot.lock().take().ok_or_else(|| {
+            Error::Closed(format!(
+                "the publication to {} is closed",
+                self.constants.channel
+            ))
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! Putting the fragments of messages back together.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use rusteron_client::bindings as c;
+
+use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED};
+
+/// The header of a message's first frame, as far as readers want it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub term_id: i32,
+    pub term_offset: i32,
+    pub flags: u8,
+    pub reserved_value: i64,
+}
+
+impl From<&c::aeron_header_values_t> for Header {
+    fn from(values: &c::aeron_header_values_t) -> Self {
+        // Copied out field by field: the C struct is packed.
+        Self {
+            session_id: values.frame.session_id,
+            stream_id: values.frame.stream_id,
+            term_id: values.frame.term_id,
+            term_offset: values.frame.term_offset,
+            flags: values.frame.flags,
+            reserved_value: values.frame.reserved_value,
+        }
+    }
+}
+
+/// The unfinished message of one session.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    buffer: Vec<u8>,
+    first: Option<Header>,
+    /// Where the next fragment must begin; another one means that some were missed.
+    next_term_offset: i32,
+}
+
+type OnMessage<'a> = &'a mut dyn FnMut(&[u8], &Header, i64);
+
+impl Assembler {
+    /// Take a fragment; call `on_message(payload, first header, position)` when it completes one.
+    /// A fragment whose beginning was never seen is dropped.
+    #[inline]
+    pub fn on_fragment(
+        &mut self,
+        payload: &[u8],
+        values: &c::aeron_header_values_t,
+        position: i64,
+        on_message: OnMessage<'_>,
+    ) {
+        let header = Header::from(values);
+        self.take(
+            payload,
+            header,
+            values.frame.frame_length,
+            position,
+            on_message,
+        );
+    }
+
+    fn take(
+        &mut self,
+        payload: &[u8],
+        header: Header,
+        frame_length: i32,
+        position: i64,
+        on_message: OnMessage<'_>,
+    ) {
+        let flags = header.flags;
+        if flags & FLAGS_UNFRAGMENTED == FLAGS_UNFRAGMENTED {
+            on_message(payload, &header, position);
+            return;
+        }
+        let after = header.term_offset + crate::frame::align(frame_length.max(0) as usize) as i32;
+        if flags & FLAG_BEGIN != 0 {
+            self.buffer.clear();
+            self.buffer.extend_from_slice(payload);
+            self.first = Some(header);
+            self.next_term_offset = after;
+            return;
+        }
+        let Some(first) = self.first else { return };
+        if header.term_offset != self.next_term_offset {
+            self.first = None;
+            return;
+        }
+        self.buffer.extend_from_slice(payload);
+        self.next_term_offset = after;
+        if flags & FLAG_END != 0 {
+            self.first = None;
+            on_message(&self.buffer, &first, position);
+        }
+    }
+}
+
+/// Messages on their way to Python: payloads one after the other in one allocation.
+pub struct Messages {
+    stream_id: i32,
+    payloads: Vec<u8>,
+    rows: Vec<(usize, Header, i64)>,
+}
+
+impl Messages {
+    pub fn new(stream_id: i32) -> Self {
+        Self {
+            stream_id,
+            payloads: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn push(&mut self, payload: &[u8], header: &Header, position: i64) {
+        self.payloads.extend_from_slice(payload);
+        self.rows.push((self.payloads.len(), *header, position));
+    }
+
+    /// A list of (payload, position, session_id, stream_id, term_id, term_offset, flags,
+    /// reserved_value) tuples.
+    pub fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        let mut start = 0;
+        let mut tuples = Vec::with_capacity(self.rows.len());
+        for (end, header, position) in &self.rows {
+            let payload = PyBytes::new(py, &self.payloads[start..*end]);
+            start = *end;
+            tuples.push(
+                (
+                    payload,
+                    *position,
+                    header.session_id,
+                    self.stream_id,
+                    header.term_id,
+                    header.term_offset,
+                    header.flags,
+                    header.reserved_value,
+                )
+                    .into_pyobject(py)?,
+            );
+        }
+        PyList::new(py, tuples.into_iter().map(Bound::<PyTuple>::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(term_offset: i32, flags: u8) -> Header {
+        Header {
+            term_offset,
+            flags,
+            session_id: 1,
+            stream_id: 2,
+            term_id: 3,
+            reserved_value: 0,
+        }
+    }
+
+    fn run(fragments: &[(&[u8], i32, u8)]) -> Vec<(Vec<u8>, i32, i64)> {
+        let mut assembler = Assembler::default();
+        let mut out = Vec::new();
+        for (payload, term_offset, flags) in fragments {
+            let length = payload.len() as i32 + 32;
+            let position = i64::from(*term_offset) + crate::frame::align(length as usize) as i64;
+            let head = header(*term_offset, *flags);
+            assembler.take(
+                payload,
+                head,
+                length,
+                position,
+                &mut |bytes, first, position| {
+                    out.push((bytes.to_vec(), first.term_offset, position));
+                },
+            );
+        }
+        out
+    }
+
+    #[test]
+    fn fragments_become_one_message_with_the_first_header() {
+        let messages = run(&[
+            (b"abc", 0, FLAG_BEGIN),
+            (b"def", 64, 0),
+            (b"g", 128, FLAG_END),
+        ]);
+        assert_eq!(messages, [(b"abcdefg".to_vec(), 0, 192)]);
+    }
+
+    #[test]
+    fn a_tail_without_its_beginning_is_dropped() {
+        let messages = run(&[(b"tail", 0, FLAG_END), (b"whole", 64, FLAGS_UNFRAGMENTED)]);
+        assert_eq!(messages, [(b"whole".to_vec(), 64, 128)]);
+    }
+
+    #[test]
+    fn a_gap_between_fragments_drops_the_message() {
+        assert!(run(&[(b"abc", 0, FLAG_BEGIN), (b"g", 128, FLAG_END)]).is_empty());
+    }
+}

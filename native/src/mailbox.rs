@@ -1,0 +1,273 @@
+//! The mailbox: what native threads leave for the conductor, which is Python.
+
+use crate::aeron::{Image, ImageHandle, Subscription, SubscriptionHandle};
+use crate::idle::Backoff;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Something that happened on a native thread.
+pub enum Event {
+    Message {
+        subscription_registration_id: i64,
+        image_correlation_id: i64,
+        session_id: i32,
+        payload: Vec<u8>,
+        position: i64,
+    },
+    ImageAvailable(ImageHandle),
+    ImageUnavailable {
+        subscription_registration_id: i64,
+        image_correlation_id: i64,
+    },
+    CounterUnavailable {
+        registration_id: i64,
+        counter_id: i32,
+    },
+    ClientClosed,
+    ClientError {
+        code: i32,
+        message: String,
+    },
+    RecordingStopped {
+        recording_id: i64,
+        position: i64,
+        error_code: i32,
+        message: Option<String>,
+    },
+    ReplayReady {
+        replay_session_id: i64,
+    },
+    ReplayDone {
+        replay_session_id: i64,
+        position: i64,
+        error_code: i32,
+        message: Option<String>,
+    },
+}
+
+impl Event {
+    /// The event as the tuple that `_native.pyi` describes.
+    fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        match self {
+            Self::Message {
+                subscription_registration_id,
+                image_correlation_id,
+                session_id,
+                payload,
+                position,
+            } => {
+                let payload = PyBytes::new(py, &payload);
+                (
+                    "message",
+                    subscription_registration_id,
+                    image_correlation_id,
+                    session_id,
+                    payload,
+                    position,
+                )
+                    .into_pyobject(py)
+            }
+            Self::ImageAvailable(image) => {
+                ("image_available", Py::new(py, Image::new(image))?).into_pyobject(py)
+            }
+            Self::ImageUnavailable {
+                subscription_registration_id,
+                image_correlation_id,
+            } => (
+                "image_unavailable",
+                subscription_registration_id,
+                image_correlation_id,
+            )
+                .into_pyobject(py),
+            Self::CounterUnavailable {
+                registration_id,
+                counter_id,
+            } => ("counter_unavailable", registration_id, counter_id).into_pyobject(py),
+            Self::ClientClosed => ("client_closed",).into_pyobject(py),
+            Self::ClientError { code, message } => {
+                ("client_error", code, message).into_pyobject(py)
+            }
+            Self::RecordingStopped {
+                recording_id,
+                position,
+                error_code,
+                message,
+            } => (
+                "recording_stopped",
+                recording_id,
+                position,
+                error_code,
+                message,
+            )
+                .into_pyobject(py),
+            Self::ReplayReady { replay_session_id } => {
+                ("replay_ready", replay_session_id).into_pyobject(py)
+            }
+            Self::ReplayDone {
+                replay_session_id,
+                position,
+                error_code,
+                message,
+            } => (
+                "replay_done",
+                replay_session_id,
+                position,
+                error_code,
+                message,
+            )
+                .into_pyobject(py),
+        }
+    }
+}
+
+/// The sending end, for native threads.
+#[derive(Clone)]
+pub struct MailboxHandle(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    woken: bool,
+}
+
+impl MailboxHandle {
+    pub fn post(&self, event: Event) {
+        self.lock().events.push_back(event);
+        self.0.arrived.notify_one();
+    }
+
+    fn wake(&self) {
+        self.lock().woken = true;
+        self.0.arrived.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        match self.0.queue.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// Move what has come into `events`; true when somebody asked to be heard without an event.
+    fn take(&self, events: &mut Vec<Event>) -> bool {
+        let mut queue = self.lock();
+        events.extend(queue.events.drain(..));
+        std::mem::take(&mut queue.woken)
+    }
+
+    fn park(&self, duration: Duration) {
+        let queue = self.lock();
+        if queue.events.is_empty() && !queue.woken {
+            drop(self.0.arrived.wait_timeout(queue, duration));
+        }
+    }
+
+    fn collect(
+        &self,
+        subscriptions: &[SubscriptionHandle],
+        deadline: Instant,
+        fragment_limit: usize,
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut idle = Backoff::default();
+        loop {
+            // Events first: an image is announced before its messages.
+            let mut woken = self.take(&mut events);
+            for subscription in subscriptions {
+                subscription.poll_into(fragment_limit, &mut events);
+            }
+            if events
+                .iter()
+                .any(|event| matches!(event, Event::Message { .. }))
+            {
+                // An image may have come and been polled since: its announcement goes first.
+                let messages = std::mem::take(&mut events);
+                woken |= self.take(&mut events);
+                events = order(messages, events);
+            }
+            let now = Instant::now();
+            if woken || !events.is_empty() || now >= deadline {
+                return events;
+            }
+            let left = deadline - now;
+            if subscriptions.is_empty() {
+                self.park(left);
+            } else if let Some(park) = idle.next_park() {
+                self.park(park.min(left));
+            }
+        }
+    }
+}
+
+/// Put `late` events, taken after polling, before the messages that were polled.
+fn order(polled: Vec<Event>, late: Vec<Event>) -> Vec<Event> {
+    if late.is_empty() {
+        return polled;
+    }
+    let is_message = |event: &Event| matches!(event, Event::Message { .. });
+    let (messages, mut events): (Vec<_>, Vec<_>) = polled.into_iter().partition(is_message);
+    // Announcements before the messages, losses after them: an image's last words count.
+    let is_loss = |event: &Event| matches!(event, Event::ImageUnavailable { .. });
+    let (losses, others): (Vec<_>, Vec<_>) = late.into_iter().partition(is_loss);
+    events.extend(others);
+    events.extend(messages);
+    events.extend(losses);
+    events
+}
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct Mailbox {
+    handle: MailboxHandle,
+}
+
+impl Mailbox {
+    pub fn handle(&self) -> MailboxHandle {
+        self.handle.clone()
+    }
+}
+
+#[pymethods]
+impl Mailbox {
+    #[new]
+    fn new() -> Self {
+        Self {
+            handle: MailboxHandle(Arc::default()),
+        }
+    }
+
+    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10))]
+    fn wait(
+        &self,
+        py: Python<'_>,
+        subscriptions: Vec<Py<Subscription>>,
+        timeout_ns: u64,
+        fragment_limit: usize,
+    ) -> PyResult<Vec<Py<PyTuple>>> {
+        let handles: Vec<_> = subscriptions
+            .iter()
+            .map(|each| each.get().handle())
+            .collect();
+        let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+        let events = py.detach(|| self.handle.collect(&handles, deadline, fragment_limit));
+        // Handles must not be the last owners of a subscription on a thread without the
+        // interpreter; here it is held again.
+        drop(handles);
+        events
+            .into_iter()
+            .map(|event| Ok(event.into_tuple(py)?.unbind()))
+            .collect()
+    }
+
+    fn wake(&self) {
+        self.handle.wake();
+    }
+}
