@@ -1,0 +1,137 @@
+"""What the catalog knows of one recording.
+
+Shared by the catalog, the client and the Spark source; it holds no reference to any file.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from aerotape.catalog import layout
+from aerotape.errors import CatalogError
+
+NULL_VALUE = -1
+"""Value of a stop position or stop timestamp that is not set: the recording is active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingDescriptor:
+    """One recording, as RecordingDescriptor (message id 22 of the archive schema) describes it.
+
+    Attributes:
+        recording_id: id in its archive, from 0.
+        start_timestamp_ms: when recording started, epoch milliseconds.
+        stop_timestamp_ms: when it stopped, or -1.
+        start_position: position in the stream of the first recorded byte.
+        stop_position: position after the last recorded byte, or -1 while active.
+        initial_term_id: initial term id of the stream.
+        segment_file_length: length of each segment file, bytes.
+        term_buffer_length: length of a term of the stream, bytes.
+        mtu_length: MTU of the stream, bytes.
+        session_id: session id of the recorded image (the last one, when extended).
+        stream_id: stream id.
+        stripped_channel: the channel reduced to what identifies it.
+        original_channel: the channel as the client asked for it.
+        source_identity: where the image came from: host:port or ``aeron:ipc``.
+    """
+
+    recording_id: int
+    start_timestamp_ms: int
+    stop_timestamp_ms: int
+    start_position: int
+    stop_position: int
+    initial_term_id: int
+    segment_file_length: int
+    term_buffer_length: int
+    mtu_length: int
+    session_id: int
+    stream_id: int
+    stripped_channel: str
+    original_channel: str
+    source_identity: str
+
+    @property
+    def is_active(self) -> bool:
+        """Whether no stop position is set."""
+        return self.stop_position == NULL_VALUE
+
+    def encode(self) -> bytes:
+        """Encode as the catalog stores it: no message header, no padding, the two fields that
+        only mean something on the wire (controlSessionId, correlationId) zero.
+
+        Raises:
+            CatalogError: a string is not ASCII, or a number does not fit its field.
+        """
+        try:
+            block = layout.DESCRIPTOR_BLOCK.pack(
+                0,
+                0,
+                self.recording_id,
+                self.start_timestamp_ms,
+                self.stop_timestamp_ms,
+                self.start_position,
+                self.stop_position,
+                self.initial_term_id,
+                self.segment_file_length,
+                self.term_buffer_length,
+                self.mtu_length,
+                self.session_id,
+                self.stream_id,
+            )
+            strings = [
+                text.encode("ascii")
+                for text in (self.stripped_channel, self.original_channel, self.source_identity)
+            ]
+        except (UnicodeEncodeError, struct.error) as error:
+            raise CatalogError(
+                f"recording {self.recording_id} cannot be described in the catalog: {error}"
+            ) from error
+        return block + b"".join(layout.VAR_LENGTH.pack(len(text)) + text for text in strings)
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview) -> RecordingDescriptor:
+        """Decode the bare body of a descriptor; bytes after it (alignment) are ignored.
+
+        Raises:
+            CatalogError: the bytes end within a field.
+        """
+        view = memoryview(data)
+        if len(view) < layout.DESCRIPTOR_BLOCK_LENGTH:
+            raise CatalogError(
+                f"a recording descriptor of {len(view)} bytes is shorter than its fixed block of "
+                f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
+            )
+        fields = layout.DESCRIPTOR_BLOCK.unpack_from(view)
+        recording_id = fields[2]
+        strings: list[str] = []
+        offset = layout.DESCRIPTOR_BLOCK_LENGTH
+        for name in ("strippedChannel", "originalChannel", "sourceIdentity"):
+            begin = offset + layout.VAR_LENGTH.size
+            if begin > len(view):
+                raise CatalogError(f"recording {recording_id}: its descriptor ends before {name}")
+            (length,) = layout.VAR_LENGTH.unpack_from(view, offset)
+            offset = begin + length
+            if offset > len(view):
+                raise CatalogError(
+                    f"recording {recording_id}: {name} of {length} bytes does not fit its "
+                    f"descriptor of {len(view)} bytes"
+                )
+            # An archive writes ASCII; anything else must still be shown rather than refused.
+            strings.append(bytes(view[begin:offset]).decode("ascii", "backslashreplace"))
+        return cls(
+            recording_id=recording_id,
+            start_timestamp_ms=fields[3],
+            stop_timestamp_ms=fields[4],
+            start_position=fields[5],
+            stop_position=fields[6],
+            initial_term_id=fields[7],
+            segment_file_length=fields[8],
+            term_buffer_length=fields[9],
+            mtu_length=fields[10],
+            session_id=fields[11],
+            stream_id=fields[12],
+            stripped_channel=strings[0],
+            original_channel=strings[1],
+            source_identity=strings[2],
+        )

@@ -1,0 +1,87 @@
+"""The bytes of `archive.catalog`, in one place.
+
+The file is a 32-byte header followed by entries. An entry is a 32-byte descriptor header, the
+descriptor itself, and zeros up to the catalog's alignment (64 bytes unless the header says
+otherwise). No entry is ever moved or reused; the end is where an entry's length is not positive.
+Nothing here carries an SBE message header: the structures are the bare bodies of the messages
+CatalogHeader (id 20), RecordingDescriptorHeader (21) and RecordingDescriptor (22) of
+`aeron-archive-codecs.xml`, all little endian.
+
+This is apart from `aerotape.codecs` because the catalog updates single fields in a mapped file,
+where a codec would decode and encode whole messages; a test holds the two to the same offsets.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+
+CATALOG_FILE_NAME = "archive.catalog"
+
+# Semantic version of the files on disk that this package reads and writes: 3.1.0.
+MAJOR_VERSION = 3
+SEMANTIC_VERSION = (MAJOR_VERSION << 16) | (1 << 8) | 0
+
+MIN_CAPACITY_BYTES = 32
+DEFAULT_CAPACITY_BYTES = 1 << 20
+MAX_CAPACITY_BYTES = (1 << 31) - 1
+
+# CatalogHeader: version, length, nextRecordingId, alignment, then reserved up to byte 31.
+CATALOG_HEADER = struct.Struct("<iiqi")
+CATALOG_HEADER_LENGTH = 32
+NEXT_RECORDING_ID_OFFSET = 8
+DEFAULT_ALIGNMENT = 64
+
+# RecordingDescriptorHeader: length, state, checksum, then reserved up to byte 31.
+DESCRIPTOR_HEADER = struct.Struct("<iii")
+DESCRIPTOR_HEADER_LENGTH = 32
+STATE_OFFSET = 4
+CHECKSUM_OFFSET = 8
+
+# RecordingDescriptor: the fixed block ...
+DESCRIPTOR_BLOCK = struct.Struct("<qqqqqqqiiiiii")
+DESCRIPTOR_BLOCK_LENGTH = 80
+# ... and where its fields begin, from the start of the descriptor.
+CONTROL_SESSION_ID_OFFSET = 0
+CORRELATION_ID_OFFSET = 8
+RECORDING_ID_OFFSET = 16
+START_TIMESTAMP_OFFSET = 24
+STOP_TIMESTAMP_OFFSET = 32
+START_POSITION_OFFSET = 40
+STOP_POSITION_OFFSET = 48
+INITIAL_TERM_ID_OFFSET = 56
+SEGMENT_FILE_LENGTH_OFFSET = 60
+TERM_BUFFER_LENGTH_OFFSET = 64
+MTU_LENGTH_OFFSET = 68
+SESSION_ID_OFFSET = 72
+STREAM_ID_OFFSET = 76
+
+INT = struct.Struct("<i")
+LONG = struct.Struct("<q")
+# Length prefix of the variable-length strings behind the block (varAsciiEncoding).
+VAR_LENGTH = struct.Struct("<I")
+
+
+class RecordingState(enum.IntEnum):
+    """State of an entry (RecordingState). Only VALID ones are recordings to anyone outside."""
+
+    INVALID = 0
+    VALID = 1
+    DELETED = 2
+
+
+def version_string(version: int) -> str:
+    """Format a semantic version, for example ``3.1.0``."""
+    return f"{(version >> 16) & 0xFF}.{(version >> 8) & 0xFF}.{version & 0xFF}"
+
+
+def align(length: int, alignment: int) -> int:
+    """Round `length` up to a multiple of `alignment`, a power of two."""
+    return (length + alignment - 1) & -alignment
+
+
+def next_capacity(capacity_bytes: int, required_bytes: int) -> int:
+    """Return the capacity a catalog grows to so that `required_bytes` fit: by half each time."""
+    while capacity_bytes < required_bytes:
+        capacity_bytes = min(capacity_bytes + (capacity_bytes >> 1), MAX_CAPACITY_BYTES)
+    return capacity_bytes

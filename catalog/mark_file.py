@@ -1,0 +1,372 @@
+"""`archive-mark.dat`: the file by which one archive keeps others out of its directory.
+
+The first 8 KiB hold one MarkFileHeader (schema 100, template 200) behind its SBE message header;
+the error log follows (`error_log`). A running archive stores the time there about once a second.
+A start finds the directory taken while that timestamp is younger than the liveness timeout, which
+is all that the Java archive goes by; so after a crash the timeout must pass, and a clean stop
+stores -1 to free the directory at once.
+
+Two starts at the same instant could both find the file stale. For archives of this package an
+flock(2) on the file itself decides: it vanishes with its process, works between two archives of
+one process too, and is of no consequence to Java, which takes no lock on the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aerotape.catalog import layout, mark_layout
+from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
+from aerotape.catalog.layout import MAJOR_VERSION, SEMANTIC_VERSION, version_string
+from aerotape.catalog.mark_layout import (
+    ACTIVITY_TIMESTAMP,
+    CLAIMED_TIMESTAMP_MS,
+    FILE_NAME,
+    HEADER_LENGTH,
+    LINK_FILE_NAME,
+    NULL_TIMESTAMP_MS,
+    VERSION,
+    MarkFileHeader,
+)
+from aerotape.errors import ArchiveInUseError, ClosedError, MarkFileError
+
+DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFileInfo:
+    """What a mark file said when it was read.
+
+    Attributes:
+        path: the file.
+        header: its header.
+        errors: its error log.
+    """
+
+    path: Path
+    header: MarkFileHeader
+    errors: list[ErrorObservation]
+
+    def is_active(
+        self, now_ms: int | None = None, timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS
+    ) -> bool:
+        """Whether an archive gave a sign of life within the timeout (epoch milliseconds)."""
+        now = _now_ms() if now_ms is None else now_ms
+        return now - self.header.activity_timestamp_ms < timeout_ms
+
+
+class MarkFile:
+    """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`."""
+
+    def __init__(
+        self,
+        path: Path,
+        file_descriptor: int,
+        mapping: mmap.mmap,
+        error_buffer_length: int,
+        saved_errors: Path | None,
+    ) -> None:
+        self._path = path
+        self._fd = file_descriptor
+        self._map = mapping
+        self._errors = ErrorLog(mapping, HEADER_LENGTH, error_buffer_length)
+        self._saved_errors = saved_errors
+        self._closed = False
+
+    @classmethod
+    def acquire(
+        cls,
+        archive_dir: str | os.PathLike[str],
+        *,
+        archive_id: int,
+        control_channel: str,
+        control_stream_id: int,
+        local_control_channel: str,
+        local_control_stream_id: int,
+        events_channel: str,
+        events_stream_id: int,
+        aeron_directory: str,
+        liveness_timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS,
+        error_buffer_length: int = 1 << 20,
+        mark_file_dir: str | os.PathLike[str] | None = None,
+        file_page_size: int = 4096,
+    ) -> MarkFile:
+        """Take an archive directory for this process, or leave it untouched.
+
+        From here on the directory counts as taken; `ready` says that the archive answers.
+
+        Args:
+            archive_dir: the directory; must exist.
+            archive_id: id of the archive.
+            control_channel: control request channel ("" when disabled).
+            control_stream_id: its stream id.
+            local_control_channel: local (IPC) control request channel.
+            local_control_stream_id: its stream id.
+            events_channel: recording events channel ("" when disabled).
+            events_stream_id: its stream id.
+            aeron_directory: the media driver's directory.
+            liveness_timeout_ms: age at which an activity timestamp is stale.
+            error_buffer_length: room for the error log, bytes.
+            mark_file_dir: where the mark file lies when not in the archive directory, which
+                then gets a link file naming it.
+            file_page_size: the driver's; the file's length is a multiple of it.
+
+        Raises:
+            ArchiveInUseError: another archive is using the directory.
+            MarkFileError: the file cannot be used or is of another major version.
+        """
+        directory = Path(archive_dir if mark_file_dir is None else mark_file_dir)
+        path = directory / FILE_NAME
+        header = MarkFileHeader(
+            version=0,
+            activity_timestamp_ms=_now_ms(),
+            start_timestamp_ms=_now_ms(),
+            pid=os.getpid(),
+            control_stream_id=control_stream_id,
+            local_control_stream_id=local_control_stream_id,
+            events_stream_id=events_stream_id,
+            header_length=HEADER_LENGTH,
+            error_buffer_length=error_buffer_length,
+            archive_id=archive_id,
+            control_channel=control_channel,
+            local_control_channel=local_control_channel,
+            events_channel=events_channel,
+            aeron_directory=aeron_directory,
+        )
+        encoded = header.encode()
+        length = layout.align(HEADER_LENGTH + error_buffer_length, file_page_size)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise MarkFileError(
+                f"cannot open mark file {path}: {error.strerror}", path
+            ) from error
+        try:
+            _lock(path, descriptor)
+            existing = _check_stale(path, descriptor, liveness_timeout_ms)
+            os.posix_fallocate(descriptor, 0, length)
+            mapping = mmap.mmap(descriptor, length)
+        except BaseException as error:
+            # Closing the only descriptor releases the lock, if it was ours.
+            os.close(descriptor)
+            if isinstance(error, OSError):
+                raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
+            raise
+        # The timestamp first, so that nobody finds the file stale while the rest is written.
+        layout.LONG.pack_into(mapping, ACTIVITY_TIMESTAMP, header.activity_timestamp_ms)
+        saved_errors = _save_errors(directory, existing)
+        mapping[ACTIVITY_TIMESTAMP + 8 : HEADER_LENGTH] = encoded[ACTIVITY_TIMESTAMP + 8 :].ljust(
+            HEADER_LENGTH - ACTIVITY_TIMESTAMP - 8, b"\0"
+        )
+        mapping[:ACTIVITY_TIMESTAMP] = encoded[:ACTIVITY_TIMESTAMP]
+        mark_file = cls(path, descriptor, mapping, error_buffer_length, saved_errors)
+        mark_file._errors.clear()
+        try:
+            _link(Path(archive_dir), directory)
+        except OSError as error:
+            mark_file.close()
+            raise MarkFileError(
+                f"cannot write {LINK_FILE_NAME} in {archive_dir}: {error.strerror}", path
+            ) from error
+        return mark_file
+
+    @staticmethod
+    def read(archive_dir: str | os.PathLike[str]) -> MarkFileInfo:
+        """Read the mark file of an archive directory; the archive may run, or be another's.
+
+        Raises:
+            MarkFileError: there is none, or it is no archive's mark file.
+        """
+        path = _resolve(Path(archive_dir))
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
+        header = MarkFileHeader.decode(data)
+        if header is None:
+            raise MarkFileError(f"{path} is not the mark file of an archive", path)
+        begin = header.header_length
+        return MarkFileInfo(
+            path, header, read_errors(data[begin : begin + header.error_buffer_length])
+        )
+
+    @property
+    def path(self) -> Path:
+        """The mark file."""
+        return self._path
+
+    @property
+    def saved_errors(self) -> Path | None:
+        """File into which errors of the archive before were saved, if it left any."""
+        return self._saved_errors
+
+    def ready(self) -> None:
+        """Say that the archive has started, and force the file to storage."""
+        self._signal(_now_ms())
+
+    def update_activity(self, now_ms: int) -> None:
+        """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
+        self._check_open()
+        layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
+
+    def record_error(self, text: str, now_ms: int) -> bool:
+        """Count an error in the error log; False when it is full."""
+        self._check_open()
+        return self._errors.record(text, now_ms)
+
+    def close(self) -> None:
+        """Free the directory at once for the next archive. Idempotent."""
+        if self._closed:
+            return
+        try:
+            self._signal(NULL_TIMESTAMP_MS)
+        finally:
+            self._closed = True
+            # A forked child may still hold the descriptor; the lock must go all the same.
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._map.close()
+            os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _signal(self, timestamp_ms: int) -> None:
+        self._check_open()
+        layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, timestamp_ms)
+        layout.INT.pack_into(self._map, VERSION, SEMANTIC_VERSION)
+        self._map.flush()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"mark file {self._path} is closed")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _lock(path: Path, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        header = MarkFileHeader.decode(os.pread(descriptor, HEADER_LENGTH, 0))
+        raise _in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
+
+
+def _check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
+    """Return the whole file as the archive before left it, or raise."""
+    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    if not any(data[:HEADER_LENGTH]):
+        return b""
+    header = MarkFileHeader.decode(data)
+    if header is None:
+        raise MarkFileError(
+            f"{path} is not the mark file of an archive: move it away if the directory is one",
+            path,
+        )
+    if header.version != 0 and header.version >> 16 != MAJOR_VERSION:
+        raise MarkFileError(
+            f"mark file {path} is of version {version_string(header.version)}; this archive uses "
+            f"{MAJOR_VERSION}.x: migrate the directory with Aeron's ArchiveTool",
+            path,
+        )
+    if header.activity_timestamp_ms == CLAIMED_TIMESTAMP_MS:
+        # A Java archive claims a stale file like so until it is ready. If it died meanwhile, the
+        # claim would stand for ever.
+        if header.pid > 0 and not _is_alive(header.pid):
+            return data
+        raise _in_use(path, header.pid, "it is starting")
+    age_ms = _now_ms() - header.activity_timestamp_ms
+    if age_ms < liveness_timeout_ms:
+        raise _in_use(
+            path,
+            header.pid,
+            f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
+            f"{liveness_timeout_ms} ms old",
+        )
+    return data
+
+
+def _in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
+    process = f"process {pid}" if pid > 0 else "a process that its mark file does not name"
+    return ArchiveInUseError(
+        f"archive directory {path.parent} is in use by another archive, {process}: {reason}",
+        path,
+        pid,
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _save_errors(directory: Path, data: bytes) -> Path | None:
+    """Save what the error log before holds, as the Java archive does, before it is cleared."""
+    header = MarkFileHeader.decode(data)
+    if header is None:
+        return None
+    begin = header.header_length
+    errors = read_errors(data[begin : begin + header.error_buffer_length]) if begin else []
+    if not errors:
+        return None
+    stamp = datetime.now().astimezone().strftime("%Y-%m-%d-%H-%M-%S-%f")[:-3]
+    path = directory / f"archive-{stamp}-error.log"
+    lines = [
+        f"{error.count} observations from {_iso(error.first_timestamp_ms)} to "
+        f"{_iso(error.last_timestamp_ms)} for:\n {error.text}\n"
+        for error in errors
+    ]
+    # Losing old error texts must not keep the archive from starting.
+    with contextlib.suppress(OSError):
+        path.write_text("\n".join(lines))
+        return path
+    return None
+
+
+def _iso(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+
+
+def _link(archive_dir: Path, mark_file_dir: Path) -> None:
+    link = archive_dir / LINK_FILE_NAME
+    if archive_dir.resolve() == mark_file_dir.resolve():
+        link.unlink(missing_ok=True)
+    else:
+        link.write_text(str(mark_file_dir.resolve()))
+
+
+def _resolve(archive_dir: Path) -> Path:
+    link = archive_dir / mark_layout.LINK_FILE_NAME
+    try:
+        return Path(link.read_text("ascii").strip()) / FILE_NAME
+    except (OSError, UnicodeDecodeError):
+        return archive_dir / FILE_NAME

@@ -1,0 +1,147 @@
+"""The bytes of a mark file's header: MarkFileHeader of `aeron-archive-mark-codecs.xml`.
+
+A block of 128 bytes behind the 8-byte SBE message header, then four ASCII strings, each behind
+its length as uint32. Apart from `aerotape.codecs` because version and activity timestamp are
+stored singly into the mapped file; a test holds the two to the same bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from aerotape.errors import MarkFileError
+
+FILE_NAME = "archive-mark.dat"
+LINK_FILE_NAME = "archive-mark.lnk"
+
+HEADER_LENGTH = 8 * 1024
+"""Bytes before the error log."""
+MESSAGE_HEADER = struct.Struct("<HHHH")
+BLOCK_LENGTH = 128
+TEMPLATE_ID = 200
+SCHEMA_ID = 100
+SCHEMA_VERSION = 2
+
+# Where the two fields that change while an archive runs begin in the file.
+VERSION = MESSAGE_HEADER.size
+ACTIVITY_TIMESTAMP = MESSAGE_HEADER.size + 8
+
+NULL_TIMESTAMP_MS = -1
+"""Activity timestamp of an archive that has stopped cleanly."""
+CLAIMED_TIMESTAMP_MS = (1 << 63) - 1
+"""Activity timestamp while a Java archive takes over a stale file (Agrona's MarkFile)."""
+
+# version, (4 bytes unused), activityTimestamp, startTimestamp, pid, controlStreamId,
+# localControlStreamId, eventsStreamId, headerLength, errorBufferLength, (gap), archiveId at 56.
+_BLOCK = struct.Struct("<i4xqqqiiiii4xq")
+_VAR_LENGTH = struct.Struct("<I")
+_ARCHIVE_ID_OFFSET = 56
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkFileHeader:
+    """Fields of MarkFileHeader; timestamps are epoch milliseconds.
+
+    `archive_id` is -1 in files of archives older than 1.47.
+    """
+
+    version: int
+    activity_timestamp_ms: int
+    start_timestamp_ms: int
+    pid: int
+    control_stream_id: int
+    local_control_stream_id: int
+    events_stream_id: int
+    header_length: int
+    error_buffer_length: int
+    archive_id: int
+    control_channel: str
+    local_control_channel: str
+    events_channel: str
+    aeron_directory: str
+
+    def encode(self) -> bytes:
+        """Encode with the message header.
+
+        Raises:
+            MarkFileError: the channels and the directory's name do not fit, or are not ASCII.
+        """
+        try:
+            strings = [
+                text.encode("ascii")
+                for text in (
+                    self.control_channel,
+                    self.local_control_channel,
+                    self.events_channel,
+                    self.aeron_directory,
+                )
+            ]
+            block = _BLOCK.pack(
+                self.version,
+                self.activity_timestamp_ms,
+                self.start_timestamp_ms,
+                self.pid,
+                self.control_stream_id,
+                self.local_control_stream_id,
+                self.events_stream_id,
+                self.header_length,
+                self.error_buffer_length,
+                self.archive_id,
+            )
+        except (UnicodeEncodeError, struct.error) as error:
+            raise MarkFileError(f"the mark file cannot hold these settings: {error}") from error
+        encoded = (
+            MESSAGE_HEADER.pack(BLOCK_LENGTH, TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
+            + block.ljust(BLOCK_LENGTH, b"\0")
+            + b"".join(_VAR_LENGTH.pack(len(text)) + text for text in strings)
+        )
+        if len(encoded) > HEADER_LENGTH:
+            raise MarkFileError(
+                f"channels and Aeron directory need {len(encoded)} bytes of mark file header; "
+                f"there are {HEADER_LENGTH}"
+            )
+        return encoded
+
+    @classmethod
+    def decode(cls, data: bytes) -> MarkFileHeader | None:
+        """Decode from the start of a mark file; None when that is no such header.
+
+        Files of archives before 1.47 begin with the block itself and have no archive id.
+        """
+        if len(data) < MESSAGE_HEADER.size + BLOCK_LENGTH:
+            return None
+        block_length, template_id, schema_id, version = MESSAGE_HEADER.unpack_from(data)
+        begin = MESSAGE_HEADER.size
+        if (template_id, schema_id) != (TEMPLATE_ID, SCHEMA_ID):
+            begin, block_length, version = 0, BLOCK_LENGTH, 1
+            if data[2] != 3 or data[3] != 0:
+                return None  # not even the major version of files that can be read
+        fields = _BLOCK.unpack_from(data, begin)
+        strings: list[str] = []
+        offset = begin + block_length
+        for _ in range(4):
+            if offset + _VAR_LENGTH.size > len(data):
+                return None
+            (length,) = _VAR_LENGTH.unpack_from(data, offset)
+            offset += _VAR_LENGTH.size
+            if length > HEADER_LENGTH:
+                return None
+            strings.append(data[offset : offset + length].decode("ascii", "replace"))
+            offset += length
+        return cls(
+            version=fields[0],
+            activity_timestamp_ms=fields[1],
+            start_timestamp_ms=fields[2],
+            pid=fields[3],
+            control_stream_id=fields[4],
+            local_control_stream_id=fields[5],
+            events_stream_id=fields[6],
+            header_length=fields[7] if version >= 1 else 0,
+            error_buffer_length=fields[8] if version >= 1 else 0,
+            archive_id=fields[9] if version >= 2 else -1,
+            control_channel=strings[0],
+            local_control_channel=strings[1],
+            events_channel=strings[2],
+            aeron_directory=strings[3],
+        )

@@ -1,0 +1,129 @@
+"""Segment files: their names, and which one holds a position.
+
+A recording's bytes lie in files of one fixed length, named ``<recordingId>-<basePosition>.rec``,
+where the base position is the position in the stream of the file's first byte. The first file
+begins on the boundary of the term that holds the start position; the others follow without gaps.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape.errors import ConfigurationError
+
+SEGMENT_SUFFIX = ".rec"
+MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
+MAX_SEGMENT_LENGTH_BYTES = 1 << 30
+DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
+FRAME_ALIGNMENT = 32
+MAX_LONG = (1 << 63) - 1
+
+# No leading zeros or signs: a name must be the one that its two numbers would be given.
+_NAME = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\.rec")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A segment file.
+
+    Attributes:
+        path: the file.
+        base_position: position in the stream of its first byte.
+    """
+
+    path: Path
+    base_position: int
+
+
+def segment_file_name(recording_id: int, base_position: int) -> str:
+    """Name the segment file of a recording that begins at `base_position`."""
+    return f"{recording_id}-{base_position}{SEGMENT_SUFFIX}"
+
+
+def parse_segment_file_name(name: str) -> tuple[int, int] | None:
+    """Return (recording id, base position), or None when `name` is no segment file's name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    recording_id, base_position = int(match[1]), int(match[2])
+    if recording_id > MAX_LONG or base_position > MAX_LONG:
+        return None
+    return recording_id, base_position
+
+
+def segment_base_position(
+    start_position: int, position: int, term_length: int, segment_length: int
+) -> int:
+    """Return the base position of the segment file that holds `position`.
+
+    All arguments and the result are bytes; both lengths are powers of two.
+    """
+    first_base = start_position & -term_length
+    return first_base + ((position - first_base) & -segment_length)
+
+
+def validate_segment_length(segment_length: int, term_length: int | None = None) -> None:
+    """Check a segment file length: a power of two from 64 KiB to 1 GiB, at least a term.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    name = "aeron.archive.segment.file.length"
+    power_of_two = segment_length > 0 and segment_length & (segment_length - 1) == 0
+    if not power_of_two or not (
+        MIN_SEGMENT_LENGTH_BYTES <= segment_length <= MAX_SEGMENT_LENGTH_BYTES
+    ):
+        raise ConfigurationError(
+            f"segment file length {segment_length} is not a power of two from "
+            f"{MIN_SEGMENT_LENGTH_BYTES} to {MAX_SEGMENT_LENGTH_BYTES} bytes",
+            name,
+        )
+    if term_length is not None and segment_length < term_length:
+        raise ConfigurationError(
+            f"segment file length {segment_length} is less than the stream's term length "
+            f"{term_length}: a segment must hold at least one term",
+            name,
+        )
+
+
+def list_segment_files(archive_dir: Path, recording_id: int) -> list[SegmentFile]:
+    """List the segment files of one recording in the directory, by ascending base position."""
+    prefix = f"{recording_id}-"
+    found = [
+        SegmentFile(archive_dir / name, parsed[1])
+        for name in _names(archive_dir)
+        if name.startswith(prefix) and (parsed := parse_segment_file_name(name)) is not None
+    ]
+    return sorted(found, key=lambda segment: segment.base_position)
+
+
+def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
+    """List all segment files of the directory in one pass.
+
+    Returns:
+        The files by recording id, each list by ascending base position; and the paths that end
+        in ``.rec`` but are no segment file's name.
+    """
+    index: dict[int, list[SegmentFile]] = {}
+    foreign: list[Path] = []
+    for name in _names(archive_dir):
+        if not name.endswith(SEGMENT_SUFFIX):
+            continue
+        parsed = parse_segment_file_name(name)
+        if parsed is None:
+            foreign.append(archive_dir / name)
+        else:
+            index.setdefault(parsed[0], []).append(SegmentFile(archive_dir / name, parsed[1]))
+    for segments in index.values():
+        segments.sort(key=lambda segment: segment.base_position)
+    return index, sorted(foreign)
+
+
+def _names(archive_dir: Path) -> Iterator[str]:
+    with os.scandir(archive_dir) as entries:
+        for entry in entries:
+            yield entry.name
