@@ -5,7 +5,7 @@ Every call that can wait releases the interpreter. Failures are the classes of `
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
 _T = TypeVar("_T")
 
@@ -332,3 +332,78 @@ class SessionWorker:
     def stop_replay(self, replay_session_id: int) -> None: ...
     def close(self) -> None:
         """Stop all sessions (their last events are posted) and join the thread."""
+
+# ---- scan/ (reading recordings offline) --------------------------------------------------------
+
+SCAN_COLUMNS: tuple[str, ...]
+"""All columns that a scan can build, in table order."""
+
+class ArrowRecordBatch(Protocol):
+    """A record batch of the Arrow C data interface: `pyarrow.record_batch(batch)` takes it."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class ArrowSchema(Protocol):
+    """A schema of the Arrow C data interface: `pyarrow.schema(schema)` takes it."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+# (position of its first frame, position after its last frame, term_id, term_offset, flags,
+# reserved_value, payload); term_id, term_offset and reserved_value are those of the first frame,
+# flags those of the first and the last frame together, as Aeron's assemblers give them.
+_RecordedMessage = tuple[int, int, int, int, int, int, bytes]
+
+@final
+class SegmentScan:
+    """Messages of one recording that begin in a range of positions, from its segment files.
+
+    Fragments are put together, padding is skipped, and so are fragments that belong to no whole
+    message (they are counted). `limit_position` is the recorded position: nothing at or after it
+    is read, but a message that begins before `to_position` is read to its end. With a checksum
+    every data frame from `from_position` on is verified. What is wrong with a segment raises
+    SegmentError, which names recording, file, offset and position; messages before it are given
+    first. Batches end at `batch_rows` messages or `batch_bytes` bytes of payload, so memory does
+    not depend on the size of the recording.
+    """
+
+    def __init__(
+        self,
+        *,
+        archive_dir: str,
+        recording_id: int,
+        start_position: int,
+        term_length: int,
+        segment_length: int,
+        initial_term_id: int,
+        session_id: int,
+        stream_id: int,
+        from_position: int,
+        to_position: int,
+        limit_position: int,
+        columns: Sequence[str] | None = None,
+        checksum: ChecksumName = "none",
+        batch_rows: int = 65_536,
+        batch_bytes: int = 8_388_608,
+        nullable: bool = False,
+    ) -> None:
+        """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
+
+        `nullable` is what the schema says of every column; no value is ever null."""
+    @property
+    def schema(self) -> ArrowSchema: ...
+    def next_batch(self) -> ArrowRecordBatch | None:
+        """Return the next batch with the columns asked for, None at the end."""
+    def next_messages(self) -> list[_RecordedMessage] | None:
+        """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side."""
+    @property
+    def position(self) -> int:
+        """Position after the last frame that was looked at."""
+    @property
+    def rows(self) -> int:
+        """Messages given so far."""
+    @property
+    def skipped_fragments(self) -> int:
+        """Fragments so far that belong to no whole message."""
+    @property
+    def unfinished_fragments(self) -> int:
+        """Fragments of a message that has begun but not ended at the limit."""

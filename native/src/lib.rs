@@ -11,6 +11,7 @@ pub mod errors;
 pub mod frame;
 pub mod idle;
 pub mod mailbox;
+mod scan;
 
 use pyo3::prelude::*;
 
@@ -23,6 +24,7 @@ mod _native {
         super::aeron::register(module)?;
         super::checksum::register(module)?;
         module.add_class::<super::mailbox::Mailbox>()?;
+        super::scan::register(module)?;
         Ok(())
     }
 }

@@ -1,0 +1,250 @@
+//! Messages laid out as Arrow columns, only those that were asked for.
+
+use std::mem::take;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::recording::Recording;
+use super::walk::Sink;
+use crate::frame::FrameHeader;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    RecordingId,
+    Position,
+    EndPosition,
+    StreamId,
+    SessionId,
+    TermId,
+    TermOffset,
+    Flags,
+    ReservedValue,
+    Length,
+    Payload,
+}
+
+/// All columns in the order in which a table has them.
+pub const COLUMNS: [(&str, Column); 11] = [
+    ("recording_id", Column::RecordingId),
+    ("position", Column::Position),
+    ("end_position", Column::EndPosition),
+    ("stream_id", Column::StreamId),
+    ("session_id", Column::SessionId),
+    ("term_id", Column::TermId),
+    ("term_offset", Column::TermOffset),
+    ("flags", Column::Flags),
+    ("reserved_value", Column::ReservedValue),
+    ("length", Column::Length),
+    ("payload", Column::Payload),
+];
+
+impl Column {
+    pub fn parse(name: &str) -> Option<Self> {
+        COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
+    }
+
+    fn name(self) -> &'static str {
+        COLUMNS.iter().find(|(_, column)| *column == self).map_or("", |(name, _)| name)
+    }
+
+    fn data_type(self) -> DataType {
+        match self {
+            Self::RecordingId | Self::Position | Self::EndPosition | Self::ReservedValue => {
+                DataType::Int64
+            }
+            Self::Payload => DataType::Binary,
+            _ => DataType::Int32,
+        }
+    }
+}
+
+/// When a batch is full: by rows, or by bytes of payload (the last message may go beyond).
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimits {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+/// The fields of a message that stand in its first frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct First {
+    position: i64,
+    term_id: i32,
+    term_offset: i32,
+    reserved_value: i64,
+}
+
+/// Collects messages of one batch. A column that nobody asked for stays empty.
+pub struct Messages {
+    limits: BatchLimits,
+    with_payload: bool,
+    first: First,
+    /// Bytes of payload of whole messages, and of the message that is being put together.
+    bytes: usize,
+    partial_bytes: usize,
+    pub rows: usize,
+    wanted: [bool; COLUMNS.len()],
+    pub position: Vec<i64>,
+    pub end_position: Vec<i64>,
+    pub term_id: Vec<i32>,
+    pub term_offset: Vec<i32>,
+    pub flags: Vec<i32>,
+    pub reserved_value: Vec<i64>,
+    length: Vec<i32>,
+    /// Arrow's layout: message `i` is `payload[offsets[i]..offsets[i + 1]]`.
+    pub payload: Vec<u8>,
+    pub offsets: Vec<i32>,
+}
+
+impl Messages {
+    /// `expected_bytes` is a hint: no more payload than this is to come.
+    pub fn new(columns: &[Column], limits: BatchLimits, expected_bytes: usize) -> Self {
+        let wanted = COLUMNS.map(|(_, column)| columns.contains(&column));
+        let with_payload = wanted[Column::Payload as usize];
+        let capacity = if with_payload { limits.bytes.min(expected_bytes) } else { 0 };
+        Self {
+            limits,
+            with_payload,
+            first: First::default(),
+            bytes: 0,
+            partial_bytes: 0,
+            rows: 0,
+            wanted,
+            position: Vec::new(),
+            end_position: Vec::new(),
+            term_id: Vec::new(),
+            term_offset: Vec::new(),
+            flags: Vec::new(),
+            reserved_value: Vec::new(),
+            length: Vec::new(),
+            payload: Vec::with_capacity(capacity),
+            offsets: if with_payload { vec![0] } else { Vec::new() },
+        }
+    }
+
+    #[inline]
+    fn wants(&self, column: Column) -> bool {
+        self.wanted[column as usize]
+    }
+
+    /// Turn what was collected into a record batch. `columns` must not name one twice.
+    pub fn into_batch(
+        mut self,
+        recording: &Recording,
+        columns: &[Column],
+        schema: SchemaRef,
+    ) -> Result<RecordBatch, ArrowError> {
+        let rows = self.rows;
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for column in columns {
+            let array: ArrayRef = match column {
+                Column::RecordingId => int64(vec![recording.recording_id; rows]),
+                Column::Position => int64(take(&mut self.position)),
+                Column::EndPosition => int64(take(&mut self.end_position)),
+                Column::StreamId => int32(vec![recording.stream_id; rows]),
+                Column::SessionId => int32(vec![recording.session_id; rows]),
+                Column::TermId => int32(take(&mut self.term_id)),
+                Column::TermOffset => int32(take(&mut self.term_offset)),
+                Column::Flags => int32(take(&mut self.flags)),
+                Column::ReservedValue => int64(take(&mut self.reserved_value)),
+                Column::Length => int32(take(&mut self.length)),
+                Column::Payload => Arc::new(BinaryArray::try_new(
+                    OffsetBuffer::new(ScalarBuffer::from(take(&mut self.offsets))),
+                    Buffer::from_vec(take(&mut self.payload)),
+                    None,
+                )?),
+            };
+            arrays.push(array);
+        }
+        RecordBatch::try_new(schema, arrays)
+    }
+}
+
+fn int64(values: Vec<i64>) -> ArrayRef {
+    Arc::new(Int64Array::from(values))
+}
+
+fn int32(values: Vec<i32>) -> ArrayRef {
+    Arc::new(Int32Array::from(values))
+}
+
+/// The schema of batches with these columns. No value is ever null; `nullable` only says what the
+/// schema shall promise, for consumers that compare schemas strictly.
+pub fn schema(columns: &[Column], nullable: bool) -> SchemaRef {
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|column| Field::new(column.name(), column.data_type(), nullable))
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+impl Sink for Messages {
+    #[inline]
+    fn begin(&mut self, position: i64, header: &FrameHeader) {
+        self.first = First {
+            position,
+            term_id: header.term_id,
+            term_offset: header.term_offset,
+            reserved_value: header.reserved_value,
+        };
+        self.partial_bytes = 0;
+    }
+
+    #[inline]
+    fn fragment(&mut self, payload: &[u8]) {
+        self.partial_bytes += payload.len();
+        if self.with_payload {
+            self.payload.extend_from_slice(payload);
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, end_position: i64, flags: u8) {
+        let first = self.first;
+        self.rows += 1;
+        self.bytes += self.partial_bytes;
+        if self.wants(Column::Position) {
+            self.position.push(first.position);
+        }
+        if self.wants(Column::EndPosition) {
+            self.end_position.push(end_position);
+        }
+        if self.wants(Column::TermId) {
+            self.term_id.push(first.term_id);
+        }
+        if self.wants(Column::TermOffset) {
+            self.term_offset.push(first.term_offset);
+        }
+        if self.wants(Column::Flags) {
+            self.flags.push(i32::from(flags));
+        }
+        if self.wants(Column::ReservedValue) {
+            self.reserved_value.push(first.reserved_value);
+        }
+        if self.wants(Column::Length) {
+            // A message lies in one term, so its length fits.
+            self.length.push(self.partial_bytes as i32);
+        }
+        if self.with_payload {
+            // Limits are at most 1 GiB and so is one message: the sum fits.
+            self.offsets.push(self.payload.len() as i32);
+        }
+    }
+
+    #[inline]
+    fn abandon(&mut self) {
+        if self.with_payload {
+            self.payload.truncate(self.bytes);
+        }
+        self.partial_bytes = 0;
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
+    }
+}

@@ -1,0 +1,228 @@
+//! `SegmentScan`: a scan as Python sees it.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use arrow::datatypes::SchemaRef;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3_arrow::{PyRecordBatch, PySchema};
+
+use super::columns::{BatchLimits, COLUMNS, Column, Messages, schema};
+use super::recording::Recording;
+use super::walk::{Range, Walk};
+use crate::checksum::Checksum;
+use crate::errors::{Error, Result};
+
+const MAX_BATCH_BYTES: usize = 1 << 30;
+
+/// What a tuple of `next_messages` is made from.
+const TUPLE_COLUMNS: [Column; 7] = [
+    Column::Position,
+    Column::EndPosition,
+    Column::TermId,
+    Column::TermOffset,
+    Column::Flags,
+    Column::ReservedValue,
+    Column::Payload,
+];
+
+struct Scan {
+    walk: Walk,
+    limits: BatchLimits,
+    to: i64,
+    rows: u64,
+    /// Why the scan cannot go on. Raised after the messages before it have been given.
+    failure: Option<Error>,
+}
+
+impl Scan {
+    /// Collect the next batch; `None` at the end of the range.
+    fn next(&mut self, columns: &[Column]) -> Result<Option<Messages>> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let expected = usize::try_from(self.to - self.walk.position()).unwrap_or(0);
+        let mut messages = Messages::new(columns, self.limits, expected);
+        if let Err(error) = self.walk.run(&mut messages) {
+            self.failure = Some(error.clone());
+            if messages.rows == 0 {
+                return Err(error);
+            }
+            // The failed message may have left fragments behind.
+            super::walk::Sink::abandon(&mut messages);
+        }
+        self.rows += messages.rows as u64;
+        Ok((messages.rows > 0).then_some(messages))
+    }
+}
+
+#[pyclass(module = "aerotape._native", frozen)]
+struct SegmentScan {
+    columns: Vec<Column>,
+    schema: SchemaRef,
+    scan: Mutex<Scan>,
+}
+
+impl SegmentScan {
+    fn with<T: Send>(&self, py: Python<'_>, run: impl FnOnce(&mut Scan) -> T + Send) -> PyResult<T> {
+        py.detach(|| self.scan.lock().map(|mut scan| run(&mut scan)).map_err(|_| ()))
+            .map_err(|()| PyRuntimeError::new_err("the scan is unusable after a panic"))
+    }
+}
+
+#[pymethods]
+impl SegmentScan {
+    #[new]
+    #[pyo3(signature = (
+        *, archive_dir, recording_id, start_position, term_length, segment_length,
+        initial_term_id, session_id, stream_id, from_position, to_position, limit_position,
+        columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
+        nullable = false
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        archive_dir: PathBuf,
+        recording_id: i64,
+        start_position: i64,
+        term_length: i64,
+        segment_length: i64,
+        initial_term_id: i32,
+        session_id: i32,
+        stream_id: i32,
+        from_position: i64,
+        to_position: i64,
+        limit_position: i64,
+        columns: Option<Vec<String>>,
+        checksum: &str,
+        batch_rows: usize,
+        batch_bytes: usize,
+        nullable: bool,
+    ) -> PyResult<Self> {
+        let recording = Recording {
+            archive_dir,
+            recording_id,
+            start_position,
+            term_length,
+            segment_length,
+            initial_term_id,
+            session_id,
+            stream_id,
+        };
+        recording.check().map_err(PyValueError::new_err)?;
+        if batch_rows == 0 || batch_bytes == 0 || batch_bytes > MAX_BATCH_BYTES {
+            return Err(PyValueError::new_err(format!(
+                "batch_rows must be at least 1 and batch_bytes from 1 to {MAX_BATCH_BYTES}"
+            )));
+        }
+        if from_position < 0 || from_position > to_position {
+            return Err(PyValueError::new_err(format!(
+                "positions {from_position} to {to_position} are no range"
+            )));
+        }
+        let columns = match columns {
+            None => COLUMNS.iter().map(|(_, column)| *column).collect(),
+            Some(names) => parse_columns(&names)?,
+        };
+        let range = Range { from: from_position, to: to_position, limit: limit_position };
+        let walk = Walk::new(recording, range, Checksum::parse(checksum)?);
+        Ok(Self {
+            schema: schema(&columns, nullable),
+            columns,
+            scan: Mutex::new(Scan {
+                walk,
+                limits: BatchLimits { rows: batch_rows, bytes: batch_bytes },
+                to: to_position.min(limit_position),
+                rows: 0,
+                failure: None,
+            }),
+        })
+    }
+
+    #[getter]
+    fn schema(&self) -> PySchema {
+        PySchema::new(self.schema.clone())
+    }
+
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        let batch = self.with(py, |scan| {
+            let Some(messages) = scan.next(&self.columns)? else { return Ok(None) };
+            messages
+                .into_batch(scan.walk.recording(), &self.columns, self.schema.clone())
+                .map(Some)
+                .map_err(|error| scan.walk.recording().error(scan.walk.position(), &error.to_string()))
+        })??;
+        Ok(batch.map(PyRecordBatch::new))
+    }
+
+    fn next_messages<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(messages) = self.with(py, |scan| scan.next(&TUPLE_COLUMNS))?? else {
+            return Ok(None);
+        };
+        let list = PyList::empty(py);
+        for row in 0..messages.rows {
+            let begin = messages.offsets[row] as usize;
+            let end = messages.offsets[row + 1] as usize;
+            list.append(PyTuple::new(
+                py,
+                [
+                    messages.position[row].into_pyobject(py)?.into_any(),
+                    messages.end_position[row].into_pyobject(py)?.into_any(),
+                    messages.term_id[row].into_pyobject(py)?.into_any(),
+                    messages.term_offset[row].into_pyobject(py)?.into_any(),
+                    messages.flags[row].into_pyobject(py)?.into_any(),
+                    messages.reserved_value[row].into_pyobject(py)?.into_any(),
+                    PyBytes::new(py, &messages.payload[begin..end]).into_any(),
+                ],
+            )?)?;
+        }
+        Ok(Some(list))
+    }
+
+    #[getter]
+    fn position(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |scan| scan.walk.position())
+    }
+
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |scan| scan.rows)
+    }
+
+    #[getter]
+    fn skipped_fragments(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |scan| scan.walk.skipped_fragments())
+    }
+
+    #[getter]
+    fn unfinished_fragments(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |scan| scan.walk.unfinished_fragments())
+    }
+}
+
+fn parse_columns(names: &[String]) -> PyResult<Vec<Column>> {
+    let known = || COLUMNS.map(|(name, _)| name).join(", ");
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(column) = Column::parse(name) else {
+            return Err(PyValueError::new_err(format!(
+                "unknown column {name:?}: there are {}",
+                known()
+            )));
+        };
+        if columns.contains(&column) {
+            return Err(PyValueError::new_err(format!("column {name:?} is named twice")));
+        }
+        columns.push(column);
+    }
+    if columns.is_empty() {
+        return Err(PyValueError::new_err(format!("name at least one column of {}", known())));
+    }
+    Ok(columns)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SCAN_COLUMNS", PyTuple::new(module.py(), COLUMNS.map(|(name, _)| name))?)?;
+    module.add_class::<SegmentScan>()
+}

@@ -1,0 +1,237 @@
+//! From frame to frame through a recording, putting fragmented messages back together.
+//!
+//! A message belongs to a range when its first frame begins in it, wherever it ends. So ranges
+//! that together cover a recording give each message exactly once, whatever the cuts. The walk
+//! begins at the start of the term that holds the range's start (or of the recording), because
+//! frames can only be found one after the other: a cut that is not a frame boundary is fine too.
+//!
+//! Fragments without a message are skipped and counted: the tail of a message whose beginning was
+//! not recorded, and the beginning of one whose end never came (its publisher died and padding
+//! follows, or the recording stopped). Aeron claims a message's frames in one piece of one term,
+//! so padding, a new beginning or a new term ends a message that was not finished.
+
+use super::recording::Recording;
+use super::window::Window;
+use crate::checksum::Checksum;
+use crate::errors::{Error, Result};
+use crate::frame::{
+    FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD,
+};
+
+/// Where messages go. After `begin` come one or more `fragment`, then `end` or `abandon`.
+pub trait Sink {
+    fn begin(&mut self, position: i64, header: &FrameHeader);
+    fn fragment(&mut self, payload: &[u8]);
+    /// `flags` are those of the message's first and last frame together.
+    fn end(&mut self, end_position: i64, flags: u8);
+    fn abandon(&mut self);
+    fn is_full(&self) -> bool;
+}
+
+/// The message that the walk is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partial {
+    None,
+    /// Begun in the range: in the sink, `fragments` so far, its first frame's flags.
+    Wanted { fragments: u64, flags: u8 },
+    /// Begun before the range: its other fragments belong to another range.
+    Unwanted,
+}
+
+/// Positions in bytes: messages that begin in `from..to`; nothing at or after `limit` is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub from: i64,
+    pub to: i64,
+    pub limit: i64,
+}
+
+pub struct Walk {
+    window: Window,
+    range: Range,
+    checksum: Option<Checksum>,
+    position: i64,
+    partial: Partial,
+    skipped_fragments: u64,
+    unfinished_fragments: u64,
+}
+
+impl Walk {
+    /// Clip the range to the recording and go to where the walk has to begin.
+    pub fn new(recording: Recording, range: Range, checksum: Option<Checksum>) -> Self {
+        let from = range.from.max(recording.start_position);
+        let to = range.to.min(range.limit);
+        let position = recording.term_base(from).max(recording.start_position);
+        Self {
+            window: Window::new(recording, range.limit),
+            range: Range { from, to, limit: range.limit },
+            checksum,
+            position: if from < to { position } else { range.limit },
+            partial: Partial::None,
+            skipped_fragments: 0,
+            unfinished_fragments: 0,
+        }
+    }
+
+    pub fn recording(&self) -> &Recording {
+        self.window.recording()
+    }
+
+    /// Position after the last frame that was looked at.
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Fragments in the range that belong to no whole message.
+    pub fn skipped_fragments(&self) -> u64 {
+        self.skipped_fragments
+    }
+
+    /// Fragments of a message that has begun but not ended at the limit.
+    pub fn unfinished_fragments(&self) -> u64 {
+        self.unfinished_fragments
+    }
+
+    /// Go on until the sink is full or the range is done.
+    ///
+    /// After an error the walk stays where the bad frame is, and would fail there again.
+    pub fn run(&mut self, sink: &mut impl Sink) -> Result<()> {
+        let Range { from, to, limit } = self.range;
+        while self.position < limit {
+            let position = self.position;
+            let in_message = matches!(self.partial, Partial::Wanted { .. });
+            if position >= to && !in_message {
+                return Ok(());
+            }
+            if !in_message && sink.is_full() {
+                return Ok(());
+            }
+            if self.window.recording().term_offset(position) == 0 {
+                self.drop_partial(sink);
+            }
+            let bytes = self.window.bytes(position, HEADER_LENGTH)?;
+            let Some(header) = FrameHeader::read(bytes) else {
+                return Err(self.broken(position, "the frame header is incomplete"));
+            };
+            let aligned = header.aligned_length();
+            if let Err(what) = check(self.window.recording(), position, limit, &header) {
+                return Err(self.broken(position, &what));
+            }
+            match header.frame_type {
+                TYPE_PAD => self.drop_partial(sink),
+                TYPE_DATA => {
+                    let frame = self.window.bytes(position, aligned)?;
+                    let frame = frame.get(..aligned).unwrap_or_default();
+                    if let Some(checksum) = self.checksum
+                        && position >= from
+                    {
+                        let computed = checksum.compute(frame.get(HEADER_LENGTH..).unwrap_or(&[]));
+                        if computed != header.session_id {
+                            let what = format!(
+                                "frame checksum does not match: stored {}, computed {computed} \
+                                 ({checksum:?}); the frame is damaged or was recorded without \
+                                 this checksum",
+                                header.session_id
+                            );
+                            return Err(self.broken(position, &what));
+                        }
+                    }
+                    let length = header.frame_length as usize;
+                    let payload = frame.get(HEADER_LENGTH..length).unwrap_or_default();
+                    let end_position = position + aligned as i64;
+                    let mut partial = self.partial;
+                    let mut skipped = 0;
+                    if header.flags & FLAG_BEGIN != 0 {
+                        if let Partial::Wanted { fragments, .. } = partial {
+                            sink.abandon();
+                            skipped += fragments;
+                        }
+                        partial = Partial::None;
+                        if position >= from && position < to {
+                            sink.begin(position, &header);
+                            partial = Partial::Wanted { fragments: 0, flags: header.flags };
+                        } else if header.flags & FLAG_END == 0 {
+                            partial = Partial::Unwanted;
+                        }
+                    } else if partial == Partial::None && position >= from {
+                        skipped += 1;
+                    }
+                    if let Partial::Wanted { fragments, flags } = partial {
+                        sink.fragment(payload);
+                        partial = Partial::Wanted { fragments: fragments + 1, flags };
+                        if header.flags & FLAG_END != 0 {
+                            sink.end(end_position, flags | header.flags);
+                        }
+                    }
+                    if header.flags & FLAG_END != 0 {
+                        partial = Partial::None;
+                    }
+                    self.partial = partial;
+                    self.skipped_fragments += skipped;
+                }
+                other => {
+                    let what = format!("frame type {other} is neither data (1) nor padding (0)");
+                    return Err(self.broken(position, &what));
+                }
+            }
+            self.position = position + aligned as i64;
+        }
+        if let Partial::Wanted { fragments, .. } = self.partial {
+            sink.abandon();
+            self.unfinished_fragments += fragments;
+            self.partial = Partial::None;
+        }
+        Ok(())
+    }
+
+    fn drop_partial(&mut self, sink: &mut impl Sink) {
+        if let Partial::Wanted { fragments, .. } = self.partial {
+            sink.abandon();
+            self.skipped_fragments += fragments;
+        }
+        self.partial = Partial::None;
+    }
+
+    #[cold]
+    fn broken(&self, position: i64, what: &str) -> Error {
+        self.window.recording().error(position, what)
+    }
+}
+
+/// Say what is wrong with a header that should begin a frame at `position`.
+#[inline]
+fn check(
+    recording: &Recording,
+    position: i64,
+    limit: i64,
+    header: &FrameHeader,
+) -> std::result::Result<(), String> {
+    let length = header.frame_length;
+    if length <= 0 {
+        return Err(format!(
+            "no frame here (frame length {length}) though the recording reaches position {limit}"
+        ));
+    }
+    if (length as usize) < HEADER_LENGTH {
+        return Err(format!("frame length {length} is less than a header"));
+    }
+    let term_offset = recording.term_offset(position);
+    let term_id = recording.term_id(position);
+    if header.term_offset != term_offset || header.term_id != term_id {
+        return Err(format!(
+            "not a frame of this place: term id {} and term offset {}, expected {term_id} and \
+             {term_offset}",
+            header.term_id, header.term_offset
+        ));
+    }
+    let aligned = header.aligned_length() as i64;
+    if i64::from(term_offset) + aligned > recording.term_length {
+        return Err(format!("frame length {length} goes beyond the end of the term"));
+    }
+    if position + aligned > limit {
+        return Err(format!(
+            "frame length {length} goes beyond the recorded position {limit}"
+        ));
+    }
+    Ok(())
+}

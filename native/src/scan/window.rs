@@ -1,0 +1,96 @@
+//! A window of bytes that moves forward through the segment files of one recording.
+//!
+//! Segments are read with positioned reads into a buffer of our own, not mapped: the archive may
+//! be running, and truncating or purging a recording shortens or removes files under its readers.
+//! On a map that is a SIGBUS that takes the whole process down; here it is an error that names
+//! the file. The extra copy stays in the processor's cache, as the window is small.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::recording::Recording;
+use crate::errors::Result;
+
+/// Bytes read at once. A data frame is at most 64 KiB (the largest MTU), so it fits many times.
+const WINDOW_BYTES: usize = 512 * 1024;
+
+struct Segment {
+    base: i64,
+    file: File,
+}
+
+pub struct Window {
+    recording: Recording,
+    /// Nothing from this position on is ever read: it may not have been written yet.
+    limit: i64,
+    segment: Option<Segment>,
+    buffer: Vec<u8>,
+    start: i64,
+    filled: usize,
+}
+
+impl Window {
+    pub fn new(recording: Recording, limit: i64) -> Self {
+        Self { recording, limit, segment: None, buffer: Vec::new(), start: 0, filled: 0 }
+    }
+
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Bytes from `position` on: at least `length`, or an error that says what is missing.
+    ///
+    /// The range must lie below the limit and must not cross the end of a segment.
+    #[inline]
+    pub fn bytes(&mut self, position: i64, length: usize) -> Result<&[u8]> {
+        let mut at = position.wrapping_sub(self.start) as usize;
+        if at > self.filled || self.filled - at < length {
+            self.fill(position, length)?;
+            at = 0;
+        }
+        Ok(self.buffer.get(at..self.filled).unwrap_or_default())
+    }
+
+    #[cold]
+    fn fill(&mut self, position: i64, length: usize) -> Result<()> {
+        let base = self.recording.segment_base(position);
+        if self.segment.as_ref().is_none_or(|segment| segment.base != base) {
+            self.segment = None;
+            let file = File::open(self.recording.segment_path(base)).map_err(|error| {
+                self.recording.error(position, &format!("cannot open segment file: {error}"))
+            })?;
+            self.segment = Some(Segment { base, file });
+        }
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let end = self.limit.min(base + self.recording.segment_length);
+        let available = usize::try_from(end - position).unwrap_or(0);
+        let wanted = available.min(WINDOW_BYTES.max(length));
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        self.start = position;
+        self.filled = 0;
+        while self.filled < wanted {
+            let offset = (position - base) as u64 + self.filled as u64;
+            match segment.file.read_at(&mut self.buffer[self.filled..wanted], offset) {
+                Ok(0) => break,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let what = format!("cannot read segment file: {error}");
+                    return Err(self.recording.error(position, &what));
+                }
+            }
+        }
+        if self.filled < length {
+            let what = format!(
+                "segment file ends at offset {}, {length} bytes are needed and the recording \
+                 reaches position {}; was it truncated or is the file incomplete?",
+                position - base + self.filled as i64,
+                self.limit
+            );
+            return Err(self.recording.error(position, &what));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+"""Reading recordings offline, from the segment files of an archive directory.
+
+No daemon is needed and none is disturbed: files are only read, and no further than the recorded
+position, so the archive may be recording meanwhile. The work is done natively
+(`native/src/scan/`); this module ties it to `aerotape.catalog.directory`, gives messages as
+`Message` and, for who has pyarrow, as Arrow record batches.
+
+A message belongs to a range of positions when its first frame begins in it. Ranges that touch
+therefore give each message exactly once, and need not fall on frame boundaries. Fragments that
+belong to no whole message are left out: the tail of a message whose beginning was not recorded
+(an image that was joined in the middle of one), and the beginning of one whose end never came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aerotape import _native
+from aerotape.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import Recording
+
+COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
+CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
+
+
+class Message(NamedTuple):
+    """One recorded message, its fragments put together. Positions and lengths are bytes.
+
+    Attributes:
+        recording_id: the recording it is in.
+        position: where its first frame begins.
+        end_position: where the frame after it begins.
+        stream_id: of the recording.
+        session_id: of the recording's descriptor. With checksums, frames do not hold it.
+        term_id: of its first frame.
+        term_offset: of its first frame.
+        flags: of its first and last frame together, as Aeron's assemblers give them: 0xC0, and
+            whatever else the publisher set.
+        reserved_value: of its first frame.
+        payload: what was published.
+    """
+
+    recording_id: int
+    position: int
+    end_position: int
+    stream_id: int
+    session_id: int
+    term_id: int
+    term_offset: int
+    flags: int
+    reserved_value: int
+    payload: bytes
+
+    @property
+    def length(self) -> int:
+        """Length of the payload in bytes."""
+        return len(self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingRange:
+    """Messages of one recording that begin from `from_position` up to `to_position`.
+
+    All that is needed to read them, in plain values, so that it can go to another process that
+    sees the same directory.
+
+    Attributes:
+        limit_position: the recorded position when the range was made. Nothing from there on is
+            read; a message that begins in the range is read to its end.
+    """
+
+    archive_dir: str
+    recording_id: int
+    start_position: int
+    term_length: int
+    segment_length: int
+    initial_term_id: int
+    session_id: int
+    stream_id: int
+    from_position: int
+    to_position: int
+    limit_position: int
+
+    @property
+    def length(self) -> int:
+        """Bytes of the recording that the range covers."""
+        return self.to_position - self.from_position
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        checksum: ChecksumName = "none",
+        *,
+        batch_rows: int = 65_536,
+        batch_bytes: int = 8_388_608,
+        nullable: bool = False,
+    ) -> _native.SegmentScan:
+        """Prepare the native scan of this range."""
+        try:
+            return _native.SegmentScan(
+                archive_dir=self.archive_dir,
+                recording_id=self.recording_id,
+                start_position=self.start_position,
+                term_length=self.term_length,
+                segment_length=self.segment_length,
+                initial_term_id=self.initial_term_id,
+                session_id=self.session_id,
+                stream_id=self.stream_id,
+                from_position=self.from_position,
+                to_position=self.to_position,
+                limit_position=self.limit_position,
+                columns=columns,
+                checksum=checksum,
+                batch_rows=batch_rows,
+                batch_bytes=batch_bytes,
+                nullable=nullable,
+            )
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
+
+
+def recording_range(
+    recording: Recording, from_position: int | None = None, to_position: int | None = None
+) -> RecordingRange:
+    """Clip a range of positions to what is recorded now; it may be empty.
+
+    Args:
+        recording: of an opened archive directory.
+        from_position: messages that begin before are left out; the recording's start when None.
+        to_position: messages that begin there or later are left out; what is recorded when None.
+
+    Raises:
+        ConfigurationError: a position is negative, or the range goes backwards.
+    """
+    for name, position in (("from_position", from_position), ("to_position", to_position)):
+        if position is not None and position < 0:
+            raise ConfigurationError(f"{name} {position} is negative", name)
+    if from_position is not None and to_position is not None and from_position > to_position:
+        raise ConfigurationError(
+            f"from_position {from_position} is after to_position {to_position}", "from_position"
+        )
+    descriptor = recording.descriptor
+    start = recording.start_position
+    limit = max(recording.recorded_position, start)
+    begin = start if from_position is None else min(max(from_position, start), limit)
+    end = limit if to_position is None else min(to_position, limit)
+    segments = recording.segment_files()
+    return RecordingRange(
+        archive_dir=str(Path(segments[0].path).parent if segments else "."),
+        recording_id=descriptor.recording_id,
+        start_position=start,
+        term_length=descriptor.term_buffer_length,
+        segment_length=descriptor.segment_file_length,
+        initial_term_id=descriptor.initial_term_id,
+        session_id=descriptor.session_id,
+        stream_id=descriptor.stream_id,
+        from_position=begin,
+        to_position=max(begin, end),
+        limit_position=limit,
+    )
+
+
+def read_messages(
+    recording: Recording,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    checksum: ChecksumName = "none",
+) -> Iterator[Message]:
+    """Iterate the messages that begin in a range of positions, in order.
+
+    Needs no pyarrow. Memory does not grow with the recording.
+
+    Args:
+        recording: of an opened archive directory; it may still be recorded: the iteration ends
+            at the position that was recorded when it began.
+        from_position: as for `recording_range`.
+        to_position: as for `recording_range`.
+        checksum: verify each frame against the checksum that `aeron.archive.record.checksum`
+            wrote: "crc-32" or "crc-32c"; "none" verifies nothing.
+
+    Raises:
+        ConfigurationError: a position or the checksum's name cannot be.
+        SegmentError: a segment file is missing, too short, damaged or fails its checksum; it
+            names recording, file, offset and position. Messages before that come first.
+    """
+    chosen = recording_range(recording, from_position, to_position)
+    return _messages(chosen, chosen.scan(checksum=checksum))
+
+
+def _messages(chosen: RecordingRange, scan: _native.SegmentScan) -> Iterator[Message]:
+    recording_id, stream_id = chosen.recording_id, chosen.stream_id
+    session_id = chosen.session_id
+    while (batch := scan.next_messages()) is not None:
+        for position, end_position, term_id, term_offset, flags, reserved, payload in batch:
+            yield Message(
+                recording_id, position, end_position, stream_id, session_id,
+                term_id, term_offset, flags, reserved, payload,
+            )  # fmt: skip
+
+
+def read_batches(
+    recording: Recording,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    checksum: ChecksumName = "none",
+    *,
+    columns: Sequence[str] | None = None,
+    batch_rows: int = 65_536,
+    batch_bytes: int = 8_388_608,
+) -> Iterator[pyarrow.RecordBatch]:
+    """Iterate the same messages as Arrow record batches; needs pyarrow.
+
+    Args:
+        recording: as for `read_messages`, and so are the positions and the checksum.
+        columns: names from `COLUMNS`, in the order wanted; all when None. What is not asked for
+            is not built.
+        batch_rows: messages in a batch at most.
+        batch_bytes: bytes of payload after which a batch ends.
+
+    Raises:
+        ConfigurationError: an argument cannot be.
+        SegmentError: as for `read_messages`.
+    """
+    chosen = recording_range(recording, from_position, to_position)
+    scan = chosen.scan(columns, checksum, batch_rows=batch_rows, batch_bytes=batch_bytes)
+    return arrow_batches(scan)
+
+
+def arrow_batches(scan: _native.SegmentScan) -> Iterator[pyarrow.RecordBatch]:
+    """Iterate the batches of a native scan as pyarrow's."""
+    import pyarrow
+
+    while (batch := scan.next_batch()) is not None:
+        yield pyarrow.record_batch(batch)
