@@ -17,8 +17,9 @@ PAD, DATA = 0, 1
 BEGIN, END = 0x80, 0x40
 
 
-def _crc32(data: bytes) -> int:
-    return struct.unpack("<i", struct.pack("<I", zlib.crc32(data)))[0]
+def crc32(data: bytes) -> int:
+    """CRC-32 as the signed integer that a frame holds, from zlib rather than from our own."""
+    return int.from_bytes(zlib.crc32(data).to_bytes(4, "little"), "little", signed=True)
 
 
 @dataclass
@@ -140,6 +141,3 @@ class SegmentBuilder:
             "to_position": self.position,
             "limit_position": self.position,
         }
-
-
-crc32 = _crc32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def build(builder: SegmentBuilder, archive_dir: Path, seed: int = 1, count: int 
 
 
 def scan(builder: SegmentBuilder, archive_dir: Path, **changes: Any) -> _native.SegmentScan:
-    return _native.SegmentScan(**{**builder.scan_arguments(archive_dir), **changes})  # type: ignore[arg-type]
+    return _native.SegmentScan(**{**builder.scan_arguments(archive_dir), **changes})
 
 
 def tuples(scan: _native.SegmentScan) -> list[tuple[Any, ...]]:
@@ -137,7 +138,7 @@ def test_ranges_cut_anywhere_give_each_message_exactly_once(
     inside = {min(max(cut, builder.start_position), builder.position) for cut in cuts}
     edges = sorted({builder.start_position, builder.position} | inside)
     rows = []
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         part = scan(builder, archive_dir, from_position=begin, to_position=end)
         rows.extend(tuples(part))
         assert part.skipped_fragments == 0
@@ -223,10 +224,10 @@ def test_nothing_after_the_limit_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
 def test_right_checksums_pass_and_session_ids_come_from_the_descriptor(
-    tmp_path: Path, checksum: str
+    tmp_path: Path, checksum: _native.ChecksumName
 ) -> None:
     """Checksums of each data frame, also of fragments, are verified; padding has none."""
-    builder = SegmentBuilder(checksum=lambda data: _native.checksum(checksum, data))  # type: ignore[arg-type]
+    builder = SegmentBuilder(checksum=lambda data: _native.checksum(checksum, data))
     build(builder, tmp_path)
     assert tuples(scan(builder, tmp_path, checksum=checksum)) == expected(builder.messages)
 
@@ -321,7 +322,7 @@ def test_random_damage_never_crashes(
     try:
         rows = tuples(part)
     except SegmentError as error:
-        assert 0 <= error.position <= 131_072  # noqa: PT017
+        assert 0 <= error.position <= 131_072
     else:
         assert all(row[0] < row[1] <= 131_072 for row in rows)
 
