@@ -1,9 +1,112 @@
-"""Record Aeron streams, keep them, replay them, and take them to Spark."""
+"""Record Aeron streams, keep them, replay them, and take them to Spark.
+
+    with aerotape.Archive.launch(dir="archive") as archive: ...     the archive itself
+    with aerotape.connect() as client: ...                          a client of any Aeron archive
+    aerotape.open_directory("archive").recordings()                 offline, read-only
+
+What is named here is loaded when it is first used, so that a tool that only reads files does not
+start with an Aeron client.
+"""
 
 from __future__ import annotations
 
-from aerotape.errors import AerotapeError
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import (
+    AeronError,
+    AeronTimeoutError,
+    AerotapeError,
+    ArchiveError,
+    ArchiveInUseError,
+    CatalogError,
+    ClosedError,
+    CodecError,
+    ConfigurationError,
+    MarkFileError,
+    ReplayError,
+    SegmentError,
+    StorageError,
+    UnknownRecordingError,
+)
+
+if TYPE_CHECKING:
+    from aerotape.aeron import (
+        Aeron,
+        ExclusivePublication,
+        MediaDriver,
+        Message,
+        Publication,
+        Subscription,
+    )
+    from aerotape.archive.client import (
+        ArchiveClient,
+        ErrorCode,
+        RecordingSignal,
+        Replay,
+        SourceLocation,
+        connect,
+    )
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 __version__ = "0.1.0"
 
-__all__ = ["AerotapeError", "__version__"]
+_LAZY = {
+    "Aeron": "aerotape.aeron",
+    "ArchiveClient": "aerotape.archive.client",
+    "ErrorCode": "aerotape.archive.client",
+    "ExclusivePublication": "aerotape.aeron",
+    "MediaDriver": "aerotape.aeron",
+    "Message": "aerotape.aeron",
+    "Publication": "aerotape.aeron",
+    "RecordingDescriptor": "aerotape.catalog.descriptor",
+    "RecordingSignal": "aerotape.archive.client",
+    "Replay": "aerotape.archive.client",
+    "SourceLocation": "aerotape.archive.client",
+    "Subscription": "aerotape.aeron",
+    "connect": "aerotape.archive.client",
+}
+
+__all__ = [
+    "Aeron",
+    "AeronError",
+    "AeronTimeoutError",
+    "AerotapeError",
+    "ArchiveClient",
+    "ArchiveError",
+    "ArchiveInUseError",
+    "CatalogError",
+    "ClosedError",
+    "CodecError",
+    "ConfigurationError",
+    "ErrorCode",
+    "ExclusivePublication",
+    "MarkFileError",
+    "MediaDriver",
+    "Message",
+    "Publication",
+    "RecordingDescriptor",
+    "RecordingSignal",
+    "Replay",
+    "ReplayError",
+    "SegmentError",
+    "SourceLocation",
+    "StorageError",
+    "Subscription",
+    "UnknownRecordingError",
+    "__version__",
+    "connect",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'aerotape' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

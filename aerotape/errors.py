@@ -63,6 +63,32 @@ class ArchiveError(AerotapeError):
         self.correlation_id = correlation_id
 
 
+class ReplayError(ArchiveError):
+    """A replay ended before its end: the archive aborted it, or somebody stopped it.
+
+    Attributes:
+        error_code: the archive's error code, 0 (GENERIC) when it gave none.
+        correlation_id: correlation id of the replay request.
+        recording_id: the recording.
+        replay_session_id: the replay.
+        position: how far it came, bytes.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        error_code: int = 0,
+        correlation_id: int = -1,
+        recording_id: int = -1,
+        replay_session_id: int = -1,
+        position: int = -1,
+    ) -> None:
+        super().__init__(message, error_code, correlation_id)
+        self.recording_id = recording_id
+        self.replay_session_id = replay_session_id
+        self.position = position
+
+
 class StorageError(AerotapeError):
     """A file of the archive directory could not be read or written.
 

@@ -1,0 +1,482 @@
+"""Publishing and subscribing, as far as a user of an archive needs it.
+
+Thin, typed handles over the native client: they add defaults, context managers, blocking sends
+with typed errors and messages with names. The recorder and the replayer do not come through here.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+
+from aerotape import _native
+from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+
+Data = bytes | bytearray | memoryview
+
+NOT_CONNECTED: Final = -1
+BACK_PRESSURED: Final = -2
+ADMIN_ACTION: Final = -3
+CLOSED: Final = -4
+MAX_POSITION_EXCEEDED: Final = -5
+
+DEFAULT_TIMEOUT_NS: Final = 10_000_000_000
+
+_TRANSIENT: Final = {
+    NOT_CONNECTED: "no subscriber is connected",
+    BACK_PRESSURED: "subscribers do not keep up (back pressure)",
+    ADMIN_ACTION: "a term is being rotated",
+}
+# A subscription is polled this long at a time, so that Ctrl-C and a close are seen.
+_POLL_SLICE_NS: Final = 100_000_000
+_POLL_FRAGMENTS: Final = 256
+
+_HEADER_LENGTH: Final = 32
+_MIN_TERM_LENGTH: Final = 64 * 1024
+# A message is at most an eighth of a term (and 16 MiB).
+_MAX_MESSAGE_SHARE: Final = 8
+
+
+def default_aeron_dir() -> str:
+    """Return the directory that Aeron's clients and drivers use when none is given.
+
+    The environment variable ``AERON_DIR``, else ``aeron-<user>`` under ``/dev/shm`` on Linux and
+    under the folder for temporary files elsewhere.
+    """
+    given = os.environ.get("AERON_DIR")
+    if given:
+        return given
+    base = "/dev/shm" if sys.platform == "linux" else tempfile.gettempdir()
+    return str(Path(base) / f"aeron-{getpass.getuser()}")
+
+
+class _MessageFields(NamedTuple):
+    payload: bytes
+    end_position: int
+    session_id: int
+    stream_id: int
+    term_id: int
+    term_offset: int
+    flags: int
+    reserved_value: int
+
+
+class Message(_MessageFields):
+    """A message, its fragments put back together.
+
+    Attributes:
+        payload: the bytes that were sent.
+        end_position: position in the stream just behind the message's last frame, bytes.
+        session_id: session of the publication.
+        stream_id: stream of the publication.
+        term_id: of the message's first frame, like the three that follow.
+        term_offset: bytes.
+        flags: header flags.
+        reserved_value: what the publisher put into the header's reserved field.
+    """
+
+    __slots__ = ()
+
+    @property
+    def position(self) -> int:
+        """Position in the stream where the message's first frame begins, bytes."""
+        return self.end_position - self._framed_length()
+
+    def _framed_length(self) -> int:
+        # A message lies within a term, whose length is a power of two from 64 KiB up and at
+        # least eight times the message: modulo such a length, positions are term offsets. The
+        # frames take at least a header more than the payload and less than twice as much again,
+        # so that there is one solution.
+        payload_length = len(self.payload)
+        modulus = max(_MIN_TERM_LENGTH, 1 << (payload_length * _MAX_MESSAGE_SHARE - 1).bit_length())
+        at_least = (payload_length + 2 * _HEADER_LENGTH - 1) & -_HEADER_LENGTH
+        return at_least + (self.end_position - self.term_offset - at_least) % modulus
+
+
+_NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
+
+
+class _PublicationBase(Generic[_NativePublication]):
+    def __init__(self, native: _NativePublication) -> None:
+        self._native = native
+
+    @property
+    def channel(self) -> str:
+        """The channel's URI as given."""
+        return self._native.channel
+
+    @property
+    def stream_id(self) -> int:
+        return self._native.stream_id
+
+    @property
+    def session_id(self) -> int:
+        return self._native.session_id
+
+    @property
+    def registration_id(self) -> int:
+        return self._native.registration_id
+
+    @property
+    def initial_term_id(self) -> int:
+        return self._native.initial_term_id
+
+    @property
+    def term_buffer_length(self) -> int:
+        """Bytes."""
+        return self._native.term_buffer_length
+
+    @property
+    def max_message_length(self) -> int:
+        """Longest message that can be sent, bytes."""
+        return self._native.max_message_length
+
+    @property
+    def max_payload_length(self) -> int:
+        """Longest message that fits one frame, bytes."""
+        return self._native.max_payload_length
+
+    @property
+    def position(self) -> int:
+        """Position behind what was sent last, bytes; -1 once closed."""
+        return self._native.position
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a subscriber, as far as is known."""
+        return self._native.is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    def offer(self, data: Data, reserved_value: int = 0) -> int:
+        """Try once to send a message.
+
+        Returns:
+            The position behind the message, or `NOT_CONNECTED`, `BACK_PRESSURED`,
+            `ADMIN_ACTION`, `CLOSED` or `MAX_POSITION_EXCEEDED`.
+        """
+        return self._native.offer(data, reserved_value)
+
+    def send(
+        self, data: Data, timeout_ns: int = DEFAULT_TIMEOUT_NS, reserved_value: int = 0
+    ) -> int:
+        """Send a message, waiting for a subscriber and for room.
+
+        Returns:
+            The position behind the message, bytes.
+
+        Raises:
+            AeronTimeoutError: nobody was connected or there was no room for `timeout_ns`.
+            ClosedError: the publication is closed.
+            AeronError: the stream is at its last position, or the message is too long.
+        """
+        position = self._native.offer(data, reserved_value)
+        if position > 0:
+            return position
+        if position in _TRANSIENT:
+            position = self._native.offer_within(data, timeout_ns, reserved_value)
+            if position > 0:
+                return position
+        raise self._failure(position, timeout_ns)
+
+    def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
+        """Wait until there is a subscriber.
+
+        Raises:
+            AeronTimeoutError: there was none for `timeout_ns`.
+            ClosedError: the publication is closed.
+        """
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        while not self.is_connected:
+            if self.is_closed:
+                raise self._failure(CLOSED, timeout_ns)
+            if time.monotonic_ns() >= deadline_ns:
+                raise self._failure(NOT_CONNECTED, timeout_ns)
+            time.sleep(0.001)
+
+    def _failure(self, result: int, timeout_ns: int) -> Exception:
+        what = f"{self.channel} stream {self.stream_id}"
+        if result in _TRANSIENT:
+            return AeronTimeoutError(
+                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s"
+            )
+        if result == MAX_POSITION_EXCEEDED:
+            return AeronError(
+                f"cannot send on {what}: the stream has reached its last position; "
+                "add the publication again, with longer terms if need be",
+                result,
+            )
+        return ClosedError(f"cannot send on {what}: the publication is closed")
+
+    def close(self) -> None:
+        """Close the publication. Idempotent."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Publication(_PublicationBase[_native.Publication]):
+    """A publication that all users of this client with the same channel and stream share."""
+
+
+class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
+    """A publication of its own, with a session of its own; for one thread at a time."""
+
+    def revoke(self) -> None:
+        """Close at once, dropping what subscribers have not consumed."""
+        self._native.revoke()
+
+
+class Subscription:
+    """A subscription: iterate it for its messages, or poll it in batches.
+
+    For one consumer. Iterating waits for messages and ends when the subscription is closed.
+    """
+
+    def __init__(self, native: _native.Subscription) -> None:
+        self._native = native
+
+    @property
+    def native(self) -> _native.Subscription:
+        """The native subscription."""
+        return self._native
+
+    @property
+    def channel(self) -> str:
+        """The channel's URI as given."""
+        return self._native.channel
+
+    @property
+    def stream_id(self) -> int:
+        return self._native.stream_id
+
+    @property
+    def registration_id(self) -> int:
+        return self._native.registration_id
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a publisher."""
+        return self._native.is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    @property
+    def image_count(self) -> int:
+        """How many publishers there are."""
+        return self._native.image_count
+
+    def images(self) -> list[_native.Image]:
+        """Return the streams of the publishers there are."""
+        return self._native.images()
+
+    def resolved_endpoint(self) -> str | None:
+        """Return the host:port actually bound (for port 0), or None while unknown."""
+        return self._native.resolved_endpoint()
+
+    def poll(self, fragment_limit: int = _POLL_FRAGMENTS, timeout_ns: int = 0) -> list[Message]:
+        """Return the messages that up to `fragment_limit` fragments complete.
+
+        With a timeout, wait that long for the first fragment.
+        """
+        return [Message._make(m) for m in self._native.poll(fragment_limit, timeout_ns)]
+
+    def __iter__(self) -> Iterator[Message]:
+        while not self._native.is_closed:
+            yield from self.poll(timeout_ns=_POLL_SLICE_NS)
+
+    def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
+        """Wait until there is a publisher.
+
+        Raises:
+            AeronTimeoutError: there was none for `timeout_ns`.
+            ClosedError: the subscription is closed.
+        """
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        while not self.is_connected:
+            what = f"{self.channel} stream {self.stream_id}"
+            if self.is_closed:
+                raise ClosedError(f"the subscription to {what} is closed")
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(f"no publisher on {what} for {timeout_ns / 1e9:g} s")
+            time.sleep(0.001)
+
+    def close(self) -> None:
+        """Close the subscription. Idempotent."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Aeron:
+    """A client of a media driver.
+
+    >>> with Aeron() as aeron, aeron.add_publication("aeron:ipc", 1001) as publication:
+    ...     publication.send(b"hello")
+    """
+
+    def __init__(
+        self, aeron_dir: str | Path | None = None, *, client_name: str = "aerotape"
+    ) -> None:
+        """Connect to the driver in `aeron_dir` (default: `default_aeron_dir()`).
+
+        Raises:
+            AeronError: there is no driver, or none that is alive.
+        """
+        directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
+        self._native = _native.AeronClient(directory, client_name=client_name)
+
+    @property
+    def native(self) -> _native.AeronClient:
+        """The native client."""
+        return self._native
+
+    @property
+    def aeron_dir(self) -> str:
+        """The driver's directory."""
+        return self._native.aeron_dir
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    def add_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = DEFAULT_TIMEOUT_NS
+    ) -> Publication:
+        """Publish on a channel and stream.
+
+        Raises:
+            AeronError: the driver refused.
+            AeronTimeoutError: the driver did not answer.
+        """
+        return Publication(self._native.add_publication(channel, stream_id, timeout_ns))
+
+    def add_exclusive_publication(
+        self, channel: str, stream_id: int, timeout_ns: int = DEFAULT_TIMEOUT_NS
+    ) -> ExclusivePublication:
+        """Publish on a channel and stream with a session of one's own.
+
+        Raises:
+            AeronError: the driver refused.
+            AeronTimeoutError: the driver did not answer.
+        """
+        return ExclusivePublication(
+            self._native.add_exclusive_publication(channel, stream_id, timeout_ns)
+        )
+
+    def add_subscription(
+        self, channel: str, stream_id: int, timeout_ns: int = DEFAULT_TIMEOUT_NS
+    ) -> Subscription:
+        """Subscribe to a channel and stream.
+
+        Raises:
+            AeronError: the driver refused.
+            AeronTimeoutError: the driver did not answer.
+        """
+        return Subscription(
+            self._native.add_subscription(channel, stream_id, timeout_ns=timeout_ns)
+        )
+
+    def counters(self) -> _native.CountersReader:
+        """Return a reader of the driver's counters."""
+        return self._native.counters()
+
+    def close(self) -> None:
+        """Close the client and all that was made by it. Idempotent."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class MediaDriver:
+    """A C media driver inside this process.
+
+    >>> with MediaDriver.launch(aeron_dir="/dev/shm/mine") as driver, Aeron(driver.aeron_dir):
+    ...     pass
+    """
+
+    def __init__(self, native: _native.MediaDriver) -> None:
+        self._native = native
+
+    @classmethod
+    def launch(
+        cls,
+        aeron_dir: str | Path | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> MediaDriver:
+        """Start a driver.
+
+        Args:
+            aeron_dir: its directory; default: what `properties` or `default_aeron_dir()` say.
+            properties: ``aeron.*`` properties, named as the C driver names them.
+
+        Raises:
+            AeronError: it cannot start, for example since another one uses the directory.
+        """
+        all_properties = {name: str(value) for name, value in (properties or {}).items()}
+        if aeron_dir is not None:
+            all_properties["aeron.dir"] = str(aeron_dir)
+        all_properties.setdefault("aeron.dir", default_aeron_dir())
+        return cls(_native.MediaDriver.launch(all_properties))
+
+    @property
+    def aeron_dir(self) -> str:
+        """The driver's directory."""
+        return self._native.aeron_dir
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    def close(self) -> None:
+        """Stop the driver. Idempotent."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

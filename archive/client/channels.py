@@ -1,0 +1,93 @@
+"""The channels that a client uses when it is not told others, and what is put into them.
+
+A client's control request and response streams carry one session id, so that many clients can
+share the archive's control channel and, over IPC, one response channel.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from aerotape.archive.channel_uri import ChannelUri
+from aerotape.errors import ConfigurationError
+
+DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
+DEFAULT_CONTROL_STREAM_ID: Final = 10
+DEFAULT_RESPONSE_STREAM_ID: Final = 20
+DEFAULT_REPLAY_STREAM_ID: Final = 40
+
+# AeronArchive.Context: a control stream is small, and the driver's default MTU does.
+_CONTROL_DEFAULTS: Final = {"term-length": "65536", "mtu": "1408", "sparse": "true"}
+_LOOPBACK_PREFIXES: Final = ("localhost:", "127.", "[::1]:")
+
+
+def default_response_channel(request_channel: str) -> str:
+    """Return where the archive at `request_channel` can answer.
+
+    Raises:
+        ConfigurationError: the archive is on another host, so that only the caller can know.
+    """
+    uri = ChannelUri.parse(request_channel)
+    if uri.is_ipc:
+        return "aeron:ipc"
+    endpoint = uri.get("endpoint") or ""
+    if endpoint.startswith(_LOOPBACK_PREFIXES):
+        return f"aeron:udp?endpoint={_host(endpoint)}:0"
+    raise ConfigurationError(
+        f"the archive at {request_channel} is on another host: give a control response channel "
+        "with an address of this host that it can reach, like aeron:udp?endpoint=HOST:0",
+        "aeron.archive.control.response.channel",
+    )
+
+
+def default_replay_channel(response_channel: str) -> str:
+    """Return a channel for replays that reach the client as the control responses do."""
+    uri = ChannelUri.parse(response_channel)
+    endpoint = uri.get("endpoint")
+    if uri.is_ipc or endpoint is None:
+        return "aeron:ipc"
+    return f"aeron:udp?endpoint={_host(endpoint)}:0"
+
+
+def control_channel(channel: str, session_id: int) -> str:
+    """Return `channel` with the session id and, where it does not say, the control defaults."""
+    uri = ChannelUri.parse(channel)
+    for name, value in _CONTROL_DEFAULTS.items():
+        if uri.get(name) is None:
+            uri.put(name, value)
+    uri.put("session-id", str(session_id))
+    return str(uri)
+
+
+def with_session_id(channel: str, session_id: int) -> str:
+    """Return `channel` restricted to one session."""
+    uri = ChannelUri.parse(channel)
+    uri.put("session-id", str(session_id))
+    return str(uri)
+
+
+def has_wildcard_port(channel: str) -> bool:
+    """Return whether the driver is to choose the port of the endpoint."""
+    return (ChannelUri.parse(channel).get("endpoint") or "").endswith(":0")
+
+
+def with_endpoint(channel: str, endpoint: str) -> str:
+    """Return `channel` with another endpoint."""
+    uri = ChannelUri.parse(channel)
+    uri.put("endpoint", endpoint)
+    return str(uri)
+
+
+def random_session_id() -> int:
+    """Return a session id that is hardly in use."""
+    return random.getrandbits(32) - (1 << 31)
+
+
+def to_int32(value: int) -> int:
+    """Return the low 32 bits as a signed integer."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _host(endpoint: str) -> str:
+    return endpoint.rpartition(":")[0]
