@@ -1,0 +1,107 @@
+"""The two archives of a benchmark: ours and the Java one, each as a process of its own.
+
+Both run on the same kind of media driver with the same settings and in the same threading mode,
+so that a ratio between them is about the archives.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from support.java import AERON_ALL, FAST_ARCHIVE, ROOT, find_jar, free_port
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Child:
+    """A child process that is ready when it has printed its first line."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert self._process.stdout is not None
+        if not self._process.stdout.readline():
+            raise RuntimeError(f"did not start: {' '.join(command)}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def cpu_seconds(self) -> float:
+        """Processor time that the process has used so far, all threads, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.terminate()
+        self._process.wait(30)
+
+
+def media_driver(aeron_dir: Path) -> Child:
+    """Start the C media driver as a process of its own."""
+    return Child([
+        sys.executable, "-m", "aerotape", "driver", f"-Daeron.dir={aeron_dir}",
+        "-Daeron.dir.delete.on.start=true", "-Daeron.dir.delete.on.shutdown=true",
+        "-Daeron.term.buffer.sparse.file=true",
+    ])
+
+
+class BenchedArchive:
+    """How to start one of the archives, and where its control channel is."""
+
+    def __init__(self, name: str, aeron_dir: Path, archive_dir: Path) -> None:
+        self.name = name
+        self.aeron_dir = aeron_dir
+        self.archive_dir = archive_dir
+        self.control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+
+    def start(self, driver: str, properties: Mapping[str, str]) -> Child:
+        """Start it with an "embedded" or on an "external" driver."""
+        settings = {
+            "aeron.archive.threading.mode": FAST_ARCHIVE["aeron.archive.threading.mode"],
+            "aeron.archive.replication.channel": FAST_ARCHIVE["aeron.archive.replication.channel"],
+            "aeron.archive.control.channel": self.control_channel,
+            "aeron.dir.delete.on.start": "true" if driver == "embedded" else "false",
+            **properties,
+        }
+        defines = [f"-D{name}={value}" for name, value in settings.items()]
+        if self.name == "aerotape":
+            return Child([
+                sys.executable, "-m", "aerotape", "archive", "--dir", str(self.archive_dir),
+                "--aeron-dir", str(self.aeron_dir), "--driver", driver, *defines,
+            ])
+        from support.java import compiled_classes
+
+        classpath = os.pathsep.join([str(find_jar(AERON_ALL)), str(compiled_classes())])
+        return Child([
+            "java", "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+            f"-Daeron.dir={self.aeron_dir}", f"-Daeron.archive.dir={self.archive_dir}",
+            *defines, "-cp", classpath, "harness.ArchiveProcess", driver,
+        ])
+
+
+def idle_cpu_percent(child: Child, settle_s: float, window_s: float) -> float:
+    """Percent of one core that the process uses while nobody asks anything of it."""
+    time.sleep(settle_s)
+    before, started_at = child.cpu_seconds(), time.perf_counter()
+    time.sleep(window_s)
+    return 100.0 * (child.cpu_seconds() - before) / (time.perf_counter() - started_at)
