@@ -1,0 +1,251 @@
+"""The Aeron client and the embedded driver behind `aerotape._native`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aerotape import _native
+from aerotape.errors import AeronError, ClosedError
+
+SECOND_NS = 1_000_000_000
+NOT_CONNECTED, CLOSED = -1, -4
+
+
+@pytest.fixture
+def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
+    properties = {
+        "aeron.dir": str(aeron_dir),
+        "aeron.threading.mode": "SHARED",
+        "aeron.dir.delete.on.start": "true",
+        "aeron.dir.delete.on.shutdown": "true",
+        "aeron.term.buffer.sparse.file": "true",
+        "aeron.term.buffer.length": "65536",
+        "aeron.ipc.term.buffer.length": "65536",
+    }
+    driver = _native.MediaDriver.launch(properties)
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
+    client = _native.AeronClient(driver.aeron_dir, client_name="test")
+    yield client
+    client.close()
+
+
+def receive(subscription: _native.Subscription, count: int) -> list[tuple[object, ...]]:
+    """Poll until `count` messages have come, or fail after 10 seconds without one."""
+    messages: list[tuple[object, ...]] = []
+    while len(messages) < count:
+        polled = subscription.poll(100, 10 * SECOND_NS)
+        assert polled, f"only {len(messages)} of {count} messages came"
+        messages += polled
+    return messages
+
+
+def test_driver_directory_comes_and_goes(driver: _native.MediaDriver, aeron_dir: Path) -> None:
+    """A launched driver has its CnC file in the directory asked for; closing removes it."""
+    assert (aeron_dir / "cnc.dat").exists()
+    assert driver.aeron_dir == str(aeron_dir)
+    driver.close()
+    driver.close()
+    assert driver.is_closed
+    assert not aeron_dir.exists()
+
+
+def test_driver_refuses_a_bad_property(aeron_dir: Path) -> None:
+    """A property that the driver cannot use is an AeronError, and nothing is left running."""
+    with pytest.raises(AeronError, match="media driver"):
+        _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), "aeron.mtu.length": "7"})
+
+
+@pytest.mark.parametrize("length", [0, 1, 1376, 1377, 8000])
+def test_message_arrives_whole_with_its_header(
+    client: _native.AeronClient, length: int
+) -> None:
+    """Payloads below and above the MTU arrive as sent, with the header of their first frame."""
+    subscription = client.add_subscription("aeron:ipc", 7)
+    publication = client.add_exclusive_publication("aeron:ipc", 7)
+    payload = bytes(i % 251 for i in range(length))
+    assert publication.offer_within(b"first", SECOND_NS) == 64
+    end = publication.offer_within(payload, SECOND_NS, 42)
+    first, message = receive(subscription, 2)
+    assert first[0] == b"first"
+    got, position, session_id, stream_id, term_id, term_offset, flags, reserved = message
+    assert got == payload
+    assert position == end == publication.position
+    assert (session_id, stream_id) == (publication.session_id, 7)
+    assert (term_id, term_offset) == (publication.initial_term_id, 64)
+    assert flags == (0xC0 if length <= publication.max_payload_length else 0x80)
+    assert reserved == 42
+
+
+def test_buffers_other_than_bytes_can_be_offered(client: _native.AeronClient) -> None:
+    """bytearray and memoryview go out as their bytes; a strided view is refused."""
+    subscription = client.add_subscription("aeron:ipc", 7)
+    publication = client.add_publication("aeron:ipc", 7)
+    for data in (bytearray(b"abc"), memoryview(b"xdefx")[1:4]):
+        assert publication.offer_within(data, SECOND_NS) > 0
+    assert [message[0] for message in receive(subscription, 2)] == [b"abc", b"def"]
+    with pytest.raises((ValueError, BufferError)):
+        publication.offer(memoryview(b"abcdef")[::2])
+
+
+def test_offer_answers_as_aeron_does(client: _native.AeronClient) -> None:
+    """Not connected and closed are results; a message that is too long is an error."""
+    publication = client.add_publication("aeron:udp?endpoint=127.0.0.1:1|linger=0", 7)
+    assert publication.offer(b"x") == NOT_CONNECTED
+    assert publication.offer_within(b"x", 1_000_000) == NOT_CONNECTED
+    publication.close()
+    assert publication.is_closed
+    assert publication.offer(b"x") == CLOSED
+    subscription = client.add_subscription("aeron:ipc", 7)
+    ipc = client.add_publication("aeron:ipc", 7)
+    assert ipc.offer_within(b"x", SECOND_NS) > 0
+    with pytest.raises(AeronError):
+        ipc.offer(bytes(ipc.max_message_length + 1))
+    subscription.close()
+
+
+def test_refused_channel_says_why(client: _native.AeronClient) -> None:
+    """A channel that the driver cannot parse is an error that names it."""
+    with pytest.raises(AeronError, match="endpoint=nonsense"):
+        client.add_publication("aeron:udp?endpoint=nonsense", 7)
+    with pytest.raises(AeronError, match="NUL"):
+        client.add_subscription("aeron:ipc\0", 7)
+
+
+def test_no_driver_is_an_error(tmp_path: Path) -> None:
+    """Connecting where no driver runs fails after the timeout, naming the directory."""
+    with pytest.raises(AeronError, match="no-driver"):
+        _native.AeronClient(str(tmp_path / "no-driver"), driver_timeout_ms=100)
+
+
+def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriver) -> None:
+    """Image, message and loss of the image come in this order, told apart by image."""
+    mailbox = _native.Mailbox()
+    client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
+    subscription = client.add_subscription("aeron:ipc", 9, mailbox)
+    publications = [client.add_exclusive_publication("aeron:ipc", 9) for _ in range(2)]
+    for publication in publications:
+        assert publication.offer_within(bytes(3000), SECOND_NS) > 0
+        publication.close()
+    events: list[_native.Event] = []
+    while sum(event[0] == "image_unavailable" for event in events) < 2:
+        came = mailbox.wait([subscription], 10 * SECOND_NS)
+        assert came, f"nothing more after {events}"
+        events += came
+    images = [event[1] for event in events if event[0] == "image_available"]
+    assert {image.session_id for image in images} == {p.session_id for p in publications}
+    for image in images:
+        of_image = [
+            event[0] for event in events
+            if image in event or image.correlation_id in event[1:3]
+        ]
+        assert of_image == ["image_available", "message", "image_unavailable"]
+        assert image.term_buffer_length == 65536
+        assert image.source_identity == "aeron:ipc"
+        image.release()
+    client.close()
+
+
+def test_mailbox_wake_ends_a_wait() -> None:
+    """A wait without an end returns as soon as another thread asks for it."""
+    mailbox = _native.Mailbox()
+    came: list[list[_native.Event]] = []
+    waiter = threading.Thread(target=lambda: came.append(mailbox.wait((), 60 * SECOND_NS)))
+    waiter.start()
+    mailbox.wake()
+    waiter.join(10)
+    assert came == [[]]
+
+
+def test_counters_are_seen_by_everybody(client: _native.AeronClient) -> None:
+    """Our counter is found by type with key, label and value; closing it frees it."""
+    counter = client.add_counter(1001, b"\x01\x02", "a label")
+    counter.set(5)
+    assert counter.add(2) == 5
+    [row] = client.counters().rows(1001)
+    assert row[:2] == (counter.id, 1001)
+    assert row[2].startswith(b"\x01\x02\x00")
+    assert row[3:5] == ("a label", counter.registration_id)
+    assert row[5] == client.client_id
+    assert row[7] == 7
+    counter.close()
+    assert counter.is_closed
+    assert counter.get() == 7
+    with pytest.raises(AeronError, match="no counter"):
+        client.counters().value(client.counters().max_counter_id + 1)
+    with pytest.raises(AeronError, match="no counter"):
+        client.counters().label(-1)
+
+
+def test_everything_is_closed_with_the_client(client: _native.AeronClient) -> None:
+    """After the client is closed its objects answer as closed instead of touching freed memory."""
+    subscription = client.add_subscription("aeron:ipc", 7)
+    publication = client.add_publication("aeron:ipc", 7)
+    counter = client.add_counter(1001, b"", "x")
+    assert publication.offer_within(b"x", SECOND_NS) > 0
+    [image] = subscription.images()
+    client.close()
+    assert client.is_closed
+    assert publication.offer(b"x") == CLOSED
+    assert image.is_closed
+    assert image.position == -1
+    assert counter.is_closed
+    with pytest.raises(ClosedError):
+        subscription.poll()
+    with pytest.raises(ClosedError):
+        client.next_correlation_id()
+
+
+def test_closing_while_others_poll_and_offer_is_safe(driver: _native.MediaDriver) -> None:
+    """Threads inside calls when the client closes end with a closed result, ten times over."""
+    for _ in range(10):
+        client = _native.AeronClient(driver.aeron_dir)
+        subscription = client.add_subscription("aeron:ipc", 7)
+        publication = client.add_publication("aeron:ipc", 7)
+        ends: list[str] = []
+
+        def poll(subscription: _native.Subscription, ends: list[str]) -> None:
+            try:
+                while True:
+                    subscription.poll(10, 1_000_000)
+            except ClosedError:
+                ends.append("poll")
+
+        def offer(publication: _native.Publication, ends: list[str]) -> None:
+            while publication.offer(b"x") != CLOSED:
+                pass
+            ends.append("offer")
+
+        threads = [
+            threading.Thread(target=poll, args=(subscription, ends)),
+            threading.Thread(target=offer, args=(publication, ends)),
+        ]
+        for thread in threads:
+            thread.start()
+        subscription.poll(10, SECOND_NS)
+        client.close()
+        for thread in threads:
+            thread.join(10)
+        assert sorted(ends) == ["offer", "poll"]
+
+
+def test_refused_adds_can_be_polled_and_cancelled(client: _native.AeronClient) -> None:
+    """A pending add raises what the driver said, once; cancelling one is quiet."""
+    pending = client.async_add_subscription("aeron:udp?endpoint=nonsense", 7)
+    with pytest.raises(AeronError):
+        while pending.poll() is None:
+            pass
+    with pytest.raises(ClosedError):
+        pending.poll()
+    cancelled = client.async_add_publication("aeron:ipc", 7)
+    cancelled.cancel()
+    with pytest.raises(ClosedError):
+        cancelled.poll()
