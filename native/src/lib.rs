@@ -12,6 +12,7 @@ pub mod frame;
 pub mod idle;
 pub mod mailbox;
 mod scan;
+pub mod worker;
 
 use pyo3::prelude::*;
 
@@ -25,6 +26,7 @@ mod _native {
         super::checksum::register(module)?;
         module.add_class::<super::mailbox::Mailbox>()?;
         super::scan::register(module)?;
+        super::worker::register(module)?;
         Ok(())
     }
 }

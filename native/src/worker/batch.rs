@@ -1,0 +1,202 @@
+//! Makes frames as read from a segment file ready to be offered to a replay's publication.
+
+use crate::checksum::Checksum;
+use crate::frame::{
+    FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, STREAM_ID_OFFSET, TYPE_DATA, TYPE_PAD,
+};
+
+/// What the frames of one replay are checked against and changed to.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameRewrite {
+    /// Verify each data frame against the checksum in its session id.
+    pub checksum: Option<Checksum>,
+    pub session_id: i32,
+    pub stream_id: i32,
+}
+
+/// What follows the whole data frames at the start of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// The end of the bytes, or of the replay.
+    Nothing,
+    /// A frame of which not all bytes are there.
+    PartOfFrame,
+    /// A padding frame of this length, header included.
+    Padding(usize),
+    /// Something that is no frame of the recording, and why.
+    Damage(String),
+}
+
+/// The whole data frames at the start of a buffer: their length in bytes, and what is behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    pub length: usize,
+    pub follows: Follows,
+}
+
+/// Verify and rewrite the data frames of `bytes` that begin before `remaining`.
+///
+/// The first frame of `bytes` stands at `term_offset`, and `bytes` end within that term.
+pub fn prepare(bytes: &mut [u8], remaining: i64, term_offset: i64, rewrite: FrameRewrite) -> Batch {
+    let mut length = 0;
+    let follows = loop {
+        if length as i64 >= remaining || length >= bytes.len() {
+            break Follows::Nothing;
+        }
+        let Some(rest) = bytes.get_mut(length..) else {
+            break Follows::Nothing;
+        };
+        let Some(header) = FrameHeader::read(rest) else {
+            break Follows::PartOfFrame;
+        };
+        if header.frame_length < HEADER_LENGTH as i32 {
+            break Follows::Damage(if header.frame_length == 0 {
+                "nothing is recorded there: unexpected end of the recording".to_owned()
+            } else {
+                format!("frame length {} is impossible", header.frame_length)
+            });
+        }
+        if i64::from(header.term_offset) != term_offset + length as i64 {
+            break Follows::Damage(format!(
+                "frame header has term offset {}, expected {}",
+                header.term_offset,
+                term_offset + length as i64
+            ));
+        }
+        match header.frame_type {
+            TYPE_PAD => break Follows::Padding(header.frame_length as usize),
+            TYPE_DATA => {}
+            other => break Follows::Damage(format!("frame type {other} is not data or padding")),
+        }
+        let aligned_length = header.aligned_length();
+        let Some(frame) = rest.get_mut(..aligned_length) else {
+            break Follows::PartOfFrame;
+        };
+        if let Err(damage) = rewrite_frame(frame, header.session_id, rewrite) {
+            break Follows::Damage(damage);
+        }
+        length += aligned_length;
+    };
+    Batch { length, follows }
+}
+
+fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Result<(), String> {
+    let Some((header, payload)) = frame.split_first_chunk_mut::<HEADER_LENGTH>() else {
+        return Err("frame is shorter than its header".to_owned());
+    };
+    if let Some(checksum) = rewrite.checksum {
+        let computed = checksum.compute(payload);
+        if computed != recorded {
+            return Err(format!(
+                "checksum mismatch: recorded {recorded}, computed {computed}"
+            ));
+        }
+    }
+    header[SESSION_ID_OFFSET..SESSION_ID_OFFSET + 4]
+        .copy_from_slice(&rewrite.session_id.to_le_bytes());
+    header[STREAM_ID_OFFSET..STREAM_ID_OFFSET + 4]
+        .copy_from_slice(&rewrite.stream_id.to_le_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::test_frames::{data_frame, padding_frame};
+
+    fn rewrite(checksum: Option<Checksum>) -> FrameRewrite {
+        FrameRewrite {
+            checksum,
+            session_id: -9,
+            stream_id: 77,
+        }
+    }
+
+    #[test]
+    fn whole_frames_get_the_publications_ids_and_keep_everything_else() {
+        let mut bytes = [data_frame(64, 5, b"abc"), data_frame(128, 5, &[7; 100])].concat();
+        let before = bytes.clone();
+        let batch = prepare(&mut bytes, i64::MAX, 64, rewrite(None));
+        assert_eq!(
+            batch,
+            Batch {
+                length: before.len(),
+                follows: Follows::Nothing
+            }
+        );
+        let header = FrameHeader::read(&bytes[64..]).expect("header");
+        assert_eq!((header.session_id, header.stream_id), (-9, 77));
+        bytes[12..20].copy_from_slice(&before[12..20]);
+        bytes[76..84].copy_from_slice(&before[76..84]);
+        assert_eq!(bytes, before);
+    }
+
+    #[test]
+    fn a_frame_that_begins_before_the_end_of_the_replay_is_whole() {
+        let mut bytes = [data_frame(0, 5, &[1; 32]), data_frame(64, 5, &[2; 32])].concat();
+        assert_eq!(prepare(&mut bytes.clone(), 64, 0, rewrite(None)).length, 64);
+        assert_eq!(prepare(&mut bytes, 65, 0, rewrite(None)).length, 128);
+    }
+
+    #[test]
+    fn padding_and_partial_frames_end_a_batch() {
+        let mut padded = [data_frame(0, 5, b"x"), padding_frame(64, 5, 4_000)].concat();
+        assert_eq!(
+            prepare(&mut padded, i64::MAX, 0, rewrite(None)),
+            Batch {
+                length: 64,
+                follows: Follows::Padding(4_000)
+            }
+        );
+        let mut cut = [data_frame(0, 5, b"x"), data_frame(64, 5, &[1; 200])].concat();
+        assert_eq!(
+            prepare(&mut cut[..100], i64::MAX, 0, rewrite(None)),
+            Batch {
+                length: 64,
+                follows: Follows::PartOfFrame
+            }
+        );
+        assert_eq!(
+            prepare(&mut cut[..80], i64::MAX, 0, rewrite(None)).length,
+            64
+        );
+    }
+
+    #[test]
+    fn a_wrong_checksum_stops_the_batch_before_that_frame() {
+        let checksum = Checksum::Crc32c;
+        let mut bytes = [data_frame(0, 5, &[1; 32]), data_frame(64, 5, &[2; 32])].concat();
+        for start in [0, 64] {
+            let sum = checksum.compute(&bytes[start + 32..start + 64]);
+            bytes[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
+        }
+        let good = prepare(&mut bytes.clone(), i64::MAX, 0, rewrite(Some(checksum)));
+        assert_eq!(
+            good,
+            Batch {
+                length: 128,
+                follows: Follows::Nothing
+            }
+        );
+        bytes[100] ^= 1;
+        let batch = prepare(&mut bytes, i64::MAX, 0, rewrite(Some(checksum)));
+        assert_eq!(batch.length, 64);
+        assert!(matches!(batch.follows, Follows::Damage(why) if why.contains("checksum")));
+    }
+
+    #[test]
+    fn what_is_no_frame_is_told_apart_from_the_end() {
+        let damage = |bytes: &mut [u8]| match prepare(bytes, i64::MAX, 0, rewrite(None)).follows {
+            Follows::Damage(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(damage(&mut [0; 64]).contains("unexpected end"));
+        let mut short = data_frame(0, 5, b"x");
+        short[0] = 31;
+        assert!(damage(&mut short).contains("frame length 31"));
+        assert!(damage(&mut data_frame(32, 5, b"x")).contains("term offset 32, expected 0"));
+        let mut other = data_frame(0, 5, b"x");
+        other[6] = 5;
+        assert!(damage(&mut other).contains("frame type 5"));
+    }
+}

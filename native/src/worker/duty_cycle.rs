@@ -1,0 +1,235 @@
+//! The worker's thread: takes commands, gives each session its turn, posts what became of it.
+
+use super::failure::Failure;
+use super::recording::{RecordingRequest, RecordingSession, RecordingTurn};
+use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
+use super::segment_writer::{SCRATCH_LENGTH, Storage};
+use crate::checksum::Checksum;
+use crate::idle::Backoff;
+use crate::mailbox::{Event, MailboxHandle};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
+
+/// What Python asks of the thread.
+pub enum Command {
+    Record(Box<RecordingRequest>),
+    StopRecording(i64),
+    Replay(Box<ReplayRequest>),
+    StopReplay(i64),
+    Close,
+}
+
+pub struct DutyCycle {
+    pub mailbox: MailboxHandle,
+    pub commands: Receiver<Command>,
+    pub storage: Arc<Storage>,
+    pub replay_checksum: Option<Checksum>,
+    pub file_io_max_length: usize,
+    pub idle: Backoff,
+    pub recordings: Vec<RecordingSession>,
+    pub replays: Vec<ReplaySession>,
+    /// Where recorded frames get their checksums; empty until needed.
+    pub scratch: Vec<u8>,
+    /// Where replays read to; empty until needed.
+    pub replay_buffer: Vec<u8>,
+}
+
+impl DutyCycle {
+    /// Run until told to close, or until nobody is left to tell.
+    pub fn run(mut self) {
+        while self.take_commands() {
+            let worked = self.turn_recordings() | self.turn_replays();
+            if worked {
+                self.idle.reset();
+            } else if !self.has_no_session() {
+                self.pause();
+            }
+        }
+        self.close();
+    }
+
+    /// Wait a step; a command that comes meanwhile ends a park.
+    fn pause(&mut self) {
+        if let Some(park) = self.idle.next_park() {
+            thread::park_timeout(park);
+        }
+    }
+
+    fn has_no_session(&self) -> bool {
+        self.recordings.is_empty() && self.replays.is_empty()
+    }
+
+    /// Carry out waiting commands; without any session, sleep until one comes. False to end.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            let command = if self.has_no_session() {
+                match self.commands.recv() {
+                    Ok(command) => command,
+                    Err(_) => return false,
+                }
+            } else {
+                match self.commands.try_recv() {
+                    Ok(command) => command,
+                    Err(TryRecvError::Empty) => return true,
+                    Err(TryRecvError::Disconnected) => return false,
+                }
+            };
+            self.idle.reset();
+            match command {
+                Command::Record(request) => self.start_recording(*request),
+                Command::StopRecording(recording_id) => self.stop_recording(recording_id),
+                Command::Replay(request) => self.start_replay(*request),
+                Command::StopReplay(replay_session_id) => self.stop_replay(replay_session_id),
+                Command::Close => return false,
+            }
+        }
+    }
+
+    fn start_recording(&mut self, request: RecordingRequest) {
+        if self.storage.checksum.is_some() && self.scratch.is_empty() {
+            self.scratch = vec![0; SCRATCH_LENGTH];
+        }
+        let recording_id = request.recording_id;
+        let storage = Arc::clone(&self.storage);
+        match RecordingSession::start(request, storage, self.file_io_max_length) {
+            Ok(session) => self.recordings.push(session),
+            Err((position, failure)) => {
+                self.post_recording_stopped(recording_id, position, Some(failure));
+            }
+        }
+    }
+
+    fn stop_recording(&mut self, recording_id: i64) {
+        if let Some(index) = self
+            .recordings
+            .iter()
+            .position(|session| session.recording_id() == recording_id)
+        {
+            self.end_recording(index, None);
+        }
+    }
+
+    fn start_replay(&mut self, request: ReplayRequest) {
+        if self.replay_buffer.is_empty() {
+            self.replay_buffer = vec![0; self.file_io_max_length];
+        }
+        let archive_dir = self.storage.archive_dir.clone();
+        let (checksum, length) = (self.replay_checksum, self.file_io_max_length);
+        self.replays
+            .push(ReplaySession::new(request, archive_dir, checksum, length));
+    }
+
+    fn stop_replay(&mut self, replay_session_id: i64) {
+        if let Some(index) = self
+            .replays
+            .iter()
+            .position(|session| session.replay_session_id() == replay_session_id)
+        {
+            self.end_replay(index, true, None);
+        }
+    }
+
+    fn turn_recordings(&mut self) -> bool {
+        let mut worked = false;
+        // From the last one, so that ending a session does not make another miss its turn.
+        for index in (0..self.recordings.len()).rev() {
+            let Some(session) = self.recordings.get_mut(index) else {
+                continue;
+            };
+            let scratch = &mut self.scratch;
+            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch)))
+                .unwrap_or_else(|_| RecordingTurn::Failed(internal_error()));
+            match turn {
+                RecordingTurn::Recorded(bytes) => worked |= bytes > 0,
+                RecordingTurn::Ended => self.end_recording(index, None),
+                RecordingTurn::Failed(failure) => self.end_recording(index, Some(failure)),
+            }
+        }
+        worked
+    }
+
+    fn turn_replays(&mut self) -> bool {
+        let mut worked = false;
+        for index in (0..self.replays.len()).rev() {
+            let Some(session) = self.replays.get_mut(index) else {
+                continue;
+            };
+            let buffer = &mut self.replay_buffer;
+            let turn = catch_unwind(AssertUnwindSafe(|| session.work(buffer)))
+                .unwrap_or_else(|_| ReplayTurn::Failed(internal_error()));
+            match turn {
+                ReplayTurn::Replayed(bytes) => worked |= bytes > 0,
+                ReplayTurn::Ready => {
+                    let replay_session_id = session.replay_session_id();
+                    self.mailbox.post(Event::ReplayReady { replay_session_id });
+                    worked = true;
+                }
+                ReplayTurn::Ended => self.end_replay(index, false, None),
+                ReplayTurn::Abandoned => self.end_replay(index, true, None),
+                ReplayTurn::Failed(failure) => self.end_replay(index, true, Some(failure)),
+            }
+        }
+        worked
+    }
+
+    fn end_recording(&mut self, index: usize, failure: Option<Failure>) {
+        let session = self.recordings.swap_remove(index);
+        let (recording_id, position) = (session.recording_id(), session.recorded_position());
+        // Files and image are let go before anyone acts on the news.
+        drop(session);
+        self.post_recording_stopped(recording_id, position, failure);
+    }
+
+    fn post_recording_stopped(&self, recording_id: i64, position: i64, failure: Option<Failure>) {
+        let (error_code, message) = match failure {
+            Some(Failure { code, message }) => (
+                code,
+                Some(format!(
+                    "recording {recording_id} stopped at position {position}: {message}"
+                )),
+            ),
+            None => (0, None),
+        };
+        self.mailbox.post(Event::RecordingStopped {
+            recording_id,
+            position,
+            error_code,
+            message,
+        });
+    }
+
+    fn end_replay(&mut self, index: usize, revoke: bool, failure: Option<Failure>) {
+        let session = self.replays.swap_remove(index);
+        let (replay_session_id, position) = (session.replay_session_id(), session.position());
+        if revoke {
+            session.revoke();
+        } else {
+            session.close();
+        }
+        let (error_code, message) = match failure {
+            Some(Failure { code, message }) => (code, Some(message)),
+            None => (0, None),
+        };
+        self.mailbox.post(Event::ReplayDone {
+            replay_session_id,
+            position,
+            error_code,
+            message,
+        });
+    }
+
+    fn close(&mut self) {
+        while !self.replays.is_empty() {
+            self.end_replay(0, false, None);
+        }
+        while !self.recordings.is_empty() {
+            self.end_recording(0, None);
+        }
+    }
+}
+
+fn internal_error() -> Failure {
+    Failure::generic("internal error in the worker: please report it")
+}

@@ -1,0 +1,88 @@
+//! Why a session ended before its time, in the terms a control client is told.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Error codes of the archive protocol that the worker reports (`relevantId` of a ControlResponse).
+pub mod code {
+    pub const GENERIC: i32 = 0;
+    pub const STORAGE_SPACE: i32 = 11;
+    pub const INVALID_POSITION: i32 = 16;
+}
+
+/// A failure with its error code in the archive protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub code: i32,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn generic(message: impl Into<String>) -> Self {
+        Self {
+            code: code::GENERIC,
+            message: message.into(),
+        }
+    }
+
+    pub fn invalid_position(message: impl Into<String>) -> Self {
+        Self {
+            code: code::INVALID_POSITION,
+            message: message.into(),
+        }
+    }
+
+    /// An operation on a file failed. Running out of space (or quota) has a code of its own, for
+    /// the remedy is the operator's.
+    pub fn storage(action: &str, path: &Path, error: &io::Error) -> Self {
+        let out_of_space = matches!(
+            error.raw_os_error(),
+            Some(libc::ENOSPC) | Some(libc::EDQUOT)
+        );
+        let (code, advice) = if out_of_space {
+            (
+                code::STORAGE_SPACE,
+                ": free space in the archive directory, then record again",
+            )
+        } else {
+            (code::GENERIC, "")
+        };
+        Self {
+            code,
+            message: format!("cannot {action} {}: {error}{advice}", path.display()),
+        }
+    }
+}
+
+impl From<crate::errors::Error> for Failure {
+    fn from(error: crate::errors::Error) -> Self {
+        Self::generic(error.message())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_space_or_quota_is_reported_as_storage_space() {
+        let of = |errno| {
+            Failure::storage(
+                "write",
+                Path::new("7-0.rec"),
+                &io::Error::from_raw_os_error(errno),
+            )
+        };
+        assert_eq!(of(libc::ENOSPC).code, code::STORAGE_SPACE);
+        assert_eq!(of(libc::EDQUOT).code, code::STORAGE_SPACE);
+        assert_eq!(of(libc::EIO).code, code::GENERIC);
+        assert!(of(libc::EIO).message.contains("cannot write 7-0.rec"));
+    }
+}

@@ -1,0 +1,270 @@
+//! The recorder and the replayer: one native thread that runs sessions of either kind.
+//!
+//! Python says what to record and replay, and hears of it through the mailbox; the bytes go
+//! between Aeron's log buffers and segment files without it. The thread never takes the
+//! interpreter lock. `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` what a session
+//! does in its turn, the `segment_*.rs` files and `batch.rs` what happens to files and frames.
+
+mod batch;
+mod duty_cycle;
+mod failure;
+mod recording;
+mod replay;
+mod replay_limit;
+mod segment_file;
+mod segment_reader;
+mod segment_writer;
+
+#[cfg(test)]
+mod scratch_dir;
+#[cfg(test)]
+mod test_frames;
+
+use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
+use crate::checksum::Checksum;
+use crate::errors::Error;
+use crate::idle::Backoff;
+use crate::mailbox::Mailbox;
+use duty_cycle::{Command, DutyCycle};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use recording::RecordingRequest;
+use replay::ReplayRequest;
+use replay_limit::ReplayLimit;
+use segment_writer::{Storage, SyncLevel};
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Least value of `aeron.archive.file.io.max.length`: the longest frame of any stream.
+const MIN_FILE_IO_LENGTH: usize = 65_504;
+
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct SessionWorker {
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    commands: Sender<Command>,
+    thread: JoinHandle<()>,
+}
+
+impl SessionWorker {
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        match self.running.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    fn send(&self, command: Command) -> PyResult<()> {
+        let sent = self.lock().as_ref().is_some_and(|running| {
+            let sent = running.commands.send(command).is_ok();
+            running.thread.thread().unpark();
+            sent
+        });
+        if sent {
+            Ok(())
+        } else {
+            Err(Error::Closed("the session worker is closed".into()).into())
+        }
+    }
+}
+
+/// Where a replay's end comes from, as Python passes it.
+#[derive(FromPyObject)]
+enum LimitArgument<'py> {
+    Counter(Bound<'py, Counter>),
+    Foreign(i32, i64),
+}
+
+#[pymethods]
+impl SessionWorker {
+    #[new]
+    #[pyo3(signature = (
+        mailbox,
+        *,
+        name,
+        archive_dir,
+        file_io_max_length = 1_048_576,
+        file_sync_level = 0,
+        record_checksum = "none",
+        replay_checksum = "none",
+        idle = (10, 20, 1_000, 1_000_000),
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of the Python contract"
+    )]
+    fn new(
+        mailbox: &Mailbox,
+        name: String,
+        archive_dir: PathBuf,
+        file_io_max_length: usize,
+        file_sync_level: i32,
+        record_checksum: &str,
+        replay_checksum: &str,
+        idle: (u32, u32, u64, u64),
+    ) -> PyResult<Self> {
+        let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
+            PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
+        })?;
+        if file_io_max_length < MIN_FILE_IO_LENGTH {
+            return Err(PyValueError::new_err(format!(
+                "file_io_max_length={file_io_max_length}: at least {MIN_FILE_IO_LENGTH}, the \
+                 longest frame"
+            )));
+        }
+        let (max_spins, max_yields, min_park_ns, max_park_ns) = idle;
+        let (min_park, max_park) = (
+            Duration::from_nanos(min_park_ns),
+            Duration::from_nanos(max_park_ns),
+        );
+        let (commands, receiver) = channel();
+        let checksum = Checksum::parse(record_checksum)?;
+        let duty_cycle = DutyCycle {
+            mailbox: mailbox.handle(),
+            commands: receiver,
+            storage: Arc::new(Storage {
+                archive_dir,
+                sync_level,
+                checksum,
+            }),
+            replay_checksum: Checksum::parse(replay_checksum)?,
+            file_io_max_length,
+            idle: Backoff::new(max_spins, max_yields, min_park, max_park),
+            recordings: Vec::new(),
+            replays: Vec::new(),
+            scratch: Vec::new(),
+            replay_buffer: Vec::new(),
+        };
+        let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
+        Ok(Self {
+            running: Mutex::new(Some(Running { commands, thread })),
+        })
+    }
+
+    #[pyo3(signature = (image, position_counter, *, recording_id, start_position, segment_length))]
+    fn record(
+        &self,
+        image: &Image,
+        position_counter: &Counter,
+        recording_id: i64,
+        start_position: i64,
+        segment_length: i64,
+    ) -> PyResult<()> {
+        let image = image.take()?;
+        let request = RecordingRequest {
+            recording_id,
+            start_position,
+            segment_length,
+            image,
+            position_counter: position_counter.handle(),
+        };
+        request.check().map_err(PyValueError::new_err)?;
+        self.send(Command::Record(Box::new(request)))
+    }
+
+    fn stop_recording(&self, recording_id: i64) -> PyResult<()> {
+        self.send(Command::StopRecording(recording_id))
+    }
+
+    #[pyo3(signature = (
+        publication,
+        *,
+        replay_session_id,
+        recording_id,
+        replay_position,
+        replay_length,
+        start_position,
+        stop_position,
+        segment_length,
+        term_length,
+        stream_id,
+        connect_timeout_ms,
+        limit_counter = None,
+        file_io_max_length = None,
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of the Python contract"
+    )]
+    fn replay(
+        &self,
+        publication: &ExclusivePublication,
+        replay_session_id: i64,
+        recording_id: i64,
+        replay_position: i64,
+        replay_length: i64,
+        start_position: i64,
+        stop_position: i64,
+        segment_length: i64,
+        term_length: i64,
+        stream_id: i32,
+        connect_timeout_ms: u64,
+        limit_counter: Option<LimitArgument<'_>>,
+        file_io_max_length: Option<usize>,
+    ) -> PyResult<()> {
+        let publication = publication.take()?;
+        let limit = match limit_counter {
+            None => ReplayLimit::Stopped,
+            Some(LimitArgument::Counter(counter)) => ReplayLimit::Recording(counter.get().handle()),
+            Some(LimitArgument::Foreign(counter_id, registration_id)) => ReplayLimit::Bound(
+                ForeignCounter::new(publication.client(), counter_id, registration_id),
+            ),
+        };
+        let request = ReplayRequest {
+            replay_session_id,
+            recording_id,
+            replay_position,
+            replay_length,
+            start_position,
+            stop_position,
+            segment_length,
+            term_length,
+            stream_id,
+            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            file_io_max_length,
+            limit,
+            publication,
+        };
+        request.check().map_err(PyValueError::new_err)?;
+        self.send(Command::Replay(Box::new(request)))
+    }
+
+    fn stop_replay(&self, replay_session_id: i64) -> PyResult<()> {
+        self.send(Command::StopReplay(replay_session_id))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        let running = self.lock().take();
+        if let Some(running) = running {
+            py.detach(|| running.end());
+        }
+    }
+}
+
+impl Running {
+    fn end(self) {
+        // Both fail only when the thread has ended already.
+        let _ = self.commands.send(Command::Close);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+impl Drop for SessionWorker {
+    fn drop(&mut self) {
+        // Not joined: the thread may be in a long write, and the interpreter lock is held here.
+        if let Some(running) = self.lock().take() {
+            let _ = running.commands.send(Command::Close);
+            running.thread.thread().unpark();
+        }
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SessionWorker>()
+}

@@ -1,0 +1,156 @@
+//! A recording session: moves what an image receives into a recording's segment files.
+
+use super::failure::Failure;
+use super::segment_writer::{Placement, SegmentWriter, Storage};
+use crate::aeron::{CounterHandle, ImageHandle};
+use crate::frame::FRAME_ALIGNMENT;
+use std::sync::Arc;
+
+/// Blocks taken from one image before other sessions have their turn. More than one, so that a
+/// sync at levels 1 and 2 is shared; few, so that a fast stream does not hold up the others.
+const BLOCKS_PER_TURN: usize = 8;
+
+/// What Python asks to be recorded.
+pub struct RecordingRequest {
+    pub recording_id: i64,
+    pub start_position: i64,
+    pub segment_length: i64,
+    pub image: ImageHandle,
+    pub position_counter: CounterHandle,
+}
+
+impl RecordingRequest {
+    /// Refuse numbers that no recording has, before any file is touched.
+    pub fn check(&self) -> Result<(), String> {
+        let term_length = self.image.term_buffer_length() as i64;
+        check_segment_length(self.segment_length, term_length)?;
+        let (start, join) = (self.start_position, self.image.join_position());
+        if start < 0 || start > join || start % FRAME_ALIGNMENT as i64 != 0 {
+            return Err(format!(
+                "start_position={start}: must be on a frame boundary from 0 to {join}, where the \
+                 image begins"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A segment file holds a power of two of terms, at most 1 GiB.
+pub fn check_segment_length(segment_length: i64, term_length: i64) -> Result<(), String> {
+    let is_power_of_two = segment_length > 0 && segment_length & (segment_length - 1) == 0;
+    if is_power_of_two && (term_length..=1 << 30).contains(&segment_length) {
+        return Ok(());
+    }
+    Err(format!(
+        "segment_length={segment_length}: must be a power of two from the term length, \
+         {term_length}, to 1073741824"
+    ))
+}
+
+pub struct RecordingSession {
+    recording_id: i64,
+    image: ImageHandle,
+    position_counter: CounterHandle,
+    block_length_limit: usize,
+    writer: SegmentWriter,
+}
+
+/// How a turn of a recording went.
+pub enum RecordingTurn {
+    /// Bytes recorded; zero for an idle turn.
+    Recorded(usize),
+    /// The image ended and all of it is recorded.
+    Ended,
+    Failed(Failure),
+}
+
+impl RecordingSession {
+    /// Open the segment in which recording begins. The failure comes with the position at which
+    /// the recording then stands.
+    pub fn start(
+        request: RecordingRequest,
+        storage: Arc<Storage>,
+        file_io_max_length: usize,
+    ) -> Result<Self, (i64, Failure)> {
+        let RecordingRequest {
+            recording_id,
+            start_position,
+            segment_length,
+            ..
+        } = request;
+        let RecordingRequest {
+            image,
+            position_counter,
+            ..
+        } = request;
+        let join_position = image.join_position();
+        let term_length = image.term_buffer_length();
+        let placement = Placement {
+            recording_id,
+            start_position,
+            join_position,
+            initial_term_id: image.initial_term_id(),
+            term_length: term_length as i64,
+            segment_length,
+        };
+        position_counter.set_release(join_position);
+        let writer =
+            SegmentWriter::open(storage, placement).map_err(|failure| (join_position, failure))?;
+        Ok(Self {
+            recording_id,
+            image,
+            position_counter,
+            block_length_limit: term_length.min(file_io_max_length),
+            writer,
+        })
+    }
+
+    pub fn recording_id(&self) -> i64 {
+        self.recording_id
+    }
+
+    /// Position up to which the recording is good.
+    pub fn recorded_position(&self) -> i64 {
+        self.writer.recorded_position()
+    }
+
+    /// Record what has come, up to a few blocks.
+    pub fn work(&mut self, scratch: &mut [u8]) -> RecordingTurn {
+        let outcome = self.record_blocks(scratch);
+        // Also after a failure: a replay that follows must see the last good frame.
+        let position = self.writer.recorded_position();
+        if position != self.position_counter.get() {
+            self.position_counter.set_release(position);
+        }
+        match outcome {
+            Err(failure) => RecordingTurn::Failed(failure),
+            Ok(0) if self.image.is_end_of_stream() || self.image.is_closed() => {
+                RecordingTurn::Ended
+            }
+            Ok(bytes) => RecordingTurn::Recorded(bytes),
+        }
+    }
+
+    fn record_blocks(&mut self, scratch: &mut [u8]) -> Result<usize, Failure> {
+        let mut total = 0;
+        for _ in 0..BLOCKS_PER_TURN {
+            let writer = &mut self.writer;
+            let mut written = Ok(());
+            let length = self
+                .image
+                .block_poll(self.block_length_limit, &mut |block, _, _| {
+                    written = writer.write_block(block, scratch);
+                })?;
+            written?;
+            total += length;
+            // Short blocks mean that the recorder keeps up: coming back later makes longer ones.
+            if length < self.block_length_limit / 4 {
+                break;
+            }
+        }
+        if total > 0 {
+            self.writer.sync()?;
+        }
+        Ok(total)
+    }
+}

@@ -1,0 +1,397 @@
+//! A replay session: offers a recording's frames to the publication of one client.
+
+use super::batch::{Batch, Follows, FrameRewrite, prepare};
+use super::failure::Failure;
+use super::recording::check_segment_length;
+use super::replay_limit::ReplayLimit;
+use super::segment_reader::SegmentReader;
+use crate::aeron::ExclusivePublicationHandle;
+use crate::checksum::Checksum;
+use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+// Results of offering to a publication (aeronc.h).
+const NOT_CONNECTED: i64 = -1;
+const BACK_PRESSURED: i64 = -2;
+const ADMIN_ACTION: i64 = -3;
+const CLOSED: i64 = -4;
+
+/// Longest message of a publication whatever its term length (Aeron's frame descriptor).
+const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
+
+/// What Python asks to be replayed; positions and lengths in bytes.
+pub struct ReplayRequest {
+    pub replay_session_id: i64,
+    pub recording_id: i64,
+    pub replay_position: i64,
+    pub replay_length: i64,
+    pub start_position: i64,
+    pub stop_position: i64,
+    pub segment_length: i64,
+    pub term_length: i64,
+    /// Stream id of the recorded frames.
+    pub stream_id: i32,
+    pub connect_timeout: Duration,
+    pub file_io_max_length: Option<usize>,
+    pub limit: ReplayLimit,
+    pub publication: ExclusivePublicationHandle,
+}
+
+impl ReplayRequest {
+    /// Refuse numbers that no recording has, before any file is touched.
+    pub fn check(&self) -> Result<(), String> {
+        let Self {
+            term_length,
+            replay_position,
+            replay_length,
+            start_position,
+            ..
+        } = *self;
+        if term_length != self.publication.term_buffer_length() as i64 {
+            return Err(format!(
+                "term_length={term_length}: the publication has {}",
+                self.publication.term_buffer_length()
+            ));
+        }
+        check_segment_length(self.segment_length, term_length)?;
+        if start_position < 0 || replay_position < start_position || replay_length < 0 {
+            return Err(format!(
+                "cannot replay {replay_length} bytes from position {replay_position} of a \
+                 recording that starts at {start_position}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The segment file is not there yet, or not checked.
+    Opening,
+    /// The client has been told yes; its subscription has not connected.
+    Connecting,
+    Replaying,
+}
+
+/// How a turn of a replay went.
+pub enum ReplayTurn {
+    /// Bytes offered; zero for an idle turn.
+    Replayed(usize),
+    /// All checks passed: the client may be told so.
+    Ready,
+    /// All of it was offered.
+    Ended,
+    /// The subscriber has gone.
+    Abandoned,
+    Failed(Failure),
+}
+
+pub struct ReplaySession {
+    replay_session_id: i64,
+    recording_id: i64,
+    recorded_stream_id: i32,
+    start_position: i64,
+    /// Known end of what may be replayed.
+    stop_position: i64,
+    /// The replay ends at the first frame boundary at or after this.
+    replay_limit: i64,
+    limit: ReplayLimit,
+    term_length: i64,
+    batch_length_limit: usize,
+    /// Part of a padding frame that is still to be appended, header included.
+    padding: usize,
+    connect_deadline: Instant,
+    checksum: Option<Checksum>,
+    reader: SegmentReader,
+    publication: ExclusivePublicationHandle,
+    state: State,
+}
+
+impl ReplaySession {
+    pub fn new(
+        request: ReplayRequest,
+        archive_dir: PathBuf,
+        checksum: Option<Checksum>,
+        file_io_max_length: usize,
+    ) -> Self {
+        let reader = SegmentReader::new(
+            archive_dir,
+            request.recording_id,
+            request.start_position,
+            request.replay_position,
+            request.term_length,
+            request.segment_length,
+        );
+        let batch_length_limit = request
+            .file_io_max_length
+            .unwrap_or(file_io_max_length)
+            .min(file_io_max_length)
+            .min(request.term_length as usize);
+        Self {
+            replay_session_id: request.replay_session_id,
+            recording_id: request.recording_id,
+            recorded_stream_id: request.stream_id,
+            start_position: request.start_position,
+            stop_position: request.stop_position,
+            replay_limit: request
+                .replay_position
+                .saturating_add(request.replay_length),
+            limit: request.limit,
+            term_length: request.term_length,
+            batch_length_limit,
+            padding: 0,
+            connect_deadline: Instant::now() + request.connect_timeout,
+            checksum,
+            reader,
+            publication: request.publication,
+            state: State::Opening,
+        }
+    }
+
+    pub fn replay_session_id(&self) -> i64 {
+        self.replay_session_id
+    }
+
+    /// Position of the next frame to offer.
+    pub fn position(&self) -> i64 {
+        self.reader.position()
+    }
+
+    /// Close the publication: the subscriber takes what was offered.
+    pub fn close(self) {
+        self.publication.close();
+    }
+
+    /// Close the publication and drop what the subscriber has not taken.
+    pub fn revoke(self) {
+        self.publication.revoke();
+    }
+
+    /// Take a step: open, wait for the subscriber, or offer one batch, read into `buffer`.
+    pub fn work(&mut self, buffer: &mut [u8]) -> ReplayTurn {
+        let turn = match self.state {
+            State::Opening => self.open(),
+            State::Connecting => self.connect(),
+            State::Replaying => self.replay(buffer),
+        };
+        turn.unwrap_or_else(|failure| {
+            ReplayTurn::Failed(Failure {
+                code: failure.code,
+                message: format!(
+                    "replay {} of recording {}: {failure}",
+                    self.replay_session_id, self.recording_id
+                ),
+            })
+        })
+    }
+
+    fn open(&mut self) -> Result<ReplayTurn, Failure> {
+        // Where nothing is to be read no file is needed: it may never have been made.
+        if !self.is_empty() {
+            if !self.reader.try_open()? {
+                if Instant::now() > self.connect_deadline {
+                    let place = self.reader.place();
+                    return Err(Failure::generic(format!("segment file not found: {place}")));
+                }
+                return Ok(ReplayTurn::Replayed(0));
+            }
+            self.check_first_frame()?;
+        }
+        self.state = State::Connecting;
+        Ok(ReplayTurn::Ready)
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self.limit, ReplayLimit::Stopped)
+            && self.position() >= self.replay_limit.min(self.stop_position)
+    }
+
+    /// A replay from within the recording must begin where a frame does.
+    fn check_first_frame(&mut self) -> Result<(), Failure> {
+        let position = self.position();
+        if position <= self.start_position || position == self.stop_position {
+            return Ok(());
+        }
+        let terms = position >> self.publication.position_bits_to_shift();
+        let term_id = self
+            .publication
+            .initial_term_id()
+            .wrapping_add(terms as i32);
+        let term_offset = position & (self.term_length - 1);
+        let bytes = self.reader.read_header()?;
+        let is_frame = FrameHeader::read(&bytes).is_some_and(|header| {
+            i64::from(header.term_offset) == term_offset
+                && header.term_id == term_id
+                && header.stream_id == self.recorded_stream_id
+        });
+        if is_frame {
+            return Ok(());
+        }
+        let place = self.reader.place();
+        Err(Failure::invalid_position(format!(
+            "no frame begins at the position asked for: {place}"
+        )))
+    }
+
+    fn connect(&mut self) -> Result<ReplayTurn, Failure> {
+        if self.publication.is_connected() {
+            self.state = State::Replaying;
+            return Ok(ReplayTurn::Replayed(1));
+        }
+        if Instant::now() > self.connect_deadline {
+            return Err(Failure::generic(format!(
+                "no subscriber connected in time to channel {}, stream id {}",
+                self.publication.channel(),
+                self.publication.stream_id()
+            )));
+        }
+        Ok(ReplayTurn::Replayed(0))
+    }
+
+    fn replay(&mut self, buffer: &mut [u8]) -> Result<ReplayTurn, Failure> {
+        if !self.publication.is_connected() {
+            return Ok(ReplayTurn::Abandoned);
+        }
+        if self.padding > 0 {
+            return self.append_padding();
+        }
+        if self.position() >= self.replay_limit {
+            return Ok(ReplayTurn::Ended);
+        }
+        if self.position() >= self.stop_position && !self.is_extended() {
+            return Ok(self.caught_up());
+        }
+        if self.publication.available_window() <= 0 {
+            return Ok(ReplayTurn::Replayed(0));
+        }
+        self.offer_batch(buffer)
+    }
+
+    /// Ask the limit whether the recording has grown. Where it will not any more, the replay is
+    /// to end there.
+    fn is_extended(&mut self) -> bool {
+        let reading = self.limit.read(self.stop_position);
+        if reading.is_final {
+            self.replay_limit = self.replay_limit.min(reading.position);
+        }
+        let is_extended = reading.position > self.stop_position;
+        self.stop_position = reading.position;
+        is_extended
+    }
+
+    fn caught_up(&self) -> ReplayTurn {
+        if self.position() >= self.replay_limit {
+            ReplayTurn::Ended
+        } else {
+            ReplayTurn::Replayed(0)
+        }
+    }
+
+    fn offer_batch(&mut self, buffer: &mut [u8]) -> Result<ReplayTurn, Failure> {
+        let batch_length_limit = self.batch_length_limit.min(buffer.len());
+        let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
+        let available = self.stop_position - self.position();
+        let expected = self.reader.readable_length(buffer.len(), available);
+        let read = self.reader.read(buffer, available)?;
+        let bytes = buffer.get_mut(..read).unwrap_or_default();
+        let rewrite = FrameRewrite {
+            checksum: self.checksum,
+            session_id: self.publication.session_id(),
+            stream_id: self.publication.stream_id(),
+        };
+        let term_offset = self.position() & (self.term_length - 1);
+        let remaining = self.replay_limit - self.position();
+        let Batch { length, follows } = prepare(bytes, remaining, term_offset, rewrite);
+        if length > 0 {
+            let frames = bytes.get_mut(..length).unwrap_or_default();
+            let result = self.publication.offer_block(frames);
+            if result <= 0 {
+                return self.refused(result);
+            }
+            self.reader.advance(length);
+        }
+        match follows {
+            Follows::Padding(frame_length) if self.fits(frame_length)? => {
+                self.padding = frame_length;
+                self.append_padding()
+            }
+            // Good frames before the bad one are sent first; it is met again as the first.
+            _ if length > 0 => Ok(self.offered(length)),
+            Follows::Damage(why) => Err(self.damage(&why)),
+            _ if read < expected => Err(self.damage("the segment file ends too early")),
+            _ if expected == batch_length_limit && (expected as i64) < available => {
+                Err(self.damage(&format!("frame is longer than a read of {expected} bytes")))
+            }
+            _ => self.wait_for_rest_of_frame(),
+        }
+    }
+
+    /// Whether a padding frame ends within its term and what may be replayed.
+    fn fits(&self, frame_length: usize) -> Result<bool, Failure> {
+        let length = align(frame_length) as i64;
+        if (self.position() & (self.term_length - 1)) + length > self.term_length {
+            return Err(self.damage(&format!("padding of {frame_length} bytes leaves its term")));
+        }
+        Ok(length <= self.stop_position - self.position())
+    }
+
+    /// The limit stands within a frame: go on when it moves past its end.
+    fn wait_for_rest_of_frame(&mut self) -> Result<ReplayTurn, Failure> {
+        if self.is_extended() {
+            return Ok(ReplayTurn::Replayed(1));
+        }
+        match self.limit {
+            ReplayLimit::Stopped => Err(self.damage(&format!(
+                "a frame goes on beyond the end, {}",
+                self.stop_position
+            ))),
+            _ if self.limit.read(self.stop_position).is_final => Ok(ReplayTurn::Ended),
+            _ => Ok(ReplayTurn::Replayed(0)),
+        }
+    }
+
+    /// Append what is left of a padding frame, in pieces where it is longer than a message may
+    /// be (loss gaps and long messages that did not fit leave such).
+    fn append_padding(&mut self) -> Result<ReplayTurn, Failure> {
+        let piece_limit = (self.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
+        let mut appended = 0;
+        while self.padding > 0 {
+            let is_last = self.padding - HEADER_LENGTH <= piece_limit;
+            let piece = if is_last { self.padding } else { piece_limit };
+            let result = self.publication.append_padding(piece - HEADER_LENGTH);
+            if result <= 0 {
+                return self.refused(result);
+            }
+            self.reader.advance(align(piece));
+            self.padding -= piece;
+            appended += align(piece);
+        }
+        Ok(self.offered(appended))
+    }
+
+    fn offered(&self, length: usize) -> ReplayTurn {
+        if self.position() >= self.replay_limit {
+            ReplayTurn::Ended
+        } else {
+            ReplayTurn::Replayed(length)
+        }
+    }
+
+    fn refused(&self, result: i64) -> Result<ReplayTurn, Failure> {
+        match result {
+            BACK_PRESSURED | ADMIN_ACTION => Ok(ReplayTurn::Replayed(0)),
+            NOT_CONNECTED | CLOSED => Ok(ReplayTurn::Abandoned),
+            _ => {
+                let error = self
+                    .publication
+                    .last_error("the publication refused the frames");
+                Err(self.damage(&error.message()))
+            }
+        }
+    }
+
+    fn damage(&self, what: &str) -> Failure {
+        Failure::generic(format!("{what}: {}", self.reader.place()))
+    }
+}

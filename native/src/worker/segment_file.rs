@@ -1,0 +1,112 @@
+//! Names of segment files and how they are opened for writing.
+
+use super::failure::Failure;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Path of a segment file: `<recordingId>-<basePosition>.rec` in the archive directory.
+pub fn segment_path(archive_dir: &Path, recording_id: i64, base_position: i64) -> PathBuf {
+    archive_dir.join(format!("{recording_id}-{base_position}.rec"))
+}
+
+/// What may already stand at the path of a segment that is about to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing: the recording has just filled the segment before.
+    Refused,
+    /// A file of zeros, as an empty recording or one that stopped right at a segment's start
+    /// leaves behind.
+    Blank,
+    /// The segment that an extended recording goes on in.
+    Required,
+}
+
+/// Open the segment file at `path` for writing, with its full length set (sparse).
+///
+/// A file that holds data is never shortened, overwritten or taken for a new one.
+pub fn open_for_writing(
+    path: &Path,
+    segment_length: u64,
+    existing: Existing,
+) -> Result<File, Failure> {
+    if existing == Existing::Required {
+        return open_existing(path, segment_length);
+    }
+    match OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+    {
+        Ok(file) => match file.set_len(segment_length) {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                // Ours, empty, and in the way of the next attempt; the first error is what counts.
+                let _ = std::fs::remove_file(path);
+                Err(Failure::storage(
+                    "set the length of segment file",
+                    path,
+                    &error,
+                ))
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if existing == Existing::Blank {
+                let file = open_existing(path, segment_length)?;
+                if is_blank(&file, segment_length)
+                    .map_err(|error| Failure::storage("read segment file", path, &error))?
+                {
+                    return Ok(file);
+                }
+            }
+            Err(Failure::generic(format!(
+                "segment file already exists and is not overwritten: {}; move it away if it does \
+                 not belong to this archive",
+                path.display()
+            )))
+        }
+        Err(error) => Err(Failure::storage("create segment file", path, &error)),
+    }
+}
+
+fn open_existing(path: &Path, segment_length: u64) -> Result<File, Failure> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| Failure::storage("open segment file", path, &error))?;
+    let length = file
+        .metadata()
+        .map_err(|error| Failure::storage("read the length of segment file", path, &error))?
+        .len();
+    if length > segment_length {
+        return Err(Failure::generic(format!(
+            "segment file {} is {length} bytes long, the recording's segments are \
+             {segment_length}: not written to",
+            path.display()
+        )));
+    }
+    if length < segment_length {
+        file.set_len(segment_length)
+            .map_err(|error| Failure::storage("set the length of segment file", path, &error))?;
+    }
+    Ok(file)
+}
+
+fn is_blank(file: &File, length: u64) -> io::Result<bool> {
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut offset = 0;
+    while offset < length {
+        let count = file.read_at(&mut buffer, offset)?;
+        if count == 0 {
+            break;
+        }
+        if buffer.iter().take(count).any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        offset += count as u64;
+    }
+    Ok(true)
+}

@@ -1,0 +1,327 @@
+//! Writes the blocks of one recording at their place in its segment files.
+//!
+//! Knows files, frames and durability; where blocks come from is `recording.rs`'s business. A
+//! failed write or sync poisons the writer: nothing is written after it, and `recorded_position`
+//! says how far the recording is good.
+
+use super::failure::Failure;
+use super::segment_file::{Existing, open_for_writing, segment_path};
+use crate::checksum::Checksum;
+use crate::frame::{
+    FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD, segment_base_position,
+};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes copied and summed at a time: small enough to stay in a core's cache until written.
+pub const SCRATCH_LENGTH: usize = 256 * 1024;
+
+/// `aeron.archive.file.sync.level`: what has happened to a frame before it counts as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SyncLevel {
+    /// 0: handed to the operating system. Survives a crash of this process, not of the machine.
+    Normal,
+    /// 1: the file's data is on the storage device. Survives power loss.
+    Data,
+    /// 2: the data and all of the file's metadata (times too) are on the device.
+    DataAndMetadata,
+}
+
+impl SyncLevel {
+    pub fn parse(level: i32) -> Option<Self> {
+        match level {
+            0 => Some(Self::Normal),
+            1 => Some(Self::Data),
+            2 => Some(Self::DataAndMetadata),
+            _ => None,
+        }
+    }
+}
+
+/// What all recordings of a worker share.
+pub struct Storage {
+    pub archive_dir: PathBuf,
+    pub sync_level: SyncLevel,
+    pub checksum: Option<Checksum>,
+}
+
+/// The recording that is written and where in the stream writing begins (positions in bytes).
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    pub recording_id: i64,
+    /// First position of the recording.
+    pub start_position: i64,
+    /// Where the first block will stand: the start position, or beyond it in an extended one.
+    pub join_position: i64,
+    pub initial_term_id: i32,
+    pub term_length: i64,
+    pub segment_length: i64,
+}
+
+pub struct SegmentWriter {
+    storage: Arc<Storage>,
+    placement: Placement,
+    base_position: i64,
+    path: PathBuf,
+    /// `None` once poisoned.
+    file: Option<File>,
+    written_position: i64,
+    recorded_position: i64,
+}
+
+impl SegmentWriter {
+    /// Open the segment file in which the join position lies, creating it if it is a new one.
+    pub fn open(storage: Arc<Storage>, placement: Placement) -> Result<Self, Failure> {
+        let Placement {
+            start_position,
+            join_position,
+            term_length,
+            segment_length,
+            ..
+        } = placement;
+        let base_position =
+            segment_base_position(start_position, join_position, term_length, segment_length);
+        let path = segment_path(&storage.archive_dir, placement.recording_id, base_position);
+        let existing = if join_position > start_position && join_position > base_position {
+            Existing::Required
+        } else {
+            Existing::Blank
+        };
+        let mut writer = Self {
+            storage,
+            placement,
+            base_position,
+            path,
+            file: None,
+            written_position: join_position,
+            recorded_position: join_position,
+        };
+        writer.open_segment(existing)?;
+        Ok(writer)
+    }
+
+    /// Position up to which the recording is good: whole frames, written and, at sync levels 1
+    /// and 2, synced.
+    pub fn recorded_position(&self) -> i64 {
+        self.recorded_position
+    }
+
+    /// Write a block as an image hands it over: whole data frames, or a single padding frame.
+    ///
+    /// `scratch` is where frames get their checksums, `SCRATCH_LENGTH` bytes. At sync levels 1
+    /// and 2 the block counts as recorded after `sync`.
+    pub fn write_block(&mut self, block: &[u8], scratch: &mut [u8]) -> Result<(), Failure> {
+        self.check_place(block)?;
+        let is_padding = block
+            .get(TYPE_OFFSET..TYPE_OFFSET + 2)
+            .is_some_and(|frame_type| frame_type == TYPE_PAD.to_le_bytes());
+        match self.storage.checksum {
+            // The body of a padding frame means nothing: only its header is kept.
+            _ if is_padding => self.write(&block[..HEADER_LENGTH.min(block.len())], block.len())?,
+            None => self.write(block, block.len())?,
+            Some(checksum) => self.write_summed(block, checksum, scratch)?,
+        }
+        if self.storage.sync_level == SyncLevel::Normal {
+            self.recorded_position = self.written_position;
+        }
+        if self.written_position >= self.base_position + self.placement.segment_length {
+            self.roll_over()?;
+        }
+        Ok(())
+    }
+
+    /// Make what was written durable as the sync level says.
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        if self.recorded_position == self.written_position {
+            return Ok(());
+        }
+        let file = self.file.as_ref().ok_or_else(poisoned)?;
+        let synced = match self.storage.sync_level {
+            SyncLevel::Normal => Ok(()),
+            SyncLevel::Data => file.sync_data(),
+            SyncLevel::DataAndMetadata => file.sync_all(),
+        };
+        if let Err(error) = synced {
+            self.file = None;
+            return Err(Failure::storage("sync segment file", &self.path, &error));
+        }
+        self.recorded_position = self.written_position;
+        Ok(())
+    }
+
+    /// A block that does not follow the last one means that the image was polled elsewhere too:
+    /// written here it would stand at the wrong place.
+    fn check_place(&mut self, block: &[u8]) -> Result<(), Failure> {
+        let header = FrameHeader::read(block)
+            .ok_or_else(|| Failure::generic("block is shorter than a frame header"))?;
+        let Placement {
+            initial_term_id,
+            term_length,
+            segment_length,
+            ..
+        } = self.placement;
+        let term_offset = self.written_position & (term_length - 1);
+        let terms = self.written_position >> term_length.trailing_zeros();
+        let term_id = initial_term_id.wrapping_add(terms as i32);
+        let end = self.written_position + block.len() as i64;
+        if i64::from(header.term_offset) == term_offset
+            && header.term_id == term_id
+            && end <= self.base_position + segment_length
+        {
+            return Ok(());
+        }
+        self.file = None;
+        Err(Failure::generic(format!(
+            "the image's block of {} bytes at term id {}, offset {} does not follow position {} \
+             (term id {term_id}, offset {term_offset}) of recording {}: is the image polled \
+             elsewhere?",
+            block.len(),
+            header.term_id,
+            header.term_offset,
+            self.written_position,
+            self.placement.recording_id,
+        )))
+    }
+
+    /// Write frames with their checksums in place of the session ids, a cacheful at a time.
+    fn write_summed(
+        &mut self,
+        block: &[u8],
+        checksum: Checksum,
+        scratch: &mut [u8],
+    ) -> Result<(), Failure> {
+        let mut rest = block;
+        while !rest.is_empty() {
+            let length = whole_frames(rest, scratch.len());
+            let (Some(frames), Some(summed)) = (rest.get(..length), scratch.get_mut(..length))
+            else {
+                break;
+            };
+            if length == 0 {
+                self.file = None;
+                return Err(Failure::generic(format!(
+                    "malformed frame in the image at position {}",
+                    self.written_position
+                )));
+            }
+            summed.copy_from_slice(frames);
+            put_checksums(summed, checksum);
+            self.write(summed, length)?;
+            rest = &rest[length..];
+        }
+        Ok(())
+    }
+
+    /// Write `bytes` at the written position and move it on by `length`.
+    fn write(&mut self, bytes: &[u8], length: usize) -> Result<(), Failure> {
+        let file = self.file.as_ref().ok_or_else(poisoned)?;
+        let offset = (self.written_position - self.base_position) as u64;
+        match write_fully(file, bytes, offset) {
+            Ok(()) => {
+                self.written_position += length as i64;
+                Ok(())
+            }
+            Err((written, error)) => {
+                // A padding frame's header is the whole of what is written of it.
+                let kept = if bytes.len() == length {
+                    whole_frames(bytes, written)
+                } else {
+                    0
+                };
+                blank(file, offset + kept as u64, written - kept);
+                self.written_position += kept as i64;
+                let failure = Failure::storage("write segment file", &self.path, &error);
+                // The frames before the torn one were written: they count if they can be synced.
+                let _ = self.sync();
+                self.file = None;
+                Err(failure)
+            }
+        }
+    }
+
+    fn roll_over(&mut self) -> Result<(), Failure> {
+        self.sync()?;
+        self.file = None;
+        self.base_position += self.placement.segment_length;
+        self.path = segment_path(
+            &self.storage.archive_dir,
+            self.placement.recording_id,
+            self.base_position,
+        );
+        self.open_segment(Existing::Refused)
+    }
+
+    fn open_segment(&mut self, existing: Existing) -> Result<(), Failure> {
+        let segment_length = self.placement.segment_length as u64;
+        let file = open_for_writing(&self.path, segment_length, existing)?;
+        if self.storage.sync_level > SyncLevel::Normal {
+            // A file whose name is not on the device is lost with all that was synced into it.
+            let directory = &self.storage.archive_dir;
+            File::open(directory)
+                .and_then(|opened| opened.sync_all())
+                .map_err(|error| Failure::storage("sync archive directory", directory, &error))?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+fn poisoned() -> Failure {
+    Failure::generic("the recording has failed before and is not written to any more")
+}
+
+/// Length of the whole frames at the start of `bytes` that end within `limit`.
+fn whole_frames(bytes: &[u8], limit: usize) -> usize {
+    let limit = limit.min(bytes.len());
+    let mut end = 0;
+    while let Some(header) = bytes.get(end..).and_then(FrameHeader::read) {
+        let next = end + header.aligned_length();
+        if header.frame_length < HEADER_LENGTH as i32 || next > limit {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+/// Overwrite each frame's session id with the checksum of what follows its header.
+fn put_checksums(frames: &mut [u8], checksum: Checksum) {
+    let mut rest = frames;
+    while let Some(header) = FrameHeader::read(rest) {
+        let (frame, following) = rest.split_at_mut(header.aligned_length().min(rest.len()));
+        let Some((header, payload)) = frame.split_first_chunk_mut::<HEADER_LENGTH>() else {
+            return;
+        };
+        header[SESSION_ID_OFFSET..SESSION_ID_OFFSET + 4]
+            .copy_from_slice(&checksum.compute(payload).to_le_bytes());
+        rest = following;
+    }
+}
+
+/// Write all of `bytes` or tell how many went before the error.
+fn write_fully(file: &File, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        match file.write_at(rest, offset + written as u64) {
+            Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((written, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Clear the torn frame that a failed write left, so that a walk over the frames ends before it.
+/// No more than an attempt: the stop position says the same.
+fn blank(file: &File, offset: u64, length: usize) {
+    if length > 0 {
+        let _ = file.write_all_at(&vec![0; length], offset);
+    }
+}
+
+#[cfg(test)]
+mod tests;
