@@ -87,10 +87,15 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
         raise ConfigurationError("java is not on the PATH: install a JDK, 17 or newer") from None
     written = sorted(output_folder.glob("*.sbeir"))
     if result.returncode != 0 or len(written) != 1:
-        # Java's stack trace says nothing to somebody whose schema is wrong.
-        words = [line for line in result.stderr.splitlines() if not line.startswith("\tat ")]
-        raise CodecError(f"sbe-tool refuses {schema_file}: {' '.join(words) or 'no output'}")
+        raise CodecError(f"sbe-tool refuses {schema_file}: {_reasons(result.stderr)}")
     return written[0]
+
+
+def _reasons(stderr: str) -> str:
+    # Java's stack trace says nothing to somebody whose schema is wrong; the first lines do.
+    lines = [line for line in stderr.splitlines() if not line.startswith("\tat ")]
+    reasons = [line for line in lines if line.startswith(("ERROR:", "WARNING:"))]
+    return "; ".join(reasons or lines) or "it says nothing"
 
 
 def _version_in_name(path: Path) -> list[int]:

@@ -56,11 +56,16 @@ def snake_case(name: str) -> str:
 
 
 def _check_header(schema: Schema) -> None:
-    layout = [(m.name, m.offset, getattr(m.type, "primitive", None)) for m in schema.header.members]
-    shape = [(name, offset, p.name if p else "") for name, offset, p in layout]
+    shape = [(member.name, member.offset) for member in schema.header.members]
     names = ("blockLength", "templateId", "schemaId", "version")
-    if shape != [(name, 2 * i, "uint16") for i, name in enumerate(names)]:
+    if shape != [(name, 2 * index) for index, name in enumerate(names)]:
         raise CodecError(f"schema {schema.package}: its message header is not SBE's usual one")
+    for member in schema.header.members:
+        if not isinstance(member.type, Encoding) or member.type.primitive.name != "uint16":
+            raise CodecError(f"schema {schema.package}: {member.name} of its header is no uint16")
+        # The byte order is one for a whole schema.
+        if member.type.byte_order is not ByteOrder.LITTLE_ENDIAN:
+            raise CodecError(f"schema {schema.package} is big endian: that is not supported")
 
 
 def _head(schema: Schema, schema_file: str) -> str:
@@ -163,8 +168,6 @@ class _MessageSource:
             raise self.unsupported(field.name, "is constant")
         if isinstance(kind, Encoding) and (kind.length != 1 or kind.primitive.code in "cfd"):
             raise self.unsupported(field.name, "is an array or not an integer")
-        if kind.primitive.size > 1 and kind.byte_order is not ByteOrder.LITTLE_ENDIAN:
-            raise self.unsupported(field.name, "is big endian")
         if isinstance(kind, Enum) and self.optional(field):
             raise self.unsupported(field.name, "is an enum that may be absent")
 

@@ -1,0 +1,16 @@
+"""Fixtures of the codec tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.java_codecs import JavaCodecs
+
+
+@pytest.fixture(scope="session")
+def java_codecs(jars: dict[str, Path]) -> Iterator[JavaCodecs]:
+    """Aeron's own codecs, of the aeron-all jar (archive schema version 13)."""
+    with JavaCodecs(jars["aeron-all"]) as codecs:
+        yield codecs

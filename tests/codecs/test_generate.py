@@ -1,0 +1,182 @@
+"""The generator: what is committed is what it makes, and what it does not know it refuses."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from aerotape.codecs import generate, sbe_tool
+from aerotape.codecs.schema import Schema
+from aerotape.codecs.source import module_source
+from aerotape.errors import CodecError, ConfigurationError
+
+SCHEMA = """\
+<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="test" id="7" version="3"
+                   byteOrder="{byte_order}">
+  <types>
+    <composite name="messageHeader">
+      <type name="blockLength" primitiveType="uint16"/>
+      <type name="templateId" primitiveType="uint16"/>
+      <type name="schemaId" primitiveType="uint16"/>
+      <type name="version" primitiveType="uint16"/>
+    </composite>
+    <composite name="groupSizeEncoding">
+      <type name="blockLength" primitiveType="uint16"/>
+      <type name="numInGroup" primitiveType="uint16"/>
+    </composite>
+    <composite name="text">
+      <type name="length" primitiveType="uint32" maxValue="1073741824"/>
+      <type name="varData" primitiveType="uint8" length="0" characterEncoding="US-ASCII"/>
+    </composite>
+    <composite name="utf8">
+      <type name="length" primitiveType="uint32" maxValue="1073741824"/>
+      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
+    </composite>
+    <composite name="short">
+      <type name="length" primitiveType="uint16"/>
+      <type name="varData" primitiveType="uint8" length="0"/>
+    </composite>
+    <composite name="price">
+      <type name="mantissa" primitiveType="int64"/>
+      <type name="exponent" primitiveType="int8"/>
+    </composite>
+    <enum name="side" encodingType="uint8"><validValue name="BUY">1</validValue></enum>
+    <set name="flags" encodingType="uint8"><choice name="LAST">0</choice></set>
+    <type name="symbol" primitiveType="char" length="8"/>
+    <type name="fixed" primitiveType="int32" presence="constant">9</type>
+  </types>
+  {messages}
+</sbe:messageSchema>
+"""
+
+
+@pytest.fixture(scope="session")
+def schema_folder() -> Path:
+    """The folder of Aeron's schemas, among the sources that the native core is built from."""
+    return sbe_tool.find_schema_folder()
+
+
+def schema_of(folder: Path, jar: Path, *messages: str, byte_order: str = "littleEndian") -> Schema:
+    """The tree of a schema whose messages M0, M1, … have the fields given."""
+    path = folder / "schema.xml"
+    elements = "".join(
+        f'<sbe:message name="M{index}" id="{index}">{fields}</sbe:message>'
+        for index, fields in enumerate(messages)
+    )
+    path.write_text(SCHEMA.format(messages=elements, byte_order=byte_order))
+    return generate.schema_of(path, jar)
+
+
+def test_committed_modules_are_up_to_date(
+    jars: dict[str, Path], schema_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Generating from Aeron's schemas gives exactly the modules that are committed."""
+    options = ["--check", "--schemas", str(schema_folder), "--sbe-jar", str(jars["sbe-all"])]
+    status = generate.main(options)
+    assert status == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.count("up to date") == 2
+
+
+def test_check_tells_of_a_stale_module(
+    jars: dict[str, Path], schema_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--check fails on an edited or missing module and leaves it; without it, it is written."""
+    for name in ("archive.py", "mark.py"):
+        shutil.copy(Path(generate.__file__).parent / name, tmp_path)
+    edited = tmp_path / "archive.py"
+    original = edited.read_text()
+    edited.write_text(original.replace("BLOCK_LENGTH: ClassVar[int] = 32", "BLOCK_LENGTH = 33", 1))
+    (tmp_path / "mark.py").unlink()
+    options = ["--schemas", str(schema_folder), "--sbe-jar", str(jars["sbe-all"])]
+    options += ["--out", str(tmp_path)]
+    assert generate.main([*options, "--check"]) == 1
+    assert capsys.readouterr().err.count("out of date") == 2
+    assert not (tmp_path / "mark.py").exists()
+    assert generate.main(options) == 0
+    assert edited.read_text() == original
+    assert (tmp_path / "mark.py").exists()
+
+
+UNSUPPORTED = {
+    '<group name="legs" id="1"><field name="a" id="2" type="int32"/></group>': "repeating group",
+    '<field name="price" id="1" type="price"/>': "price is a composite",
+    '<field name="flags" id="1" type="flags"/>': "flags is a bitset",
+    '<field name="symbol" id="1" type="symbol"/>': "symbol is an array",
+    '<field name="ratio" id="1" type="double"/>': "ratio is an array or not an integer",
+    '<field name="nine" id="1" type="fixed"/>': "nine is constant",
+    '<field name="side" id="1" type="side" sinceVersion="2"/>': "side is an enum that may be",
+    '<data name="text" id="1" type="utf8"/>': "text is UTF-8",
+    '<data name="note" id="1" type="short"/>': "note has no uint32 length",
+}
+
+
+def test_unsupported_constructs_are_named(jars: dict[str, Path], tmp_path: Path) -> None:
+    """What the generator cannot write is refused by message and field name, never left out."""
+    schema = schema_of(tmp_path, jars["sbe-all"], *UNSUPPORTED)
+    for message, text in zip(schema.messages, UNSUPPORTED.values(), strict=True):
+        with pytest.raises(CodecError, match=rf"^{message.name}\..*{text}"):
+            module_source(replace(schema, messages=(message,)), "schema.xml")
+    big = schema_of(tmp_path, jars["sbe-all"], "", byte_order="bigEndian")
+    with pytest.raises(CodecError, match="test is big endian"):
+        module_source(big, "schema.xml")
+
+
+def test_generated_module_of_another_schema_works(
+    jars: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generator is not tied to Aeron's names: keywords and clashing names come out usable."""
+    fields = """
+      <field name="from" id="1" type="uint16"/>
+      <field name="encode" id="2" type="uint64" offset="8"/>
+      <field name="buffer" id="3" type="int8" sinceVersion="2"/>
+      <field name="end" id="4" type="uint8" sinceVersion="3"/>
+      <data name="version" id="5" type="text" sinceVersion="3"/>
+    """
+    source = module_source(schema_of(tmp_path, jars["sbe-all"], fields), "schema.xml")
+    module = ModuleType("aerotape_generated_in_a_test")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look themselves up
+    exec(source, module.__dict__)
+    quote = module.M0(from_=65_535, encode_=1 << 63, buffer=-5, end=None, version="v")
+    assert quote.encode().hex(" ") == (
+        "12 00 00 00 07 00 03 00 ff ff 00 00 00 00 00 00 00 00 00 00 00 00 00 80 fb ff"
+        " 01 00 00 00 76"
+    )
+    assert module.decode(quote.encode()) == quote
+    older = module.M0.decode_body(quote.encode(), 8, 17, 2)
+    assert older == module.M0(65_535, 1 << 63, -5, None, None)
+
+
+def test_schema_that_sbe_tool_refuses(jars: dict[str, Path], tmp_path: Path) -> None:
+    """A wrong schema fails with sbe-tool's own words and the file's name, without a stack trace."""
+    with pytest.raises(CodecError, match=r"refuses .*schema\.xml.*nosuchtype") as caught:
+        schema_of(tmp_path, jars["sbe-all"], '<field name="x" id="1" type="nosuchtype"/>')
+    assert "\tat " not in str(caught.value)
+
+
+def test_missing_things_are_named(
+    jars: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A missing schema, jar, crate or Java is a one-line error that says what to do."""
+    with pytest.raises(ConfigurationError, match=r"missing\.xml is not there"):
+        generate.schema_of(tmp_path / "missing.xml", jars["sbe-all"])
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="run cargo fetch"):
+        sbe_tool.find_schema_folder()
+    monkeypatch.setenv("AEROTAPE_JARS", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"has no sbe-all-\*\.jar"):
+        sbe_tool.find_sbe_jar()
+    monkeypatch.delenv("AEROTAPE_JARS")
+    with pytest.raises(ConfigurationError, match="set AEROTAPE_JARS"):
+        sbe_tool.find_sbe_jar()
+    assert generate.main(["--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("error: where sbe-tool is")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="install a JDK"):
+        schema_of(tmp_path, jars["sbe-all"], "")

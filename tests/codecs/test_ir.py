@@ -1,0 +1,299 @@
+"""The reader of sbe-tool's intermediate representation, on a schema with every construct."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aerotape.codecs.ir import parse_schema, read_schema
+from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.codecs.schema import (
+    BitSet,
+    ByteOrder,
+    Composite,
+    Encoding,
+    Enum,
+    Message,
+    Presence,
+    Schema,
+    Type,
+)
+from aerotape.errors import CodecError
+
+SCHEMA = """\
+<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="market" id="310" version="4"
+                   semanticVersion="1.2" byteOrder="littleEndian">
+  <types>
+    <composite name="messageHeader">
+      <type name="blockLength" primitiveType="uint16"/>
+      <type name="templateId" primitiveType="uint16"/>
+      <type name="schemaId" primitiveType="uint16"/>
+      <type name="version" primitiveType="uint16"/>
+    </composite>
+    <composite name="groupSizeEncoding">
+      <type name="blockLength" primitiveType="uint16"/>
+      <type name="numInGroup" primitiveType="uint8"/>
+    </composite>
+    <composite name="varString">
+      <type name="length" primitiveType="uint16" maxValue="1000"/>
+      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
+    </composite>
+    <composite name="varShort">
+      <type name="length" primitiveType="uint8"/>
+      <type name="varData" primitiveType="uint8" length="0"/>
+    </composite>
+    <composite name="varBytes">
+      <type name="length" primitiveType="uint32" maxValue="2147483647"/>
+      <type name="varData" primitiveType="uint8" length="0"/>
+    </composite>
+    <enum name="Side" encodingType="char">
+      <validValue name="BUY">B</validValue>
+      <validValue name="SELL">S</validValue>
+      <validValue name="CROSS" sinceVersion="3">X</validValue>
+    </enum>
+    <enum name="Venue" encodingType="uint8">
+      <validValue name="LIT">1</validValue>
+      <validValue name="DARK">2</validValue>
+    </enum>
+    <set name="Conditions" encodingType="uint16">
+      <choice name="OPENING">0</choice>
+      <choice name="LATE" sinceVersion="2">9</choice>
+    </set>
+    <composite name="Price">
+      <type name="mantissa" primitiveType="int64"/>
+      <type name="exponent" primitiveType="int8" presence="constant">-9</type>
+      <ref name="venue" type="Venue" offset="12"/>
+    </composite>
+    <type name="Symbol" primitiveType="char" length="8" characterEncoding="US-ASCII"/>
+    <type name="Currency" primitiveType="char" length="3" presence="constant">EUR</type>
+    <type name="Lots" primitiveType="uint32" minValue="1" maxValue="5000"/>
+    <type name="MaybeLots" primitiveType="uint32" presence="optional" nullValue="0"/>
+    <type name="MaybeRatio" primitiveType="double" presence="optional"/>
+  </types>
+  <sbe:message name="Trade" id="17" description="A trade." semanticType="X">
+    <field name="time" id="1" type="int64" epoch="UNIX" timeUnit="nanosecond"/>
+    <field name="symbol" id="2" type="Symbol"/>
+    <field name="side" id="3" type="Side"/>
+    <field name="price" id="4" type="Price"/>
+    <field name="currency" id="5" type="Currency"/>
+    <field name="venue" id="6" type="Venue" presence="constant" valueRef="Venue.DARK"/>
+    <field name="lots" id="7" type="Lots" offset="40"/>
+    <field name="shown" id="8" type="MaybeLots"/>
+    <field name="ratio" id="9" type="MaybeRatio" sinceVersion="1"/>
+    <field name="hidden" id="10" type="int16" presence="optional" sinceVersion="2" deprecated="4"/>
+    <field name="conditions" id="11" type="Conditions" sinceVersion="2"/>
+    <group name="legs" id="20" dimensionType="groupSizeEncoding">
+      <field name="lots" id="21" type="Lots"/>
+      <group name="fills" id="22" dimensionType="groupSizeEncoding">
+        <field name="price" id="23" type="Price"/>
+        <data name="note" id="24" type="varShort"/>
+      </group>
+      <data name="name" id="25" type="varString"/>
+    </group>
+    <group name="fees" id="30" dimensionType="groupSizeEncoding" blockLength="24" sinceVersion="3">
+      <field name="amount" id="31" type="Price"/>
+    </group>
+    <data name="comment" id="40" type="varString"/>
+    <data name="raw" id="41" type="varBytes" sinceVersion="4"/>
+  </sbe:message>
+  <sbe:message name="Empty" id="18" sinceVersion="2"/>
+</sbe:messageSchema>
+"""
+
+
+@pytest.fixture(scope="module")
+def ir_file(jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What sbe-tool makes of the schema above."""
+    folder = tmp_path_factory.mktemp("ir")
+    (folder / "market.xml").write_text(SCHEMA)
+    return run_sbe_tool(folder / "market.xml", jars["sbe-all"], folder)
+
+
+@pytest.fixture(scope="module")
+def schema(ir_file: Path) -> Schema:
+    return read_schema(ir_file)
+
+
+@pytest.fixture(scope="module")
+def trade(schema: Schema) -> Message:
+    return schema.message("Trade")
+
+
+def field_type(message: Message, name: str) -> Type:
+    return next(field.type for field in message.fields if field.name == name)
+
+
+def test_schema(schema: Schema) -> None:
+    """Package, id, version, header and messages are those of the schema."""
+    assert (schema.package, schema.id, schema.version) == ("market", 310, 4)
+    assert schema.semantic_version == "1.2"
+    assert [(m.name, m.offset) for m in schema.header.members] == [
+        ("blockLength", 0), ("templateId", 2), ("schemaId", 4), ("version", 6),
+    ]  # fmt: skip
+    assert [(m.name, m.id, m.since_version) for m in schema.messages] == [
+        ("Trade", 17, 0), ("Empty", 18, 2),
+    ]  # fmt: skip
+    assert schema.message(17) is schema.message("Trade")
+    assert schema.message("Empty").block_length == 0
+    with pytest.raises(CodecError, match=r"no message 'Quote'; it has Trade \(17\), Empty \(18\)"):
+        schema.message("Quote")
+
+
+def test_fields_of_the_block(trade: Message) -> None:
+    """Offsets, versions and presences of a block are those that SBE's rules give."""
+    assert trade.block_length == 60
+    assert (trade.description, trade.semantic_type) == ("A trade.", "X")
+    assert [(f.name, f.id, f.offset, f.since_version, f.presence) for f in trade.fields] == [
+        ("time", 1, 0, 0, Presence.REQUIRED),
+        ("symbol", 2, 8, 0, Presence.REQUIRED),
+        ("side", 3, 16, 0, Presence.REQUIRED),
+        ("price", 4, 17, 0, Presence.REQUIRED),
+        ("currency", 5, 30, 0, Presence.CONSTANT),
+        ("venue", 6, 30, 0, Presence.CONSTANT),
+        ("lots", 7, 40, 0, Presence.REQUIRED),
+        ("shown", 8, 44, 0, Presence.OPTIONAL),
+        ("ratio", 9, 48, 1, Presence.OPTIONAL),
+        ("hidden", 10, 56, 2, Presence.OPTIONAL),
+        ("conditions", 11, 58, 2, Presence.REQUIRED),
+    ]
+    time, hidden = trade.fields[0], trade.fields[9]
+    assert (time.epoch, time.time_unit) == ("UNIX", "nanosecond")
+    assert (time.deprecated_version, hidden.deprecated_version) == (0, 4)
+
+
+def test_numbers_and_arrays(trade: Message) -> None:
+    """Primitives come with array length, limits, null value and character encoding."""
+    symbol = field_type(trade, "symbol")
+    assert isinstance(symbol, Encoding)
+    assert (symbol.primitive.name, symbol.length, symbol.size_bytes) == ("char", 8, 8)
+    assert symbol.character_encoding == "US-ASCII"
+    lots = field_type(trade, "lots")
+    assert isinstance(lots, Encoding)
+    assert (lots.minimum, lots.maximum, lots.null) == (1, 5000, (1 << 32) - 1)
+    assert lots.byte_order is ByteOrder.LITTLE_ENDIAN
+    shown = field_type(trade, "shown")
+    assert isinstance(shown, Encoding)
+    assert shown.null == 0
+    ratio = field_type(trade, "ratio")
+    assert isinstance(ratio, Encoding)
+    assert isinstance(ratio.null, float)
+    assert math.isnan(ratio.null)
+    hidden = field_type(trade, "hidden")
+    assert isinstance(hidden, Encoding)
+    assert hidden.null == -32_768
+
+
+def test_constants(trade: Message) -> None:
+    """Constants carry their value, whether of a type, of an enum or inside a composite."""
+    fields = {field.name: field for field in trade.fields}
+    assert fields["currency"].constant == b"EUR"
+    assert fields["venue"].constant == 2
+    assert fields["lots"].constant is None
+    price = fields["price"].type
+    assert isinstance(price, Composite)
+    exponent = price.member("exponent").type
+    assert isinstance(exponent, Encoding)
+    assert (exponent.constant, exponent.size_bytes) == (-9, 0)
+
+
+def test_composite(trade: Message) -> None:
+    """A composite's members have their own offsets, references to other types included."""
+    price = field_type(trade, "price")
+    assert isinstance(price, Composite)
+    assert (price.name, price.size_bytes) == ("Price", 13)
+    assert [(m.name, m.offset) for m in price.members if m.name != "exponent"] == [
+        ("mantissa", 0), ("venue", 12),
+    ]  # fmt: skip
+    venue = price.member("venue").type
+    assert isinstance(venue, Enum)
+    assert venue.name == "Venue"
+    with pytest.raises(CodecError, match="Price has no member 'cents'"):
+        price.member("cents")
+
+
+def test_enum_and_set(trade: Message) -> None:
+    """Enums have values (of characters their code), sets have bits, each with its version."""
+    side = field_type(trade, "side")
+    assert isinstance(side, Enum)
+    assert [(v.name, v.value, v.since_version) for v in side.values] == [
+        ("BUY", ord("B"), 0), ("SELL", ord("S"), 0), ("CROSS", ord("X"), 3),
+    ]  # fmt: skip
+    assert (side.null, side.size_bytes) == (0, 1)
+    conditions = field_type(trade, "conditions")
+    assert isinstance(conditions, BitSet)
+    assert (conditions.primitive.name, conditions.size_bytes) == ("uint16", 2)
+    assert [(c.name, c.bit, c.since_version) for c in conditions.choices] == [
+        ("OPENING", 0, 0), ("LATE", 9, 2),
+    ]  # fmt: skip
+
+
+def test_groups(trade: Message) -> None:
+    """Groups nest, with dimensions, block lengths and variable data of their own."""
+    legs, fees = trade.groups
+    assert (legs.name, legs.id, legs.block_length, legs.since_version) == ("legs", 20, 4, 0)
+    count = legs.dimensions.member("numInGroup")
+    assert isinstance(count.type, Encoding)
+    assert (count.offset, count.type.primitive.name) == (2, "uint8")
+    assert [field.name for field in legs.fields] == ["lots"]
+    assert [data.name for data in legs.var_data] == ["name"]
+    (fills,) = legs.groups
+    assert (fills.name, fills.block_length) == ("fills", 13)
+    assert [field.type.name for field in fills.fields] == ["Price"]
+    assert [(d.name, d.max_length_bytes) for d in fills.var_data] == [("note", 254)]
+    assert (fees.block_length, fees.since_version, fees.groups) == (24, 3, ())
+
+
+def test_var_data(trade: Message) -> None:
+    """Variable data has the width and limit of its length, its encoding and its version."""
+    comment, raw = trade.var_data
+    assert (comment.name, comment.since_version, comment.character_encoding) == (
+        "comment", 0, "UTF-8",
+    )  # fmt: skip
+    assert (comment.header_size_bytes, comment.max_length_bytes) == (2, 1000)
+    assert (raw.name, raw.since_version, raw.character_encoding) == ("raw", 4, "")
+    assert (raw.header_size_bytes, raw.max_length_bytes) == (4, (1 << 31) - 1)
+
+
+def test_cut_short(ir_file: Path, tmp_path: Path) -> None:
+    """A file cut short anywhere is a CodecError, also where it ends between two tokens."""
+    whole = ir_file.read_bytes()
+    complete = 0
+    # Every length around the ends of header and messages, a sample between.
+    near = 1000
+    for length in (
+        *range(near),
+        *range(near, len(whole) - near, 11),
+        *range(len(whole) - near, len(whole)),
+    ):
+        try:
+            parsed = parse_schema(whole[:length])
+        except CodecError:
+            continue
+        # Only whole messages can be missing without a trace: the format has no count.
+        assert [m.name for m in parsed.messages] in ([], ["Trade"])
+        complete += 1
+    assert complete == 2
+    cut = tmp_path / "cut.sbeir"
+    cut.write_bytes(whole[:100])
+    with pytest.raises(CodecError, match=r"cut\.sbeir: SBE IR is cut short at byte 100"):
+        read_schema(cut)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(data=st.data())
+def test_damaged_file(ir_file: Path, data: st.DataObject) -> None:
+    """Flipped bytes and noise give a schema or a CodecError, nothing else."""
+    damaged = bytearray(ir_file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[position] = data.draw(st.integers(0, 255))
+    for candidate in (bytes(damaged), data.draw(st.binary(max_size=200))):
+        try:
+            assert isinstance(parse_schema(candidate), Schema)
+        except CodecError:
+            continue

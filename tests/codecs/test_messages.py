@@ -1,0 +1,97 @@
+"""What the generated messages promise besides their bytes: defaults, versions, buffers."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from aerotape.codecs import archive, mark
+from aerotape.codecs.runtime import ascii_text
+
+
+def test_none_is_the_null_value() -> None:
+    """None is written as the null value that the schema names, and read back as None."""
+    request = archive.ReplayRequest(file_io_max_length=None, replay_token=None)
+    encoded = request.encode()
+    assert encoded[8 + 44 : 8 + 56] == struct.pack("<iq", -(1 << 31), -(1 << 63))
+    assert archive.decode(encoded) == request
+    header = mark.MarkFileHeader(header_length=None, archive_id=None)
+    body = header.encode_body()
+    assert struct.unpack_from("<i", body, 44) == (0,)
+    assert struct.unpack_from("<q", body, 56) == (-1,)
+    assert mark.decode(header.encode()) == header
+
+
+def test_minus_one_is_a_value_of_its_own() -> None:
+    """-1, which clients send for "not set", is not mistaken for the schema's null."""
+    request = archive.decode(archive.BoundedReplayRequest(file_io_max_length=-1).encode())
+    assert isinstance(request, archive.BoundedReplayRequest)
+    assert request.file_io_max_length == -1
+
+
+def test_newer_sender() -> None:
+    """Fields and data that a newer schema version appends are skipped."""
+    known = archive.AuthConnectRequest(
+        correlation_id=5, response_stream_id=20, version=65_792,
+        response_channel="aeron:ipc", encoded_credentials=b"\0\xff", client_info="name=test",
+    )  # fmt: skip
+    body = known.encode_body()
+    encoded = (
+        struct.pack("<HHHH", known.BLOCK_LENGTH + 12, known.TEMPLATE_ID, 101, 99)
+        + body[: known.BLOCK_LENGTH]
+        + b"unknown area"
+        + body[known.BLOCK_LENGTH :]
+        + struct.pack("<I", 3)
+        + b"new"
+    )
+    assert archive.decode(encoded) == known
+
+
+def test_sender_before_the_data_existed() -> None:
+    """Variable data newer than the sender is None, and is not looked for in the bytes."""
+    known = archive.AuthConnectRequest(response_channel="aeron:ipc", encoded_credentials=b"pw")
+    body = known.encode_body()[:-4]
+    request = archive.AuthConnectRequest.decode_body(body, 0, known.BLOCK_LENGTH, version=11)
+    assert request.client_info is None
+    assert (request.response_channel, request.encoded_credentials) == ("aeron:ipc", b"pw")
+    # Written again, by our version, it has no client info: an empty one.
+    again = archive.decode(request.encode())
+    assert isinstance(again, archive.AuthConnectRequest)
+    assert again.client_info == ""
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_and_offset(kind: type) -> None:
+    """Bodies are read from bytes, bytearrays and views at any offset; results are copies."""
+    request = archive.ChallengeResponse(1, 2, b"answer")
+    source = bytearray(b"..." + request.encode_body() + b"...")
+    decoded = archive.ChallengeResponse.decode_body(kind(source), 3)
+    source[:] = bytes(len(source))
+    assert decoded == request
+    assert type(decoded.encoded_credentials) is bytes
+
+
+def test_text_beyond_ascii_is_kept_readable() -> None:
+    """A byte that the schema forbids in a text reads as an escape; the message is not lost."""
+    encoded = archive.ControlResponse(error_message="caf?").encode().replace(b"?", b"\xe9")
+    response = archive.decode(encoded)
+    assert isinstance(response, archive.ControlResponse)
+    assert response.error_message == "caf\\xe9"
+    assert archive.decode(response.encode()) == response
+
+
+def test_any_text_can_be_made_to_fit() -> None:
+    """ascii_text leaves ASCII alone and makes escapes of the rest, which then encode."""
+    assert ascii_text("plain /tmp") == "plain /tmp"
+    message = archive.ControlResponse(error_message=ascii_text("no folder café/日"))
+    assert archive.decode(message.encode()) == message
+    assert message.error_message == "no folder caf\\xe9/\\u65e5"
+
+
+def test_messages_take_no_foreign_attributes() -> None:
+    """A mistyped field name is an error at once, when constructing and when assigning."""
+    with pytest.raises(TypeError):
+        archive.ReplayRequest(recordingId=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        archive.ReplayRequest().recordingId = 1  # type: ignore[attr-defined]
