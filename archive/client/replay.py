@@ -82,6 +82,7 @@ class Replay(Iterator[Message]):
         self.recording_id = order.recording_id
         self.replay_session_id: int | None = order.replay_session_id
         self.start_position = order.start_position
+        self._end_position = order.end_position
         self._order = order
         self._session = session
         self._subscription: _native.Subscription | None = subscription
@@ -104,6 +105,7 @@ class Replay(Iterator[Message]):
         replay.recording_id = recording_id
         replay.replay_session_id = None
         replay.start_position = position
+        replay._end_position = position
         replay._subscription = None
         replay._image = None
         replay._batch = iter(())
@@ -116,6 +118,12 @@ class Replay(Iterator[Message]):
         if self._image is not None:
             self._last_position = max(self._last_position, self._image.position)
         return self._last_position
+
+    @property
+    def expected_length(self) -> int | None:
+        """How much there is to come from start to end, bytes; None when it follows."""
+        end = self._end_position
+        return None if end is None else end - self.start_position
 
     @property
     def is_closed(self) -> bool:
@@ -156,7 +164,7 @@ class Replay(Iterator[Message]):
         return []
 
     def _is_complete(self) -> bool:
-        end = self._order.end_position
+        end = self._end_position
         return end is not None and self.position >= end
 
     def _has_ended(self) -> bool:
@@ -216,7 +224,7 @@ class Replay(Iterator[Message]):
         )
 
     def _describe(self, position: int) -> str:
-        end = self._order.end_position
+        end = self._end_position
         to = "" if end is None else f" of {end}"
         return f"the replay of recording {self.recording_id} at position {position}{to}"
 

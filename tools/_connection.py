@@ -1,0 +1,121 @@
+"""The options of every command that talks to a running archive, and the connect itself.
+
+An option given on the command line wins over `-D`, that over the environment variable of the
+same name (dots as underscores, upper case), that over the default: the ways of Aeron's clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aerotape.archive.units import parse_duration_ns
+from aerotape.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient
+
+_T = TypeVar("_T")
+
+AERON_DIR: Final = "aeron.dir"
+CONTROL_CHANNEL: Final = "aeron.archive.control.channel"
+CONTROL_STREAM_ID: Final = "aeron.archive.control.stream.id"
+RESPONSE_CHANNEL: Final = "aeron.archive.control.response.channel"
+RESPONSE_STREAM_ID: Final = "aeron.archive.control.response.stream.id"
+TIMEOUT: Final = "aeron.archive.message.timeout"
+
+_INTEGER_BASE_ANY: Final = 0
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the archive is."""
+    group = parser.add_argument_group(
+        "connection", "defaults: properties given with -D, then the environment, then Aeron's"
+    )
+    group.add_argument("--aeron-dir", metavar="DIR", help="the media driver's directory")
+    group.add_argument(
+        "--control-channel", metavar="CHANNEL", help="where the archive listens (aeron:ipc)"
+    )
+    group.add_argument(
+        "--control-stream-id", metavar="ID", type=integer, help="stream of the control channel (10)"
+    )
+    group.add_argument(
+        "--response-channel", metavar="CHANNEL", help="where the archive shall answer"
+    )
+    group.add_argument(
+        "--response-stream-id", metavar="ID", type=integer, help="stream for the answers (20)"
+    )
+    group.add_argument(
+        "--timeout", metavar="TIME", help="for the connect and each request: 5s, 500ms, … (10s)"
+    )
+    group.add_argument(
+        "-D",
+        dest="properties",
+        metavar="name=value",
+        action="append",
+        default=[],
+        help="a property, as the Java client names it",
+    )
+
+
+def integer(text: str) -> int:
+    """Parse an integer argument: decimal, or hexadecimal with 0x."""
+    return int(text, _INTEGER_BASE_ANY)
+
+
+def connect(args: argparse.Namespace) -> ArchiveClient:
+    """Connect as the options say.
+
+    Raises:
+        ConfigurationError: an option or property has a value that cannot be used.
+        AerotapeError: there is no media driver or no archive.
+    """
+    # The client brings the native core along, which --help does without.
+    from aerotape.archive.client import connect as connect_client
+
+    settings = _Settings(args)
+    chosen: dict[str, Any] = {
+        "aeron_dir": settings.get(args.aeron_dir, AERON_DIR, str),
+        "control_request_channel": settings.get(args.control_channel, CONTROL_CHANNEL, str),
+        "control_request_stream_id": settings.get(
+            args.control_stream_id, CONTROL_STREAM_ID, integer
+        ),
+        "control_response_channel": settings.get(args.response_channel, RESPONSE_CHANNEL, str),
+        "control_response_stream_id": settings.get(
+            args.response_stream_id, RESPONSE_STREAM_ID, integer
+        ),
+        "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return connect_client(client_name="aerotape-cli", **given)
+
+
+class _Settings:
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._properties: dict[str, str] = {}
+        for text in args.properties:
+            name, equals, value = text.partition("=")
+            if not equals or not name.startswith("aeron."):
+                raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
+            self._properties[name] = value
+
+    def get(self, option: _T | str | None, name: str, parse: Callable[[str], _T]) -> _T | None:
+        """Return the option's value, else that of the property `name`; None when unset."""
+        value = option
+        if value is None:
+            value = self._properties.get(name) or os.environ.get(name.upper().replace(".", "_"))
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}={value!r}: {error}", name) from error
+
+
+def _timeout_ns(text: str) -> int:
+    timeout_ns = parse_duration_ns(TIMEOUT, text)
+    if timeout_ns <= 0:
+        raise ConfigurationError(f"{TIMEOUT}={text!r} must be more than nothing", TIMEOUT)
+    return timeout_ns

@@ -1,0 +1,106 @@
+"""List recordings through the control channel.
+
+A live recording has no stop position; its row shows how far it has come.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import UnknownRecordingError
+from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools.output import emit
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--id", metavar="ID", type=integer, help="this recording only")
+    parser.add_argument(
+        "--from", dest="from_id", metavar="ID", type=integer, default=0, help="the first id (0)"
+    )
+    parser.add_argument("--to", dest="to_id", metavar="ID", type=integer, help="the last id")
+    parser.add_argument("--count", metavar="N", type=integer, help="at most so many")
+    parser.add_argument(
+        "--channel",
+        metavar="FRAGMENT",
+        help="channels that hold this text, like endpoint=HOST:PORT",
+    )
+    parser.add_argument("--stream-id", metavar="ID", type=integer)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the archive and print a row a recording."""
+    with connect(args) as client:
+        emit((_row(client, found, args.json) for found in _select(client, args)), args)
+    return 0
+
+
+def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[RecordingDescriptor]:
+    if args.id is not None:
+        found = client.list_recording(args.id)
+        if found is None:
+            raise UnknownRecordingError(f"there is no recording {args.id}", args.id)
+        return [found]
+    return islice(_in_range(client, args), args.count)
+
+
+def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[RecordingDescriptor]:
+    if args.stream_id is not None:
+        # The archive takes an empty text for any channel.
+        listed = client.list_recordings_for_uri(args.channel or "", args.stream_id, args.from_id)
+    else:
+        listed = client.list_recordings(args.from_id)
+    for descriptor in listed:
+        if args.to_id is not None and descriptor.recording_id > args.to_id:
+            return
+        if args.channel is None or args.channel in descriptor.stripped_channel:
+            yield descriptor
+
+
+def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -> dict[str, Any]:
+    position = found.stop_position
+    if found.is_active:
+        position = client.max_recorded_position(found.recording_id)
+    if for_machine:
+        return {
+            "recording_id": found.recording_id,
+            "is_active": found.is_active,
+            "start_timestamp_ms": found.start_timestamp_ms,
+            "stop_timestamp_ms": found.stop_timestamp_ms,
+            "start_position": found.start_position,
+            "stop_position": found.stop_position,
+            "recorded_position": position,
+            "initial_term_id": found.initial_term_id,
+            "segment_file_length": found.segment_file_length,
+            "term_buffer_length": found.term_buffer_length,
+            "mtu_length": found.mtu_length,
+            "session_id": found.session_id,
+            "stream_id": found.stream_id,
+            "stripped_channel": found.stripped_channel,
+            "original_channel": found.original_channel,
+            "source_identity": found.source_identity,
+        }
+    return {
+        "id": found.recording_id,
+        "state": "live" if found.is_active else "stopped",
+        "started": _time(found.start_timestamp_ms),
+        "start": found.start_position,
+        "position": position,
+        "stream": found.stream_id,
+        "session": found.session_id,
+        "channel": found.stripped_channel,
+        "source": found.source_identity,
+    }
+
+
+def _time(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,45 @@
+"""Start recording a channel and stream.
+
+The archive goes on recording after the command has ended: end it with `aerotape stop`, with the
+same channel and stream id or with the subscription id that is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("channel", metavar="CHANNEL", help="an Aeron channel URI")
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=integer)
+    parser.add_argument(
+        "--source",
+        choices=("local", "remote"),
+        default="local",
+        help="local: the publishers use the archive's media driver (default)",
+    )
+    parser.add_argument("--auto-stop", action="store_true", help="stop when the first stream ends")
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request and print the subscription id."""
+    with connect(args) as client:
+        subscription_id = client.start_recording(
+            args.channel, args.stream_id, args.source, auto_stop=args.auto_stop
+        )
+    emit(
+        {
+            "subscription_id": subscription_id,
+            "channel": args.channel,
+            "stream_id": args.stream_id,
+            "source": args.source,
+            "auto_stop": args.auto_stop,
+        },
+        args,
+    )
+    return 0

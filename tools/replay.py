@@ -1,0 +1,154 @@
+"""Replay a recording: count it, print it, write it to a file, or send it to a channel.
+
+Without --to the messages come to this command, which says how many there were and where they
+began and ended. A recording that is live is followed until it stops, unless --no-follow. With
+--to the archive replays into the channel by itself and the command returns at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools.output import Progress, emit, emit_line
+
+if TYPE_CHECKING:
+    from aerotape.aeron import Message
+    from aerotape.archive.client import ArchiveClient
+
+_SHOWN_BYTES: Final = 48
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=integer)
+    parser.add_argument(
+        "--position", metavar="P", type=integer, help="from here, bytes (the recording's start)"
+    )
+    parser.add_argument("--length", metavar="N", type=integer, help="so much, bytes (to the end)")
+    parser.add_argument(
+        "--no-follow",
+        dest="follow",
+        action="store_false",
+        help="end where a live recording is now",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--to", metavar="CHANNEL", help="let the archive replay into this channel")
+    where.add_argument("--out", metavar="FILE", help="write the payloads to a file (-: stdout)")
+    where.add_argument(
+        "--print", dest="print_messages", action="store_true", help="print each message"
+    )
+    parser.add_argument("--stream-id", metavar="S", type=integer, help="stream for --to")
+    parser.add_argument(
+        "--framing",
+        choices=("none", "length"),
+        default="none",
+        help="for --out; length: before each payload its length, 4 bytes little-endian",
+    )
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay as asked for; an incomplete replay is a failure."""
+    if (args.to is None) != (args.stream_id is None):
+        raise ConfigurationError("--to and --stream-id belong together", "--to")
+    with connect(args) as client:
+        if args.to is not None:
+            return _send(client, args)
+        return _receive(client, args)
+
+
+def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
+    length = args.length
+    if length is None and not args.follow:
+        start = args.position
+        start = client.start_position(args.recording_id) if start is None else start
+        length = client.max_recorded_position(args.recording_id) - start
+    replay_session_id = client.start_replay(
+        args.recording_id, args.to, args.stream_id, position=args.position, length=length
+    )
+    emit(
+        {
+            "replay_session_id": replay_session_id,
+            "recording_id": args.recording_id,
+            "channel": args.to,
+            "stream_id": args.stream_id,
+        },
+        args,
+    )
+    return 0
+
+
+def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
+    summary: dict[str, Any] = {"recording_id": args.recording_id, "messages": 0, "bytes": 0}
+    with ExitStack() as resources:
+        # A file is not overwritten for a recording that there is not: ask the archive first.
+        replay = resources.enter_context(
+            client.replay(args.recording_id, args.position, args.length, follow=args.follow)
+        )
+        consume = _consumer(args, resources)
+        progress = resources.enter_context(
+            Progress(replay.expected_length, f"replaying recording {args.recording_id}")
+        )
+        summary["start_position"] = replay.start_position
+        for message in replay:
+            consume(message)
+            summary["messages"] += 1
+            summary["bytes"] += len(message.payload)
+            progress.update(message.end_position - replay.start_position)
+            if replay.expected_length is None:  # following: who reads along wants it now
+                sys.stdout.flush()
+        summary["end_position"] = replay.position
+    if not args.print_messages and args.out != "-":
+        emit(summary, args)
+    return 0
+
+
+def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Message], None]:
+    if args.print_messages:
+        return lambda message: _print(message, args)
+    if args.out is None:
+        return lambda message: None
+    stream: IO[bytes] = sys.stdout.buffer
+    if args.out != "-":
+        # The caller's stack closes it.
+        stream = resources.enter_context(Path(args.out).open("wb"))  # noqa: SIM115
+    if args.framing == "none":
+        return lambda message: _write(stream, message.payload)
+    return lambda message: _write(
+        stream, len(message.payload).to_bytes(4, "little") + message.payload
+    )
+
+
+def _write(stream: IO[bytes], data: bytes) -> None:
+    stream.write(data)
+
+
+def _print(message: Message, args: argparse.Namespace) -> None:
+    row = {
+        "position": message.position,
+        "end_position": message.end_position,
+        "session_id": message.session_id,
+        "stream_id": message.stream_id,
+        "term_id": message.term_id,
+        "term_offset": message.term_offset,
+        "flags": message.flags,
+        "reserved_value": message.reserved_value,
+        "length": len(message.payload),
+        "payload": message.payload,
+    }
+    emit_line(row, f"{message.position:>12} {len(message.payload):>8}  {_preview(message)}", args)
+
+
+def _preview(message: Message) -> str:
+    shown = message.payload[:_SHOWN_BYTES]
+    more = "…" if len(message.payload) > len(shown) else ""
+    if shown.isascii() and shown.decode("ascii").isprintable():
+        return shown.decode("ascii") + more
+    return shown.hex() + more

@@ -1,0 +1,40 @@
+"""Stop recording: a channel and stream, a recording subscription, or one recording."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("channel", metavar="CHANNEL", nargs="?", help="as given to `record`")
+    parser.add_argument("stream_id", metavar="STREAM_ID", nargs="?", type=integer)
+    parser.add_argument(
+        "--subscription", metavar="ID", type=integer, help="the id that `record` has printed"
+    )
+    parser.add_argument("--recording", metavar="ID", type=integer, help="a live recording's id")
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request; nothing to be stopped is a failure."""
+    by_channel = args.channel is not None
+    ways = (by_channel, args.subscription is not None, args.recording is not None)
+    if sum(ways) != 1 or by_channel != (args.stream_id is not None):
+        raise ConfigurationError("give either CHANNEL STREAM_ID, --subscription or --recording")
+    with connect(args) as client:
+        if by_channel:
+            client.stop_recording(args.channel, args.stream_id)
+            emit({"stopped": "channel", "channel": args.channel, "stream_id": args.stream_id}, args)
+        elif args.subscription is not None:
+            client.stop_recording_subscription(args.subscription)
+            emit({"stopped": "subscription", "subscription_id": args.subscription}, args)
+        else:
+            if not client.stop_recording_by_identity(args.recording):
+                raise AerotapeError(f"recording {args.recording} is not live: nothing to stop")
+            emit({"stopped": "recording", "recording_id": args.recording}, args)
+    return 0
