@@ -5,6 +5,7 @@ Every call that can wait releases the interpreter. Failures are the classes of `
 """
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
 _T = TypeVar("_T")
@@ -407,3 +408,69 @@ class SegmentScan:
     @property
     def unfinished_fragments(self) -> int:
         """Fragments of a message that has begun but not ended at the limit."""
+
+# ---- segment/ ----------------------------------------------------------------------------------
+
+@final
+class SegmentWalk:
+    """What a walk over the frames of a segment file found. Offsets are bytes in the file."""
+
+    @property
+    def file_length(self) -> int: ...
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last frame that is structurally whole."""
+    @property
+    def end(self) -> Literal["limit", "unwritten", "file-end", "invalid"]:
+        """Why the walk ended there."""
+    @property
+    def problem(self) -> str | None:
+        """What is wrong at `end_offset` when the walk ended as "invalid"."""
+    @property
+    def frames(self) -> int:
+        """Whole frames, padding ones too."""
+    @property
+    def padding_frames(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the data frames without their headers."""
+    @property
+    def last_frame_offset(self) -> int:
+        """Offset of the last whole frame, or -1."""
+    @property
+    def last_frame_length(self) -> int:
+        """Its length as in its header, not aligned; -1 when there is none."""
+    @property
+    def last_frame_is_padding(self) -> bool: ...
+    @property
+    def checksum_passes(self) -> int: ...
+    @property
+    def checksum_failures(self) -> int: ...
+    @property
+    def failed_offsets(self) -> list[int]:
+        """Offsets of the first 100 data frames whose checksum is wrong."""
+    @property
+    def failed_tail_offset(self) -> int:
+        """Offset of the first of the failing frames that no good frame follows, or -1."""
+
+def walk_segment(
+    path: str | PathLike[str],
+    *,
+    start_offset: int,
+    limit: int,
+    base_position: int,
+    term_length: int,
+    initial_term_id: int,
+    stream_id: int,
+    checksum: ChecksumName = "none",
+) -> SegmentWalk:
+    """Walk the frames of a segment file from `start_offset` to at most `limit`.
+
+    Ends where nothing has been written, where the file ends, or at the first frame that is not
+    what it should be there (length, type, term id, term offset, stream id, within its term and
+    the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
+    read."""
+
+def find_data_end(path: str | PathLike[str], start_offset: int) -> int:
+    """Return the offset after the last byte from `start_offset` on that is not zero, or
+    `start_offset` when there is none. Raises StorageError."""

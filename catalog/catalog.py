@@ -296,9 +296,16 @@ class Catalog:
         while offset < self._end_offset:
             entry = self._entry_at(offset)
             yield entry
-            offset += layout.align(
-                layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment
-            )
+            offset += layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
+
+    def all_recording_ids(self) -> Iterator[int]:
+        """Iterate the ids of all entries, valid or not, without looking at the rest of them."""
+        offset = layout.CATALOG_HEADER_LENGTH
+        while offset < self._end_offset:
+            (length,) = layout.INT.unpack_from(self._mapped(), offset)
+            begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
+            yield int(layout.LONG.unpack_from(self._map, begin + layout.RECORDING_ID_OFFSET)[0])
+            offset += layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, self._alignment)
 
     def entry(self, recording_id: int) -> CatalogEntry:
         """Return the entry of a valid recording.

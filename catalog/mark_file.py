@@ -148,9 +148,7 @@ class MarkFile:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise MarkFileError(
-                f"cannot open mark file {path}: {error.strerror}", path
-            ) from error
+            raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
         try:
             _lock(path, descriptor)
             existing = _check_stale(path, descriptor, liveness_timeout_ms)

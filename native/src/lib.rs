@@ -13,6 +13,7 @@ pub mod idle;
 pub mod mailbox;
 mod scan;
 pub mod worker;
+pub mod segment;
 
 use pyo3::prelude::*;
 
@@ -27,6 +28,7 @@ mod _native {
         module.add_class::<super::mailbox::Mailbox>()?;
         super::scan::register(module)?;
         super::worker::register(module)?;
+        super::segment::register(module)?;
         Ok(())
     }
 }

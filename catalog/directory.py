@@ -1,0 +1,179 @@
+"""An archive directory read from outside: no daemon needed, none disturbed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from aerotape.catalog import suspect
+from aerotape.catalog.catalog import Catalog, CatalogEntry
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
+from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
+from aerotape.catalog.segments import SegmentFile, list_segment_files
+from aerotape.catalog.stop_position import (
+    PAGE_LENGTH,
+    SECTOR_LENGTH,
+    belongs,
+    describe_problem,
+    find_recording_end,
+    first_segment_base,
+)
+from aerotape.catalog.suspect import SuspectNote
+from aerotape.errors import CatalogError, UnknownRecordingError
+
+# A file that has not been written to for so long is not in the middle of a write.
+_SETTLED_AFTER_NS = 1_000_000_000
+_SETTLING_ROUND_S = 0.05
+_SETTLING_ROUNDS = 25
+
+
+class Recording:
+    """One recording of a directory, as it was when looked at.
+
+    `descriptor` is a snapshot; `recorded_position` is found at first use and then stays, so that
+    a job sees one end throughout. Get a fresh `Recording` to see a live one grow.
+    """
+
+    def __init__(self, archive_dir: Path, entry: CatalogEntry, notes: list[SuspectNote]) -> None:
+        self._archive_dir = archive_dir
+        self._entry = entry
+        self._notes = notes
+
+    @property
+    def archive_dir(self) -> Path:
+        """The directory."""
+        return self._archive_dir
+
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+        return self._entry.descriptor.recording_id
+
+    @property
+    def descriptor(self) -> RecordingDescriptor:
+        """Its descriptor."""
+        return self._entry.descriptor
+
+    @property
+    def entry(self) -> CatalogEntry:
+        """Its entry in the catalog file."""
+        return self._entry
+
+    @property
+    def start_position(self) -> int:
+        """Position of the first byte."""
+        return self._entry.descriptor.start_position
+
+    @cached_property
+    def recorded_position(self) -> int:
+        """The stop position; for a recording without one, the end of its last whole frame.
+
+        Raises:
+            CatalogError: the descriptor's figures are impossible.
+            StorageError: a segment file cannot be read.
+        """
+        descriptor = self._entry.descriptor
+        if not descriptor.is_active:
+            return descriptor.stop_position
+        for left in reversed(range(_SETTLING_ROUNDS)):
+            segments = self.segment_files()
+            # A writer may be in the middle of a write: then only what is seen in full, sector by
+            # sector, counts, until the file has been left alone for long enough.
+            settled = not left or not segments or _age_ns(segments[-1].path) > _SETTLED_AFTER_NS
+            unit = PAGE_LENGTH if settled else SECTOR_LENGTH
+            end = find_recording_end(descriptor, segments, write_unit_bytes=unit)
+            if settled or not end.torn:
+                break
+            time.sleep(_SETTLING_ROUND_S)
+        return end.position
+
+    @property
+    def suspect_notes(self) -> list[SuspectNote]:
+        """Why the recording is marked as suspect; empty when it is not."""
+        return list(self._notes)
+
+    def segment_files(self) -> list[SegmentFile]:
+        """List the segment files there are of this recording, ascending.
+
+        Those that were detached (before the start position) or that cannot be this recording's
+        are left out. CatalogError when the descriptor's figures are impossible.
+        """
+        descriptor = self._entry.descriptor
+        problem = describe_problem(descriptor)
+        if problem:
+            raise CatalogError(
+                f"recording {descriptor.recording_id} has a damaged descriptor: {problem}",
+                self._archive_dir / CATALOG_FILE_NAME,
+            )
+        return [
+            segment
+            for segment in list_segment_files(self._archive_dir, descriptor.recording_id)
+            if segment.base_position >= first_segment_base(descriptor)
+            and belongs(descriptor, segment.base_position)
+        ]
+
+    def __repr__(self) -> str:
+        return f"Recording({self._entry.descriptor!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveDirectory:
+    """A directory that holds an archive. Nothing is kept open: each call looks afresh.
+
+    Attributes:
+        path: the directory.
+    """
+
+    path: Path
+
+    def recordings(self) -> list[Recording]:
+        """Return the valid recordings, by ascending id (CatalogError)."""
+        marks = suspect.read_marks(self.path)
+        return [
+            Recording(self.path, entry, marks.get(entry.descriptor.recording_id, []))
+            for entry in self.entries()
+            if entry.state == RecordingState.VALID
+        ]
+
+    def recording(self, recording_id: int) -> Recording:
+        """Return one valid recording.
+
+        Raises:
+            UnknownRecordingError: there is none with this id.
+            CatalogError: the catalog cannot be read.
+        """
+        for recording in self.recordings():
+            if recording.recording_id == recording_id:
+                return recording
+        raise UnknownRecordingError(
+            f"no recording with id {recording_id} in archive directory {self.path}", recording_id
+        )
+
+    def entries(self) -> Iterator[CatalogEntry]:
+        """Iterate all entries of the catalog, those that are no longer valid too."""
+        with Catalog.open(self.path, read_only=True) as catalog:
+            yield from catalog.entries()
+
+    def mark_file(self) -> MarkFileInfo:
+        """Read the mark file (MarkFileError)."""
+        return MarkFile.read(self.path)
+
+
+def open_directory(path: str | os.PathLike[str]) -> ArchiveDirectory:
+    """Open an archive directory for reading; its archive may run.
+
+    Raises:
+        CatalogError: it holds no catalog that can be read.
+    """
+    directory = ArchiveDirectory(Path(path))
+    with Catalog.open(directory.path, read_only=True):
+        return directory
+
+
+def _age_ns(path: Path) -> int:
+    return time.time_ns() - path.stat().st_mtime_ns

@@ -1,0 +1,392 @@
+"""What an archive does at startup with recordings that an archive before left without an end.
+
+Every valid recording without a stop position gets one (`stop_position` decides), and whatever is
+odd about any recording's files is named. Nothing here refuses: a recording that cannot be dealt
+with is reported and left as it is. No byte of a recording before its end is ever written; bytes
+behind the end are first copied aside (`suspect`).
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aerotape.catalog import suspect
+from aerotape.catalog.catalog import Catalog, ChecksumName
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.segments import SegmentFile, index_segment_files
+from aerotape.catalog.stop_position import (
+    RecordingEnd,
+    belongs,
+    describe_problem,
+    find_recording_end,
+    first_segment_base,
+    missing_base_positions,
+)
+from aerotape.catalog.suspect import SuspectNote
+from aerotape.errors import CatalogError, StorageError
+
+
+class Outcome(enum.StrEnum):
+    """What was found about a recording; the gravest first."""
+
+    UNREADABLE = "unreadable"
+    """A file or the descriptor cannot be read; the recording was left as it is."""
+    DAMAGED_DESCRIPTOR = "damaged descriptor"
+    """The descriptor's figures are impossible; the recording was left as it is."""
+    SUSPECT_TORN_TAIL = "suspect torn tail"
+    """Bytes stood behind the last frame that is provably whole; they are in quarantine."""
+    MISSING_SEGMENTS = "missing segments"
+    """Segment files within the recording, or all of an active one's, are not there."""
+    CHECKSUM_MISMATCH = "checksum mismatch"
+    """Frames before the end fail their checksum."""
+    SHORT_SEGMENT = "short segment"
+    """A segment file is shorter than the catalog says."""
+    ZERO_LENGTH_SEGMENT = "zero-length segment"
+    """A segment file has no bytes: the crash came just after it was made."""
+    LONG_SEGMENT = "long segment"
+    """A segment file is longer than the catalog says; what is over is passed over."""
+    FOREIGN_FILE = "foreign file"
+    """A file has the name of a segment, or its ending, but belongs to no recording here."""
+    REPAIRED = "repaired"
+    """A stop position was found and set."""
+    CLEAN = "clean"
+    """The recording had its stop position, and its files are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found about a recording.
+
+    Attributes:
+        outcome: what it is.
+        detail: the same for people, with positions and what was done.
+        path: the file it is about, if it is about one.
+        position: where in the recording, or -1.
+        quarantine: where bytes taken out of the recording are now, if any were.
+        suspect: whether data was lost or may have been.
+    """
+
+    outcome: Outcome
+    detail: str
+    path: Path | None = None
+    position: int = NULL_VALUE
+    quarantine: Path | None = None
+    suspect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingOutcome:
+    """What startup found and did about one recording, or about files of none.
+
+    Attributes:
+        recording_id: the recording, -1 for files that belong to no recording.
+        stop_position: its stop position now, -1 when it could not be decided.
+        findings: all that was found; empty for a clean recording.
+        repaired: whether the stop position was set here.
+        marked: whether it is marked as suspect, now or since an earlier start.
+    """
+
+    recording_id: int
+    stop_position: int
+    findings: tuple[Finding, ...] = field(default=())
+    repaired: bool = False
+    marked: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """The gravest finding; else REPAIRED or CLEAN."""
+        order = list(Outcome)
+        default = Outcome.REPAIRED if self.repaired else Outcome.CLEAN
+        return min((f.outcome for f in self.findings), key=order.index, default=default)
+
+    @property
+    def suspect(self) -> bool:
+        """Whether data was lost or may have been, as far as is known."""
+        return self.marked or any(finding.suspect for finding in self.findings)
+
+    def __str__(self) -> str:
+        subject = f"recording {self.recording_id}" if self.recording_id >= 0 else "directory"
+        text = f"{subject}: {self.outcome}"
+        if self.repaired:
+            text += f", stop position {self.stop_position}"
+        if self.findings:
+            text += ": " + "; ".join(finding.detail for finding in self.findings)
+        return text
+
+
+def refresh(
+    catalog: Catalog,
+    archive_dir: str | os.PathLike[str],
+    *,
+    checksum: ChecksumName = "none",
+    now_ms: int,
+) -> list[RecordingOutcome]:
+    """Give every recording without a stop position one, and report on all.
+
+    To be called by the archive that holds the mark file, before it records.
+
+    Args:
+        catalog: open for writing.
+        archive_dir: the directory with the segment files.
+        checksum: checksum that the archive records with.
+        now_ms: stop timestamp to set, epoch milliseconds.
+
+    Returns:
+        One outcome for each valid recording, ascending, then one for foreign files if there are.
+    """
+    directory = Path(archive_dir)
+    index, foreign = index_segment_files(directory)
+    marks = suspect.read_marks(directory)
+    outcomes = []
+    for recording_id in list(catalog.recording_ids()):
+        segments = index.get(recording_id, [])
+        try:
+            descriptor = catalog.descriptor(recording_id)
+        except CatalogError as error:
+            finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
+            outcomes.append(RecordingOutcome(recording_id, NULL_VALUE, (finding,)))
+            continue
+        if descriptor.is_active:
+            outcome = _Repair(catalog, directory, descriptor, segments, checksum, now_ms).run()
+        else:
+            outcome = RecordingOutcome(
+                recording_id,
+                descriptor.stop_position,
+                tuple(_inspect(descriptor, segments, descriptor.stop_position)),
+                marked=recording_id in marks,
+            )
+        if recording_id in marks and not outcome.marked:
+            outcome = RecordingOutcome(
+                recording_id, outcome.stop_position, outcome.findings, outcome.repaired, True
+            )
+        outcomes.append(outcome)
+    known = set(catalog.all_recording_ids())
+    foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
+    if foreign:
+        findings = tuple(
+            Finding(Outcome.FOREIGN_FILE, f"{path.name} belongs to no recording", path)
+            for path in sorted(foreign)
+        )
+        outcomes.append(RecordingOutcome(NULL_VALUE, NULL_VALUE, findings))
+    return outcomes
+
+
+class _Repair:
+    """The repair of one recording."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        directory: Path,
+        descriptor: RecordingDescriptor,
+        segments: Sequence[SegmentFile],
+        checksum: ChecksumName,
+        now_ms: int,
+    ) -> None:
+        self._catalog = catalog
+        self._directory = directory
+        self._descriptor = descriptor
+        self._id = descriptor.recording_id
+        self._segments = segments
+        self._checksum: ChecksumName = checksum
+        self._now_ms = now_ms
+
+    def run(self) -> RecordingOutcome:
+        problem = describe_problem(self._descriptor)
+        if problem:
+            finding = Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)
+            return self._outcome(NULL_VALUE, [finding], repaired=False)
+        try:
+            end = find_recording_end(self._descriptor, self._segments, self._checksum)
+            # Before the repair moves any of the files away.
+            findings = _inspect(self._descriptor, self._segments, end.position)
+            findings += self._judge(end)
+        except (StorageError, OSError) as error:
+            path = Path(getattr(error, "path", "") or getattr(error, "filename", None) or "")
+            finding = Finding(Outcome.UNREADABLE, str(error), path, suspect=True)
+            return self._outcome(NULL_VALUE, [finding], repaired=False)
+        # The mark comes before the stop position: a crash between them must not hide it.
+        outcome = self._outcome(end.position, findings, repaired=True)
+        self._catalog.recording_stopped(self._id, end.position, self._now_ms)
+        return outcome
+
+    def _outcome(
+        self, stop_position: int, findings: list[Finding], *, repaired: bool
+    ) -> RecordingOutcome:
+        notes = [
+            SuspectNote(
+                str(finding.outcome),
+                finding.detail,
+                finding.position,
+                self._now_ms,
+                finding.quarantine.name if finding.quarantine else "",
+            )
+            for finding in findings
+            if finding.suspect
+        ]
+        if notes:
+            try:
+                suspect.add_notes(self._directory, self._id, notes)
+            except StorageError as error:
+                findings = [*findings, Finding(Outcome.UNREADABLE, str(error), suspect=True)]
+        return RecordingOutcome(
+            self._id, stop_position, tuple(findings), repaired=repaired, marked=bool(notes)
+        )
+
+    def _judge(self, end: RecordingEnd) -> list[Finding]:
+        findings = []
+        if end.segment is None:
+            findings.append(
+                Finding(
+                    Outcome.MISSING_SEGMENTS,
+                    "no segment file: it ends where it started",
+                    position=end.position,
+                    suspect=True,
+                )
+            )
+        if end.unverified:
+            findings.append(
+                Finding(
+                    Outcome.CHECKSUM_MISMATCH,
+                    f"no frame of its last segment carries checksum {self._checksum}: was it "
+                    f"recorded without? Its end was judged without it",
+                    end.segment.path if end.segment else None,
+                    suspect=True,
+                )
+            )
+        if end.damaged_positions:
+            listed = ", ".join(str(position) for position in end.damaged_positions[:5])
+            findings.append(
+                Finding(
+                    Outcome.CHECKSUM_MISMATCH,
+                    f"{len(end.damaged_positions)} frames fail checksum {self._checksum}, at "
+                    f"positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
+                    end.segment.path if end.segment else None,
+                    end.damaged_positions[0],
+                    suspect=True,
+                )
+            )
+        if end.segment is not None and end.data_end > end.offset:
+            findings.append(self._take_out_tail(end.segment, end))
+        elif end.torn and end.segment is not None:
+            findings.append(
+                Finding(
+                    Outcome.SUSPECT_TORN_TAIL,
+                    f"{end.torn}; it ends at position {end.position}",
+                    end.segment.path,
+                    end.position,
+                    suspect=True,
+                )
+            )
+        findings.extend(self._move_out(segment) for segment in end.beyond)
+        return findings
+
+    def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
+        length = end.data_end - end.offset
+        target = self._directory / suspect.quarantine_file_name(
+            self._id, end.position, self._now_ms
+        )
+        detail = f"{end.torn}; it ends at position {end.position}"
+        try:
+            suspect.copy_tail(segment.path, end.offset, end.data_end, target)
+            suspect.erase_tail(segment.path, end.offset)
+            detail += f" and the {length} bytes behind are in {target.name}"
+            quarantine: Path | None = target
+        except StorageError as error:
+            detail += f"; the {length} bytes behind were left in place ({error}): do not extend it"
+            quarantine = target if target.exists() else None
+        return Finding(
+            Outcome.SUSPECT_TORN_TAIL, detail, segment.path, end.position, quarantine, True
+        )
+
+    def _move_out(self, segment: SegmentFile) -> Finding:
+        target = self._directory / suspect.quarantine_file_name(
+            self._id, segment.base_position, self._now_ms
+        )
+        detail = f"{segment.path.name} is behind the end"
+        quarantine: Path | None = target
+        try:
+            suspect.move_segment(segment.path, target)
+            detail += f" and is now {target.name}"
+        except StorageError as error:
+            detail += f" and was left in place ({error}): do not extend the recording"
+            quarantine = None
+        return Finding(
+            Outcome.SUSPECT_TORN_TAIL,
+            detail,
+            segment.path,
+            segment.base_position,
+            quarantine,
+            True,
+        )
+
+
+def _inspect(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], stop_position: int
+) -> list[Finding]:
+    """Look at names and lengths of a recording's files, not into them."""
+    problem = describe_problem(descriptor)
+    if problem:
+        return [Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)]
+    findings = []
+    missing = missing_base_positions(descriptor, segments, stop_position)
+    if missing:
+        listed = ", ".join(str(base) for base in missing[:5])
+        findings.append(
+            Finding(
+                Outcome.MISSING_SEGMENTS,
+                f"{len(missing)} segment files are missing, with base positions {listed}"
+                f"{' …' if len(missing) > 5 else ''}",
+                position=missing[0],
+                suspect=True,
+            )
+        )
+    for segment in segments:
+        if not belongs(descriptor, segment.base_position):
+            detail = f"{segment.path.name} begins where no segment of the recording can"
+            findings.append(Finding(Outcome.FOREIGN_FILE, detail, segment.path))
+        elif first_segment_base(descriptor) <= segment.base_position <= stop_position:
+            findings += _inspect_length(descriptor, segment, stop_position)
+    return findings
+
+
+def _inspect_length(
+    descriptor: RecordingDescriptor, segment: SegmentFile, stop_position: int
+) -> list[Finding]:
+    try:
+        length = segment.path.stat().st_size
+    except OSError as error:
+        return [Finding(Outcome.UNREADABLE, str(error), segment.path, suspect=True)]
+    expected = descriptor.segment_file_length
+    # Bytes of the recording that should be in this file.
+    recorded = min(max(stop_position - segment.base_position, 0), expected)
+    name = segment.path.name
+    if length == 0:
+        return [
+            Finding(
+                Outcome.ZERO_LENGTH_SEGMENT,
+                f"{name} is empty",
+                segment.path,
+                segment.base_position,
+                suspect=recorded > 0 and stop_position > descriptor.start_position,
+            )
+        ]
+    if length < expected:
+        detail = f"{name} has {length} bytes instead of {expected}"
+        return [
+            Finding(
+                Outcome.SHORT_SEGMENT,
+                detail,
+                segment.path,
+                segment.base_position + length,
+                suspect=descriptor.is_active or length < recorded,
+            )
+        ]
+    if length > expected:
+        detail = f"{name} has {length} bytes instead of {expected}; the rest is passed over"
+        return [Finding(Outcome.LONG_SEGMENT, detail, segment.path, segment.base_position)]
+    return []

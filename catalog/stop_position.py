@@ -1,0 +1,255 @@
+"""Where a recording without a stop position ends: the decision, without changing anything.
+
+A recorder writes whole frames, one after the other, into files that held zeros. What a crash
+leaves is therefore whole frames, perhaps one that is not, and zeros. The walk over the last
+segment stops at the first frame that is not what it should be at its place. Whether the last
+frame before that is whole:
+
+* With a checksum, the checksum decides. Failing frames at the very end are not whole; failing
+  ones with good frames after them are damage of another kind and stay in the recording.
+* Without, a write that a crash cut short ends on a page boundary. A last frame that does not
+  cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
+  storage writes) beyond the boundary holds something; otherwise it may be torn, and is left out.
+  The Java archive looks at whole pages instead and refuses to start in the doubtful case.
+
+When the last segment holds no frame at all, the one before must be full; if it is not, the
+recording ends there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.catalog import ChecksumName
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.segments import SegmentFile, segment_base_position
+from aerotape.errors import StorageError
+
+if TYPE_CHECKING:
+    from aerotape._native import SegmentWalk
+
+PAGE_LENGTH = 4096
+SECTOR_LENGTH = 512
+FRAME_HEADER_LENGTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingEnd:
+    """Where a recording ends and what stands behind it.
+
+    Attributes:
+        position: position after the last frame that is provably whole.
+        segment: segment file that holds the end, None when the recording has no files.
+        offset: offset of the end in that file, bytes.
+        data_end: offset after the last byte of the file that is not zero; more than `offset`
+            when something stands behind the end.
+        torn: why the recording ends here rather than later, when it was cut; else empty.
+        beyond: segment files behind the end, which the recording does not reach.
+        unverified: no frame of the segment carries the checksum that was asked for.
+        damaged_positions: positions of frames before the end whose checksum fails.
+    """
+
+    position: int
+    segment: SegmentFile | None
+    offset: int = 0
+    data_end: int = 0
+    torn: str = ""
+    beyond: tuple[SegmentFile, ...] = ()
+    unverified: bool = False
+    damaged_positions: tuple[int, ...] = field(default=())
+
+
+def first_segment_base(descriptor: RecordingDescriptor) -> int:
+    """Return the base position of a recording's first segment file."""
+    return descriptor.start_position & -descriptor.term_buffer_length
+
+
+def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
+    """Whether a segment file of the recording can begin at `base_position`."""
+    offset = base_position - first_segment_base(descriptor)
+    return offset % descriptor.segment_file_length == 0
+
+
+def walk(
+    descriptor: RecordingDescriptor,
+    segment: SegmentFile,
+    checksum: ChecksumName = "none",
+    limit: int | None = None,
+) -> SegmentWalk:
+    """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    from aerotape import _native
+
+    return _native.walk_segment(
+        segment.path,
+        start_offset=max(descriptor.start_position - segment.base_position, 0),
+        limit=descriptor.segment_file_length if limit is None else limit,
+        base_position=segment.base_position,
+        term_length=descriptor.term_buffer_length,
+        initial_term_id=descriptor.initial_term_id,
+        stream_id=descriptor.stream_id,
+        checksum=checksum,
+    )
+
+
+def find_recording_end(
+    descriptor: RecordingDescriptor,
+    segments: Sequence[SegmentFile],
+    checksum: ChecksumName = "none",
+    write_unit_bytes: int = PAGE_LENGTH,
+) -> RecordingEnd:
+    """Find where a recording ends that has no stop position.
+
+    Args:
+        descriptor: the recording.
+        segments: its segment files, ascending; those that cannot be its own are passed over.
+        checksum: checksum that the recorder used.
+        write_unit_bytes: a write that was cut short ends on a multiple of this.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    first_base = first_segment_base(descriptor)
+    own = [
+        s
+        for s in segments
+        if s.base_position >= first_base and belongs(descriptor, s.base_position)
+    ]
+    if not own:
+        return RecordingEnd(descriptor.start_position, None)
+    last = own[-1]
+    found = walk(descriptor, last, checksum)
+    index = len(own) - 1
+    while found.frames == 0 and index > 0:
+        before = own[index - 1]
+        if before.base_position != own[index].base_position - descriptor.segment_file_length:
+            break
+        found_before = walk(descriptor, before, checksum)
+        if found_before.end_offset >= descriptor.segment_file_length:
+            break
+        index, found = index - 1, found_before
+    return _judge(
+        descriptor, own[index], found, checksum, write_unit_bytes, tuple(own[index + 1 :])
+    )
+
+
+def _judge(
+    descriptor: RecordingDescriptor,
+    segment: SegmentFile,
+    found: SegmentWalk,
+    checksum: ChecksumName,
+    write_unit_bytes: int,
+    beyond: tuple[SegmentFile, ...],
+) -> RecordingEnd:
+    from aerotape import _native
+
+    offset, torn, unverified = found.end_offset, found.problem or "", False
+    damaged: tuple[int, ...] = ()
+    if checksum != "none" and found.checksum_passes == 0 and found.checksum_failures > 1:
+        # It was recorded without this checksum: failing sums say nothing about its frames.
+        unverified = True
+    elif found.failed_tail_offset >= 0:
+        offset = found.failed_tail_offset
+        torn = f"checksum {checksum} fails at the end"
+    if not unverified:
+        damaged = tuple(
+            segment.base_position + failed for failed in found.failed_offsets if failed < offset
+        )
+    if (
+        (checksum == "none" or unverified)
+        and found.last_frame_offset >= 0
+        and not found.last_frame_is_padding
+        and _may_be_torn(
+            segment, found.last_frame_offset, found.last_frame_length, write_unit_bytes
+        )
+    ):
+        offset = found.last_frame_offset
+        torn = (
+            f"the last frame, of {found.last_frame_length} bytes, crosses a boundary of "
+            f"{write_unit_bytes} bytes behind which it is partly empty: it may be torn"
+        )
+    data_end = offset
+    if offset < descriptor.segment_file_length:
+        data_end = _native.find_data_end(segment.path, offset)
+        if data_end > offset and not torn:
+            torn = "there are bytes behind an unwritten frame"
+    if beyond and not torn:
+        torn = "segment files follow one that is not full"
+    return RecordingEnd(
+        position=max(segment.base_position + offset, descriptor.start_position),
+        segment=segment,
+        offset=offset,
+        data_end=data_end,
+        torn=torn,
+        beyond=beyond,
+        unverified=unverified,
+        damaged_positions=damaged,
+    )
+
+
+def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_bytes: int) -> bool:
+    boundary = (offset // write_unit_bytes + 1) * write_unit_bytes
+    end = offset + length
+    if boundary >= end:
+        return False
+    try:
+        with segment.path.open("rb") as file:
+            written = os.pread(file.fileno(), end - boundary, boundary)
+    except OSError as error:
+        raise StorageError(f"cannot read {segment.path}: {error.strerror}", segment.path) from error
+    return any(
+        not any(written[begin : begin + SECTOR_LENGTH])
+        for begin in range(0, end - boundary, SECTOR_LENGTH)
+    )
+
+
+def missing_base_positions(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], stop_position: int
+) -> list[int]:
+    """List the base positions between a recording's start and `stop_position` without a file."""
+    if stop_position <= descriptor.start_position:
+        return []
+    last = segment_base_position(
+        descriptor.start_position,
+        stop_position - 1,
+        descriptor.term_buffer_length,
+        descriptor.segment_file_length,
+    )
+    present = {segment.base_position for segment in segments}
+    bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
+    return [base for base in bases if base not in present]
+
+
+def describe_problem(descriptor: RecordingDescriptor) -> str:
+    """Say what makes a descriptor's figures impossible; empty when they can be."""
+    for name, value in (
+        ("term buffer length", descriptor.term_buffer_length),
+        ("segment file length", descriptor.segment_file_length),
+    ):
+        if value < 64 * 1024 or value > 1 << 30 or value & (value - 1):
+            return f"{name} {value} is not a power of two from 64 KiB to 1 GiB"
+    if descriptor.segment_file_length < descriptor.term_buffer_length:
+        return (
+            f"segment file length {descriptor.segment_file_length} is less than the term length "
+            f"{descriptor.term_buffer_length}"
+        )
+    for name, value in (
+        ("start position", descriptor.start_position),
+        ("stop position", descriptor.stop_position),
+    ):
+        if value != -1 and (value < 0 or value % FRAME_HEADER_LENGTH):
+            return f"{name} {value} is negative or not a multiple of {FRAME_HEADER_LENGTH}"
+    if descriptor.start_position < 0:
+        return "the start position is not set"
+    if -1 < descriptor.stop_position < descriptor.start_position:
+        return (
+            f"stop position {descriptor.stop_position} is before start position "
+            f"{descriptor.start_position}"
+        )
+    return ""

@@ -1,0 +1,175 @@
+"""Recordings under suspicion, and the bytes that were taken out of them.
+
+The catalog has no room for a word such as "suspect", so it is said in files beside it whose names
+the Java archive passes over (it looks at names that end in ``.rec`` or ``.del`` only):
+
+* ``aerotape-<recordingId>.suspect``: JSON, why and when the recording was marked;
+* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes that stood behind the end of the
+  recording at `position`, as they were. They leave the segment file because frames of a later
+  extension would otherwise meet old ones behind them, and after another crash the old ones would
+  pass for recorded.
+
+Both stay until an operator, or a purge of the recording, removes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from aerotape.errors import StorageError
+
+_MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
+_COPY_LENGTH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectNote:
+    """Why a recording was marked.
+
+    Attributes:
+        outcome: name of what was found, as `refresh` names it.
+        detail: the same for people.
+        position: where, in the recording; -1 when it is not at one place.
+        timestamp_ms: when, epoch milliseconds.
+        quarantine: name of the file with the bytes taken out, or "".
+    """
+
+    outcome: str
+    detail: str
+    position: int
+    timestamp_ms: int
+    quarantine: str = ""
+
+
+def mark_file_name(recording_id: int) -> str:
+    """Name the file that marks a recording."""
+    return f"aerotape-{recording_id}.suspect"
+
+
+def quarantine_file_name(recording_id: int, position: int, now_ms: int) -> str:
+    """Name the file for bytes of a recording taken out at `position`."""
+    return f"aerotape-{recording_id}-{position}-{now_ms}.quarantine"
+
+
+def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNote]]:
+    """Return the notes on all marked recordings of a directory, by recording id.
+
+    A mark that cannot be read still marks its recording: it comes with one note saying so.
+    """
+    directory = Path(archive_dir)
+    marks: dict[int, list[SuspectNote]] = {}
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            match = _MARK_NAME.fullmatch(entry.name)
+            if match is not None:
+                marks[int(match[1])] = _read(directory / entry.name)
+    return marks
+
+
+def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) -> None:
+    """Mark a recording as suspect, or add to why it is. On storage when this returns.
+
+    Raises:
+        StorageError: the mark cannot be written.
+    """
+    path = archive_dir / mark_file_name(recording_id)
+    known = _read(path) if path.exists() else []
+    # What is found again at the next start is not news.
+    seen = {(note.outcome, note.detail, note.position) for note in known}
+    fresh = [note for note in notes if (note.outcome, note.detail, note.position) not in seen]
+    if not fresh:
+        return
+    content = {
+        "recording_id": recording_id,
+        "notes": [asdict(note) for note in known + fresh],
+    }
+    temporary = path.with_suffix(".suspect.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(content, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(archive_dir)
+    except OSError as error:
+        raise StorageError(f"cannot mark recording {recording_id}: {error}", path) from error
+
+
+def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
+    """Remove the mark and the quarantined bytes of a recording, for one that is gone."""
+    directory = Path(archive_dir)
+    (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
+    for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
+        path.unlink(missing_ok=True)
+
+
+def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
+    """Copy the bytes [offset, end) of a segment into a quarantine file and force it to storage.
+
+    Raises:
+        StorageError: it cannot be done; no target is left behind.
+    """
+    try:
+        with source.open("rb") as reader, target.open("xb") as writer:
+            reader.seek(offset)
+            left = end - offset
+            while left > 0:
+                chunk = reader.read(min(left, _COPY_LENGTH))
+                if not chunk:
+                    break
+                writer.write(chunk)
+                left -= len(chunk)
+            writer.flush()
+            os.fsync(writer.fileno())
+        sync_directory(target.parent)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
+
+
+def erase_tail(path: Path, offset: int) -> None:
+    """Turn all bytes of a segment from `offset` on into zeros; its length stays.
+
+    Raises:
+        StorageError: it cannot be done.
+    """
+    try:
+        with path.open("r+b") as file:
+            length = os.fstat(file.fileno()).st_size
+            file.truncate(offset)
+            file.truncate(length)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot erase the tail of {path}: {error}", path) from error
+
+
+def move_segment(path: Path, target: Path) -> None:
+    """Take a whole segment file out of the recording (StorageError when it cannot be done)."""
+    try:
+        path.rename(target)
+        sync_directory(target.parent)
+    except OSError as error:
+        raise StorageError(f"cannot move {path} to {target.name}: {error}", path) from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Force a directory's entries to storage."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> list[SuspectNote]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return [SuspectNote(**note) for note in content["notes"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return [SuspectNote("unreadable mark", f"{path.name} cannot be read: {error}", -1, 0)]

@@ -1,0 +1,306 @@
+//! From frame to frame through a segment file, as far as its frames are what they should be.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use pyo3::prelude::*;
+
+use crate::checksum::Checksum;
+use crate::frame::{FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD, align};
+
+const READ_LENGTH: usize = 1 << 20;
+/// So many failing frames are listed by offset; the rest is counted.
+const LISTED_FAILURES: usize = 100;
+
+/// What to walk, and what the frames there must say of themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkRange {
+    /// Offset of the first frame in the file.
+    pub start_offset: u64,
+    /// Offset at which to stop, at most the segment length.
+    pub limit: u64,
+    /// Position in the stream of the file's first byte.
+    pub base_position: i64,
+    pub term_length: u32,
+    pub initial_term_id: i32,
+    pub stream_id: i32,
+    pub checksum: Option<Checksum>,
+}
+
+/// What was found; offsets are bytes from the start of the file.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[derive(Clone, Debug, Default)]
+pub struct SegmentWalk {
+    pub file_length: u64,
+    /// Offset after the last frame that is structurally whole.
+    pub end_offset: u64,
+    /// Why the walk ended: "limit", "unwritten", "file-end" or "invalid".
+    pub end: String,
+    /// What is wrong at `end_offset`, when the walk ended as "invalid".
+    pub problem: Option<String>,
+    pub frames: u64,
+    pub padding_frames: u64,
+    /// Bytes of the data frames without their headers.
+    pub payload_bytes: u64,
+    /// Offset of the last whole frame, -1 when there is none.
+    pub last_frame_offset: i64,
+    /// Its length as in its header, not aligned.
+    pub last_frame_length: i64,
+    pub last_frame_is_padding: bool,
+    /// Data frames whose checksum was right, and wrong.
+    pub checksum_passes: u64,
+    pub checksum_failures: u64,
+    /// Offsets of the first failing frames.
+    pub failed_offsets: Vec<u64>,
+    /// Offset of the first of the failing frames that no good frame follows, -1 when none.
+    pub failed_tail_offset: i64,
+}
+
+/// Walk the frames of a range of a segment file.
+pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
+    let file = File::open(path)?;
+    let file_length = file.metadata()?.len();
+    let limit = range.limit.min(file_length);
+    let mut reader = Reader::new(&file, limit);
+    let mut found = SegmentWalk {
+        file_length,
+        end_offset: range.start_offset,
+        last_frame_offset: -1,
+        last_frame_length: -1,
+        failed_tail_offset: -1,
+        ..SegmentWalk::default()
+    };
+    found.end = loop {
+        let offset = found.end_offset;
+        if offset >= range.limit {
+            break "limit";
+        }
+        if offset >= limit {
+            break "file-end";
+        }
+        let bytes = reader.at(offset, HEADER_LENGTH)?;
+        let Some(header) = FrameHeader::read(bytes) else {
+            // Fewer bytes than a header are left. If they are zeros nothing was written here.
+            if bytes.iter().all(|&byte| byte == 0) {
+                break "file-end";
+            }
+            found.problem = Some(format!("the file ends {} bytes into a header", bytes.len()));
+            break "invalid";
+        };
+        if header.frame_length == 0 {
+            break "unwritten";
+        }
+        if let Some(problem) = check(&header, offset, limit, range) {
+            found.problem = Some(problem);
+            break "invalid";
+        }
+        let aligned = header.aligned_length();
+        found.frames += 1;
+        found.last_frame_offset = offset as i64;
+        found.last_frame_length = i64::from(header.frame_length);
+        found.last_frame_is_padding = header.is_padding();
+        found.end_offset = offset + aligned as u64;
+        if header.is_padding() {
+            found.padding_frames += 1;
+            found.failed_tail_offset = -1;
+            continue;
+        }
+        found.payload_bytes += (header.frame_length as u64).saturating_sub(HEADER_LENGTH as u64);
+        if let Some(checksum) = range.checksum {
+            let frame = reader.at(offset, aligned)?;
+            let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
+            if frame.len() == aligned && checksum.compute(body) == header.session_id {
+                found.checksum_passes += 1;
+                found.failed_tail_offset = -1;
+            } else {
+                found.checksum_failures += 1;
+                if found.failed_offsets.len() < LISTED_FAILURES {
+                    found.failed_offsets.push(offset);
+                }
+                if found.failed_tail_offset < 0 {
+                    found.failed_tail_offset = offset as i64;
+                }
+            }
+        }
+    }
+    .to_owned();
+    Ok(found)
+}
+
+/// Say what is wrong with a header at `offset`, if anything is.
+fn check(header: &FrameHeader, offset: u64, limit: u64, range: &WalkRange) -> Option<String> {
+    let length = header.frame_length;
+    if length < HEADER_LENGTH as i32 {
+        return Some(format!("frame length {length} is less than a header"));
+    }
+    if header.frame_type != TYPE_DATA && header.frame_type != TYPE_PAD {
+        return Some(format!("frame type {} is neither data nor padding", header.frame_type));
+    }
+    let position = range.base_position.wrapping_add(offset as i64);
+    let term_length = i64::from(range.term_length);
+    let term_offset = position & (term_length - 1);
+    // Terms are counted from the initial one and wrap around, as Aeron's do.
+    let term_id = range.initial_term_id.wrapping_add((position / term_length) as i32);
+    for (name, actual, expected) in [
+        ("term offset", i64::from(header.term_offset), term_offset),
+        ("term id", i64::from(header.term_id), i64::from(term_id)),
+        ("stream id", i64::from(header.stream_id), i64::from(range.stream_id)),
+    ] {
+        if actual != expected {
+            return Some(format!("{name} {actual} should be {expected}"));
+        }
+    }
+    let aligned = align(length as usize) as u64;
+    if term_offset as u64 + aligned > term_length as u64 {
+        return Some(format!("frame of {length} bytes crosses the end of its term"));
+    }
+    if offset + aligned > limit {
+        return Some(format!(
+            "frame of {length} bytes is cut off: the file ends {} bytes into it",
+            limit - offset
+        ));
+    }
+    None
+}
+
+/// Reads a file front to back in large pieces, handing out any run of bytes as one slice.
+struct Reader<'a> {
+    file: &'a File,
+    limit: u64,
+    buffer: Vec<u8>,
+    begin: u64,
+    filled: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a File, limit: u64) -> Self {
+        Self {
+            file,
+            limit,
+            buffer: Vec::new(),
+            begin: 0,
+            filled: 0,
+        }
+    }
+
+    /// Return `length` bytes at `offset`, fewer only where the limit or the file ends.
+    fn at(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
+        let end = offset + length as u64;
+        if offset < self.begin || end > self.begin + self.filled as u64 {
+            self.fill(offset, length)?;
+        }
+        let from = ((offset - self.begin) as usize).min(self.filled);
+        let to = (from + length).min(self.filled);
+        Ok(self.buffer.get(from..to).unwrap_or_default())
+    }
+
+    fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
+        let left = usize::try_from(self.limit.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let wanted = length.max(READ_LENGTH).min(left);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        self.begin = offset;
+        self.filled = 0;
+        while self.filled < wanted {
+            let at = offset + self.filled as u64;
+            match self.file.read_at(&mut self.buffer[self.filled..wanted], at) {
+                Ok(0) => break,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERM: u32 = 65_536;
+
+    fn frame(position: i64, length: i32, kind: u16, checksum: Option<Checksum>) -> Vec<u8> {
+        let mut bytes = vec![0u8; align(length as usize)];
+        for (at, byte) in bytes.iter_mut().enumerate().take(length as usize).skip(HEADER_LENGTH) {
+            *byte = at as u8 | 1;
+        }
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        bytes[6..8].copy_from_slice(&kind.to_le_bytes());
+        let term_offset = (position & i64::from(TERM - 1)) as i32;
+        bytes[8..12].copy_from_slice(&term_offset.to_le_bytes());
+        let sum = checksum.map_or(5, |kind| kind.compute(&bytes[HEADER_LENGTH..]));
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        bytes[16..20].copy_from_slice(&10i32.to_le_bytes());
+        let term_id = 7 + (position / i64::from(TERM)) as i32;
+        bytes[20..24].copy_from_slice(&term_id.to_le_bytes());
+        bytes
+    }
+
+    fn walk_bytes(name: &str, bytes: &[u8], checksum: Option<Checksum>) -> SegmentWalk {
+        let path = std::env::temp_dir().join(format!("walk-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).expect("writable");
+        let range = WalkRange {
+            start_offset: 0,
+            limit: 2 * u64::from(TERM),
+            base_position: 0,
+            term_length: TERM,
+            initial_term_id: 7,
+            stream_id: 10,
+            checksum,
+        };
+        let found = walk(&path, &range).expect("readable");
+        std::fs::remove_file(&path).expect("removable");
+        found
+    }
+
+    #[test]
+    fn frames_are_walked_over_padding_to_the_unwritten_part() {
+        let mut bytes = frame(0, 100, TYPE_DATA, None);
+        bytes.extend(frame(128, TERM as i32 - 128, TYPE_PAD, None));
+        bytes.extend(frame(i64::from(TERM), 64, TYPE_DATA, None));
+        bytes.resize(2 * TERM as usize, 0);
+        let found = walk_bytes("padding", &bytes, None);
+        assert_eq!((found.frames, found.padding_frames), (3, 1));
+        assert_eq!(found.end_offset, u64::from(TERM) + 64);
+        assert_eq!(found.end, "unwritten");
+        assert_eq!(found.last_frame_offset, i64::from(TERM));
+    }
+
+    #[test]
+    fn failing_frames_at_the_end_are_told_from_those_within() {
+        let sum = Some(Checksum::Crc32c);
+        let mut bytes = Vec::new();
+        for index in 0..6 {
+            bytes.extend(frame(index * 64, 64, TYPE_DATA, sum));
+        }
+        bytes[64 + 40] ^= 1;
+        bytes[4 * 64 + 40] ^= 1;
+        bytes[5 * 64 + 40] ^= 1;
+        let found = walk_bytes("failing", &bytes, sum);
+        assert_eq!((found.checksum_passes, found.checksum_failures), (3, 3));
+        assert_eq!(found.failed_offsets, [64, 256, 320]);
+        assert_eq!(found.failed_tail_offset, 256);
+        assert_eq!(found.end, "file-end");
+    }
+
+    #[test]
+    fn a_frame_that_is_not_where_it_says_ends_the_walk() {
+        let mut bytes = frame(0, 64, TYPE_DATA, None);
+        bytes.extend(frame(96, 64, TYPE_DATA, None));
+        let found = walk_bytes("misplaced", &bytes, None);
+        assert_eq!((found.end.as_str(), found.end_offset), ("invalid", 64));
+        assert_eq!(found.problem.as_deref(), Some("term offset 96 should be 64"));
+    }
+
+    #[test]
+    fn a_frame_cut_off_by_the_end_of_the_file_is_not_whole() {
+        let mut bytes = frame(0, 64, TYPE_DATA, None);
+        bytes.extend(&frame(64, 1000, TYPE_DATA, None)[..500]);
+        let found = walk_bytes("cut", &bytes, None);
+        assert_eq!((found.end.as_str(), found.end_offset), ("invalid", 64));
+    }
+}
