@@ -1,10 +1,12 @@
-"""Generate the committed codec modules from Aeron's SBE schemas.
+"""Generate codec modules from SBE schemas.
 
     python -m aerotape.codecs.generate [--schemas DIR] [--sbe-jar JAR] [--out DIR] [--check]
+    python -m aerotape.codecs.generate SCHEMA MODULE [--sbe-jar JAR] [--check]
 
-runs sbe-tool on each schema for its intermediate representation, reads that (`codecs/ir.py`) and
-writes one module a schema. The schemas themselves are not part of this project: they come with
-the Aeron sources that the native core is built from.
+The first form makes the committed modules of Aeron Archive's own messages, the second one module
+from any schema within what `codecs/source.py` supports. Both run sbe-tool for its intermediate
+representation, read that (`codecs/ir.py`) and write one module a schema. Aeron's schemas are not
+part of this project: they come with the Aeron sources that the native core is built from.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ def schema_of(schema_file: Path, sbe_jar: Path) -> Schema:
         return read_schema(run_sbe_tool(schema_file, sbe_jar, Path(folder)))
 
 
-def generate(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
-    """Generate all modules and return their text by file name.
+def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
+    """Generate the modules of Aeron Archive's schemas and return their text by file name.
 
     Raises:
         CodecError: a schema is wrong, or has a construct that the generator does not know.
@@ -53,51 +55,71 @@ def generate(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code (0 done or up to date, 1 failure or out of date)."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.schema is not None and options.module is None:
+        parser.error("name the module to write behind the schema")
+    try:
+        sbe_jar = options.sbe_jar or find_sbe_jar()
+        if options.schema is None:
+            modules = generate_archive_modules(options.schemas or find_schema_folder(), sbe_jar)
+            texts = {options.out / name: text for name, text in modules.items()}
+        else:
+            schema = schema_of(options.schema, sbe_jar)
+            names = f"{options.schema.name} {options.module.name}"
+            texts = {options.module: module_source(schema, options.schema.name, names)}
+    except AerotapeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return _write(texts, check=options.check)
+
+
+def _write(texts: dict[Path, str], *, check: bool) -> int:
+    stale = False
+    for path, text in texts.items():
+        if path.exists() and path.read_text() == text:
+            print(f"{path}: up to date")
+        elif check:
+            stale = True
+            print(f"{path}: out of date; generate it without --check", file=sys.stderr)
+        else:
+            path.write_text(text)
+            print(f"{path}: written")
+    return 1 if stale else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m aerotape.codecs.generate",
-        description="Generate the SBE codec modules from Aeron's schemas.",
+        description="Generate SBE codec modules: of Aeron Archive's schemas, or of the one given.",
+    )
+    parser.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="an SBE schema")
+    parser.add_argument(
+        "module", type=Path, nargs="?", metavar="MODULE", help="the Python file to write for it"
     )
     parser.add_argument(
         "--schemas",
         type=Path,
         metavar="DIR",
-        help="folder of the schemas (default: that of the Aeron sources in the cargo registry)",
+        help="folder of Aeron's schemas (default: that in the sources cargo fetched)",
     )
     parser.add_argument(
         "--sbe-jar",
         type=Path,
         metavar="JAR",
-        help="sbe-all jar (default: the newest in the folder AEROTAPE_JARS)",
+        help="sbe-all jar (default: the newest in $AEROTAPE_JARS, or where make puts the jars)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
         default=Path(__file__).parent,
-        help="folder to write to (default: that of this module)",
+        help="folder for the modules of Aeron's schemas (default: that of this program)",
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing, fail if a module is out of date"
     )
-    options = parser.parse_args(arguments)
-    try:
-        sbe_jar = options.sbe_jar or find_sbe_jar()
-        modules = generate(options.schemas or find_schema_folder(), sbe_jar)
-    except AerotapeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    stale = False
-    for name, text in modules.items():
-        path: Path = options.out / name
-        if path.exists() and path.read_text() == text:
-            print(f"{path}: up to date")
-        elif options.check:
-            stale = True
-            print(f"{path}: out of date; run python -m aerotape.codecs.generate", file=sys.stderr)
-        else:
-            path.write_text(text)
-            print(f"{path}: written")
-    return 1 if stale else 0
+    return parser
 
 
 if __name__ == "__main__":

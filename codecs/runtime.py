@@ -201,11 +201,6 @@ def text_field(value: str | None) -> bytes:
     return data_field(None if value is None else value.encode("ascii"))
 
 
-def ascii_text(text: str) -> str:
-    r"""Make any text fit an ASCII field: what is not ASCII becomes an escape such as ``\xe9``."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
 def encode_error(message: Message, layout: struct.Struct, fault: Exception) -> CodecError:
     """Say which field of a message could not be encoded, and why.
 

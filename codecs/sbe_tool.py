@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 from aerotape.errors import CodecError, ConfigurationError
@@ -16,46 +17,51 @@ from aerotape.errors import CodecError, ConfigurationError
 _SCHEMAS_IN_CRATE = Path("aeron/aeron-archive/src/main/resources/archive")
 _CRATE = "rusteron-client"
 
+# The checkout, when this is one; an installed package has nothing of what is looked for there.
+_ROOT = Path(__file__).resolve().parents[1]
+_JARS_IN_CHECKOUT = _ROOT / ".make" / "jars"
+_CARGO_LOCK = _ROOT / "native" / "Cargo.lock"
 
-def find_sbe_jar(folder: Path | None = None) -> Path:
-    """Find the newest `sbe-all-*.jar` in a folder, by default that named by AEROTAPE_JARS.
+
+def find_sbe_jar() -> Path:
+    """Find the newest `sbe-all-*.jar` in $AEROTAPE_JARS, or where `make` puts the jars.
 
     Raises:
-        ConfigurationError: the variable is not set, or the folder has no such jar.
+        ConfigurationError: there is none.
     """
-    if folder is None:
-        named = os.environ.get("AEROTAPE_JARS")
-        if not named:
-            raise ConfigurationError(
-                "where sbe-tool is, is not known: set AEROTAPE_JARS to a folder with "
-                "sbe-all-*.jar, or give --sbe-jar",
-                "AEROTAPE_JARS",
-            )
-        folder = Path(named)
+    named = os.environ.get("AEROTAPE_JARS")
+    folder = Path(named) if named else _JARS_IN_CHECKOUT
     jars = sorted(folder.glob("sbe-all-*.jar"), key=_version_in_name)
     if not jars:
-        raise ConfigurationError(f"{folder} has no sbe-all-*.jar (sbe-tool)", "AEROTAPE_JARS")
+        raise ConfigurationError(
+            f"{folder} has no sbe-all-*.jar (sbe-tool): set AEROTAPE_JARS to a folder that has "
+            "one, or give --sbe-jar",
+            "AEROTAPE_JARS",
+        )
     return jars[-1]
 
 
 def find_schema_folder() -> Path:
     """Find Aeron Archive's schemas among the sources that cargo fetched for the native core.
 
-    Of several versions the newest counts.
+    Of several versions that of the native core's Cargo.lock counts, without one the newest.
 
     Raises:
         ConfigurationError: cargo has not fetched them yet.
     """
     cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    crates = cargo_home / "registry" / "src"
     folders = [
         crate / _SCHEMAS_IN_CRATE
-        for crate in sorted(cargo_home.glob(f"registry/src/*/{_CRATE}-*"), key=_version_in_name)
+        for crate in sorted(
+            crates.glob(f"*/{_CRATE}-{_locked_version() or '*'}"), key=_version_in_name
+        )
         if (crate / _SCHEMAS_IN_CRATE / "aeron-archive-codecs.xml").is_file()
     ]
     if not folders:
         raise ConfigurationError(
-            f"no {_CRATE} crate under {cargo_home}/registry/src: run cargo fetch in native/, or "
-            "name the folder of Aeron's archive schemas with --schemas"
+            f"{crates} has no {_CRATE} {_locked_version()}: run cargo fetch in native/, or name "
+            "the folder of Aeron's archive schemas with --schemas"
         )
     return folders[-1]
 
@@ -89,6 +95,13 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
     if result.returncode != 0 or len(written) != 1:
         raise CodecError(f"sbe-tool refuses {schema_file}: {_reasons(result.stderr)}")
     return written[0]
+
+
+def _locked_version() -> str:
+    if not _CARGO_LOCK.is_file():
+        return ""
+    packages = tomllib.loads(_CARGO_LOCK.read_text())["package"]
+    return next((p["version"] for p in packages if p["name"] == _CRATE), "")
 
 
 def _reasons(stderr: str) -> str:

@@ -31,18 +31,19 @@ _RESERVED_FIELDS = {"encode", "encode_body", "decode_body"}
 _RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
 
 
-def module_source(schema: Schema, schema_file: str) -> str:
+def module_source(schema: Schema, schema_file: str, arguments: str = "") -> str:
     """Write the module.
 
     Args:
         schema: the schema's tree.
         schema_file: file name of the schema, for the header.
+        arguments: what to give `codecs/generate.py` to make this module again, for the header.
 
     Raises:
         CodecError: the schema has a construct that is not supported.
     """
     _check_header(schema)
-    parts = [_head(schema, schema_file)]
+    parts = [_head(schema, schema_file, arguments)]
     parts += [_enum_source(enum) for enum in _enums(schema)]
     parts += [_MessageSource(schema, message).text() for message in schema.messages]
     parts.append(_decode_source(schema))
@@ -68,13 +69,13 @@ def _check_header(schema: Schema) -> None:
             raise CodecError(f"schema {schema.package} is big endian: that is not supported")
 
 
-def _head(schema: Schema, schema_file: str) -> str:
+def _head(schema: Schema, schema_file: str, arguments: str) -> str:
     lines = [
         f'"""Messages of the SBE schema {schema.package}, '
         f"id {schema.id}, version {schema.version}.",
         "",
         f"Generated from {schema_file} with sbe-tool by codecs/generate.py; do not edit.",
-        "Generate anew: python -m aerotape.codecs.generate",
+        f"Generate anew: python -m aerotape.codecs.generate {arguments}".rstrip(),
         '"""',
         "",
         "from __future__ import annotations",

@@ -83,6 +83,33 @@ def test_committed_modules_are_up_to_date(
     assert capsys.readouterr().out.count("up to date") == 2
 
 
+def test_one_schema_to_one_module(
+    jars: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A schema and a module on the command line make that module, which says how it was made."""
+    schema_of(tmp_path, jars["sbe-all"], '<field name="a" id="1" type="int32"/>')
+    module = tmp_path / "quotes.py"
+    options = [str(tmp_path / "schema.xml"), str(module), "--sbe-jar", str(jars["sbe-all"])]
+    assert generate.main(options) == 0
+    command = "python -m aerotape.codecs.generate schema.xml quotes.py\n"
+    assert f"Generate anew: {command}" in module.read_text()
+    assert generate.main([*options, "--check"]) == 0
+    with pytest.raises(SystemExit) as caught:
+        generate.main(options[:1])
+    assert caught.value.code == 2
+    assert "name the module" in capsys.readouterr().err
+
+
+def test_demo_module_is_up_to_date(
+    jars: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo's market-data messages are what the generator makes of their schema."""
+    demo = Path(__file__).parents[1] / "demo"
+    files = [str(demo / "market-data.xml"), str(demo / "market_data.py")]
+    status = generate.main([*files, "--check", "--sbe-jar", str(jars["sbe-all"])])
+    assert status == 0, capsys.readouterr().err
+
+
 def test_check_tells_of_a_stale_module(
     jars: dict[str, Path], schema_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,11 +199,29 @@ def test_missing_things_are_named(
     monkeypatch.setenv("AEROTAPE_JARS", str(tmp_path))
     with pytest.raises(ConfigurationError, match=r"has no sbe-all-\*\.jar"):
         sbe_tool.find_sbe_jar()
-    monkeypatch.delenv("AEROTAPE_JARS")
-    with pytest.raises(ConfigurationError, match="set AEROTAPE_JARS"):
-        sbe_tool.find_sbe_jar()
     assert generate.main(["--out", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("error: where sbe-tool is")
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} has no sbe-all")
+    assert not list(tmp_path.glob("*.py"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="install a JDK"):
         schema_of(tmp_path, jars["sbe-all"], "")
+
+
+def test_schemas_are_those_of_the_locked_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several fetched versions the native core's own counts; outside a checkout the newest."""
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    for version in ("0.2.9", "0.2.16", "0.10.0"):
+        folder = tmp_path / f"registry/src/index-1/rusteron-client-{version}"
+        folder /= "aeron/aeron-archive/src/main/resources/archive"
+        folder.mkdir(parents=True)
+        (folder / "aeron-archive-codecs.xml").touch()
+    lock = tmp_path / "Cargo.lock"
+    monkeypatch.setattr(sbe_tool, "_CARGO_LOCK", lock)
+    assert "rusteron-client-0.10.0" in str(sbe_tool.find_schema_folder())
+    lock.write_text('[[package]]\nname = "rusteron-client"\nversion = "0.2.9"\n')
+    assert "rusteron-client-0.2.9/" in str(sbe_tool.find_schema_folder())
+    lock.write_text('[[package]]\nname = "rusteron-client"\nversion = "0.3.0"\n')
+    with pytest.raises(ConfigurationError, match=r"no rusteron-client 0\.3\.0: run cargo fetch"):
+        sbe_tool.find_schema_folder()

@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from aerotape.codecs import archive, mark
-from aerotape.codecs.runtime import ascii_text
 
 
 def test_none_is_the_null_value() -> None:
@@ -79,14 +78,6 @@ def test_text_beyond_ascii_is_kept_readable() -> None:
     assert isinstance(response, archive.ControlResponse)
     assert response.error_message == "caf\\xe9"
     assert archive.decode(response.encode()) == response
-
-
-def test_any_text_can_be_made_to_fit() -> None:
-    """ascii_text leaves ASCII alone and makes escapes of the rest, which then encode."""
-    assert ascii_text("plain /tmp") == "plain /tmp"
-    message = archive.ControlResponse(error_message=ascii_text("no folder café/日"))
-    assert archive.decode(message.encode()) == message
-    assert message.error_message == "no folder caf\\xe9/\\u65e5"
 
 
 def test_messages_take_no_foreign_attributes() -> None:

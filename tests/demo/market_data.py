@@ -1,7 +1,7 @@
 """Messages of the SBE schema marketdata, id 900, version 0.
 
 Generated from market-data.xml with sbe-tool by codecs/generate.py; do not edit.
-Generate anew: python -m aerotape.codecs.generate
+Generate anew: python -m aerotape.codecs.generate market-data.xml market_data.py
 """
 
 from __future__ import annotations
@@ -218,4 +218,3 @@ def decode(buffer: Buffer) -> Message:
         CodecError: too short, of another schema, of an unknown template, or damaged.
     """
     return decode_message(buffer, SCHEMA_ID, "marketdata", MESSAGES)
-
