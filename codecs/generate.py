@@ -68,10 +68,10 @@ def main(arguments: list[str] | None = None) -> int:
             schema = schema_of(options.schema, sbe_jar)
             names = f"{options.schema.name} {options.module.name}"
             texts = {options.module: module_source(schema, options.schema.name, names)}
-    except AerotapeError as error:
+        return _write(texts, check=options.check)
+    except (AerotapeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return _write(texts, check=options.check)
 
 
 def _write(texts: dict[Path, str], *, check: bool) -> int:
