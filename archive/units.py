@@ -47,12 +47,10 @@ def parse_duration_ns(name: str, value: str) -> int:
         ConfigurationError: not a duration.
     """
     lowered = value.lower()
-    for suffix, factor in _DURATION_FACTORS:
-        if lowered.endswith(suffix):
-            digits = value[: -len(suffix)]
-            break
-    else:
-        digits, factor = value, 1
+    suffix, factor = next(
+        (pair for pair in _DURATION_FACTORS if lowered.endswith(pair[0])), ("", 1)
+    )
+    digits = value[: len(value) - len(suffix)]
     what = "a duration: digits with ns, us, ms or s"
     return min(_decimal(digits, name, value, what) * factor, MAX_LONG)
 

@@ -1,0 +1,275 @@
+"""The archive as a whole: what it is made of, started and stopped in the right order.
+
+Start: the mark file takes the directory, the media driver is started or found, the catalog is
+opened, recordings that a crash left open are repaired, and the conductor's thread begins. Only
+then does the mark file say that the archive is there. Stop: the other way round, with the stop
+positions of running recordings written and the directory freed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from aerotape import _native
+from aerotape.archive.conductor import Conductor, epoch_ms
+from aerotape.archive.config import (
+    LIVENESS_TIMEOUT_MS,
+    ArchiveConfig,
+    Idle,
+    default_aeron_dir,
+)
+from aerotape.archive.counters import ArchiveCounters
+from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.protocol import NULL_VALUE
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.refresh import RecordingOutcome, refresh
+from aerotape.errors import ConfigurationError, StorageError
+
+DriverKind = Literal["embedded", "external"]
+_PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
+
+
+class Archive:
+    """A running archive. Use as a context manager, or call `close`.
+
+    Attributes:
+        config: what it runs with.
+        archive_dir: where the recordings are.
+        aeron_dir: the media driver's directory.
+        archive_id: its id on that driver.
+        control_channel: where clients on other machines send requests ("" when disabled).
+        local_control_channel: where clients on this machine may.
+        outcomes: what was found out about recordings that had no stop position.
+    """
+
+    def __init__(self, config: ArchiveConfig, driver: DriverKind) -> None:
+        """Start; `launch` is the way to call this."""
+        self.config = config
+        self.aeron_dir = config.aeron_dir or default_aeron_dir()
+        self.control_channel = config.control_channel if config.control_channel_enabled else ""
+        self.local_control_channel = config.local_control_channel
+        self.archive_dir = _make_directory(config.archive_dir)
+        if config.archive_id == NULL_VALUE:
+            # The reference takes a number of the driver's; ours must be known before there is one.
+            self.archive_id = secrets.randbits(62)
+        else:
+            self.archive_id = config.archive_id
+        self.outcomes: list[RecordingOutcome] = []
+        self._cleanup = contextlib.ExitStack()
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            self._start(driver)
+        except BaseException:
+            self._cleanup.close()
+            raise
+
+    @classmethod
+    def launch(
+        cls,
+        dir: str | Path | None = None,
+        aeron_dir: str | Path | None = None,
+        driver: DriverKind = "embedded",
+        properties: Mapping[str, str] | None = None,
+    ) -> Archive:
+        """Start an archive and return once clients can connect to it.
+
+        Args:
+            dir: the archive directory; made when it is not there. Wins over the property
+                ``aeron.archive.dir``.
+            aeron_dir: the media driver's directory; wins over ``aeron.dir``.
+            driver: ``embedded`` starts a C media driver in this process, ``external`` uses the
+                one that runs in `aeron_dir`.
+            properties: `aeron.archive.*` for the archive, other `aeron.*` for the driver.
+
+        Raises:
+            ConfigurationError: a property cannot be used.
+            ArchiveInUseError: another archive has the directory.
+            AerotapeError: the driver, the catalog or the mark file cannot be used.
+        """
+        merged = dict(properties or {})
+        if dir is not None:
+            merged["aeron.archive.dir"] = str(dir)
+        if aeron_dir is not None:
+            merged["aeron.dir"] = str(aeron_dir)
+        if driver not in ("embedded", "external"):
+            raise ConfigurationError(f"driver={driver!r} must be embedded or external", "driver")
+        return cls(ArchiveConfig.from_properties(merged), driver)
+
+    # ---- starting -----------------------------------------------------------------------------
+
+    def _start(self, driver: DriverKind) -> None:
+        config = self.config
+        for warning in config.warnings:
+            LOGGER.warning("%s", warning)
+        mark_file = self._open(self._acquire_mark_file())
+        if config.delete_archive_on_start:
+            _delete_contents(self.archive_dir, keep=mark_file.path)
+        if driver == "embedded":
+            self._open(
+                _native.MediaDriver.launch(
+                    {**config.driver_properties, "aeron.dir": self.aeron_dir}
+                )
+            )
+        catalog = self._open(
+            Catalog.open(
+                self.archive_dir,
+                create=True,
+                capacity_bytes=config.catalog_capacity,
+                sync_level=config.catalog_file_sync_level,
+                checksum=config.record_checksum,
+            )
+        )
+        self.outcomes = refresh(
+            catalog, self.archive_dir, checksum=config.record_checksum, now_ms=epoch_ms()
+        )
+        mailbox = _native.Mailbox()
+        client = self._open(
+            _native.AeronClient(
+                self.aeron_dir,
+                client_name=f"archive archiveId={self.archive_id}",
+                mailbox=mailbox,
+            )
+        )
+        archive_counters = ArchiveCounters(client, self.archive_id, config.threading_mode)
+        errors = ErrorLog(archive_counters.errors, mark_file)
+        recorder, replayer = self._workers(mailbox)
+        self._conductor = Conductor(
+            config=config,
+            archive_id=self.archive_id,
+            archive_dir=self.archive_dir,
+            client=client,
+            mailbox=mailbox,
+            catalog=catalog,
+            mark_file=mark_file,
+            archive_counters=archive_counters,
+            recorder=recorder,
+            replayer=replayer,
+            errors=errors,
+        )
+        self._thread = threading.Thread(
+            target=self._conductor.run, name="archive-conductor", daemon=True
+        )
+        mark_file.ready()
+        self._thread.start()
+        self._cleanup.callback(self._stop_conductor)
+
+    def _open(self, part: _PartT) -> _PartT:
+        self._cleanup.callback(part.close)
+        return part
+
+    def _acquire_mark_file(self) -> MarkFile:
+        config = self.config
+        if config.mark_file_dir is not None:
+            _make_directory(config.mark_file_dir)
+        return MarkFile.acquire(
+            self.archive_dir,
+            archive_id=self.archive_id,
+            control_channel=self.control_channel,
+            control_stream_id=config.control_stream_id,
+            local_control_channel=config.local_control_channel,
+            local_control_stream_id=config.local_control_stream_id,
+            events_channel=config.recording_events_channel,
+            events_stream_id=config.recording_events_stream_id,
+            aeron_directory=self.aeron_dir,
+            liveness_timeout_ms=LIVENESS_TIMEOUT_MS,
+            error_buffer_length=config.error_buffer_length,
+            mark_file_dir=config.mark_file_dir,
+        )
+
+    def _workers(
+        self, mailbox: _native.Mailbox
+    ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
+        config = self.config
+
+        def worker(name: str, idle: Idle | None) -> _native.SessionWorker:
+            made = _native.SessionWorker(
+                mailbox,
+                name=name,
+                archive_dir=str(self.archive_dir),
+                file_io_max_length=config.file_io_max_length,
+                file_sync_level=config.file_sync_level,
+                record_checksum=config.record_checksum,
+                replay_checksum=config.replay_checksum,
+                idle=idle or config.idle,
+            )
+            # The conductor closes it first; this is for a start that fails half way.
+            self._cleanup.callback(made.close)
+            return made
+
+        if config.threading_mode == "SHARED":
+            shared = worker("archive-worker", None)
+            return shared, shared
+        return (
+            worker("archive-recorder", config.recorder_idle),
+            worker("archive-replayer", config.replayer_idle),
+        )
+
+    # ---- running and stopping -----------------------------------------------------------------
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the archive by itself, None while it runs or when it was closed."""
+        return self._conductor.failure
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the archive has ended by itself; False when the time is up before."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _stop_conductor(self) -> None:
+        self._conductor.stop()
+        self._thread.join()
+
+    def close(self) -> None:
+        """Stop: recordings get their stop positions, the directory is free. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._cleanup.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _make_directory(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path.resolve(strict=True)
+    except OSError as error:
+        raise StorageError(f"cannot make directory {path}: {error.strerror}", path) from error
+
+
+def _delete_contents(directory: Path, keep: Path) -> None:
+    """Empty an archive directory that has been taken."""
+    for entry in directory.iterdir():
+        if entry.resolve() == keep.resolve() or entry.name == "archive-mark.lnk":
+            continue
+        remove: Callable[[Path], None] = (
+            shutil.rmtree if entry.is_dir() and not entry.is_symlink() else Path.unlink
+        )
+        try:
+            remove(entry)
+        except OSError as error:
+            raise StorageError(f"cannot delete {entry}: {error.strerror}", entry) from error

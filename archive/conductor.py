@@ -1,0 +1,417 @@
+"""The conductor: the one loop that answers clients and keeps the archive's books.
+
+It waits on the mailbox, which brings whole control messages and what the native threads have to
+say, dispatches these, then lets everything that waits for the driver, for a client or for time
+take a step. With nothing to do it sleeps in native code, a tenth of a second at most.
+
+It owns the catalog, the control sessions, the recordings and the replays: only its thread touches
+them. Nothing that a client sends ends it; only the loss of the media driver does.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.archive import counters, requests
+from aerotape.archive.authentication import AllowAll, Authenticator
+from aerotape.archive.channel_uri import ChannelUri, stripped_channel
+from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
+from aerotape.archive.control_session import (
+    REQUEST_IMAGE_GONE,
+    SESSION_CLOSED,
+    ControlSession,
+)
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import (
+    PROTOCOL_MAJOR_VERSION,
+    PROTOCOL_VERSION,
+    semantic_version_text,
+)
+from aerotape.archive.recording_session import Recordings
+from aerotape.archive.units import parse_size
+from aerotape.codecs import archive as codecs
+from aerotape.errors import AerotapeError, ClosedError, CodecError, ConfigurationError
+from aerotape.replay.session import Replays
+
+if TYPE_CHECKING:
+    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.mark_file import MarkFile
+
+FRAGMENT_LIMIT = 10
+_IDLE_TIMEOUT_NS = 100_000_000
+_SOON_TIMEOUT_NS = 1_000_000
+
+
+def epoch_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Conductor:
+    """The archive's duty cycle. `run` is its thread; `stop` may be called from any other.
+
+    Attributes:
+        archive_id: which archive this is, among those on one driver.
+        failure: what ended the conductor, None after a stop that was asked for.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        archive_id: int,
+        archive_dir: Path,
+        client: AeronClient,
+        mailbox: Mailbox,
+        catalog: Catalog,
+        mark_file: MarkFile,
+        archive_counters: counters.ArchiveCounters,
+        recorder: SessionWorker,
+        replayer: SessionWorker,
+        errors: ErrorLog,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        """Subscribe to the control channels; waits for the driver.
+
+        Raises:
+            AeronError: the driver refuses a control channel.
+        """
+        self.config = config
+        self.archive_id = archive_id
+        self.catalog = catalog
+        self.errors = errors
+        self.failure: Exception | None = None
+        self._client = client
+        self._mailbox = mailbox
+        self._mark_file = mark_file
+        self._counters = archive_counters
+        self._workers = [recorder] if recorder is replayer else [recorder, replayer]
+        self._authenticator: Authenticator = authenticator or AllowAll()
+        self._sessions: dict[int, ControlSession] = {}
+        self._next_session_id = random.SystemRandom().randrange(1 << 31)
+        self._deferred: list[Callable[[], None]] = []
+        self._mark_file_due_ms = 0
+        self._stopping = False
+        self._now_ms = self._clock_ms()
+        self._control_subscriptions = self._subscribe()
+        self.recordings = Recordings(
+            config=config,
+            archive_id=archive_id,
+            archive_dir=archive_dir,
+            client=client,
+            mailbox=mailbox,
+            catalog=catalog,
+            recorder=recorder,
+            session_counter=archive_counters.recording_sessions,
+            errors=errors,
+            epoch_ms=epoch_ms,
+        )
+        self.replays = Replays(
+            config=config,
+            client=client,
+            catalog=catalog,
+            recordings=self.recordings,
+            replayer=replayer,
+            session_counter=archive_counters.replay_sessions,
+            errors=errors,
+            defer=self._deferred.append,
+        )
+        self._handlers: dict[str, Callable[..., None]] = {
+            "message": self._on_message,
+            "image_available": self._on_image_available,
+            "image_unavailable": self._on_image_unavailable,
+            "counter_unavailable": lambda *_: None,
+            "client_closed": self._on_client_closed,
+            "client_error": self._on_client_error,
+            "recording_stopped": self.recordings.on_stopped,
+            "replay_ready": self.replays.on_ready,
+            "replay_done": self.replays.on_done,
+        }
+
+    def _subscribe(self) -> dict[int, Subscription]:
+        config = self.config
+        subscriptions = []
+        if config.control_channel_enabled:
+            uri = ChannelUri.parse(config.control_channel)
+            uri.put("sparse", str(config.control_term_buffer_sparse).lower())
+            subscriptions.append(
+                self._client.add_subscription(str(uri), config.control_stream_id, self._mailbox)
+            )
+        subscriptions.append(
+            self._client.add_subscription(
+                config.local_control_channel, config.local_control_stream_id, self._mailbox
+            )
+        )
+        return {subscription.registration_id: subscription for subscription in subscriptions}
+
+    # ---- the loop -----------------------------------------------------------------------------
+
+    @staticmethod
+    def _clock_ms() -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def stop(self) -> None:
+        """Have `run` close everything and return. Idempotent."""
+        self._stopping = True
+        self._mailbox.wake()
+
+    def run(self) -> None:
+        """Work until stopped, or until the media driver is lost; then close all sessions."""
+        subscriptions = list(self._control_subscriptions.values())
+        try:
+            while not self._stopping:
+                timeout_ns = _SOON_TIMEOUT_NS if self._wants_soon() else _IDLE_TIMEOUT_NS
+                self.do_work(self._mailbox.wait(subscriptions, timeout_ns, FRAGMENT_LIMIT))
+        except Exception as error:
+            self.failure = error
+        finally:
+            self._close()
+
+    def do_work(self, events: list[tuple[Any, ...]]) -> None:
+        """Make one round: the events, then all that waits.
+
+        Raises:
+            ClosedError: the media driver is lost.
+        """
+        begin_ns = time.monotonic_ns()
+        self._now_ms = begin_ns // 1_000_000
+        for event in events:
+            self._dispatch(event)
+        if self._deferred:
+            deferred, self._deferred[:] = list(self._deferred), []
+            for call in deferred:
+                self._guard("deferred request", call)
+        self._guard("recordings", self.recordings.do_work)
+        self._guard("replays", self.replays.do_work)
+        for session in list(self._sessions.values()):
+            self._work(session)
+        if self._now_ms >= self._mark_file_due_ms:
+            self._mark_file_due_ms = self._now_ms + MARK_FILE_UPDATE_INTERVAL_MS
+            self._mark_file.update_activity(epoch_ms())
+        cycle_ns = time.monotonic_ns() - begin_ns
+        if cycle_ns > self._counters.max_cycle_time.get():
+            self._counters.max_cycle_time.set(cycle_ns)
+
+    def _wants_soon(self) -> bool:
+        return (
+            bool(self._deferred)
+            or self.recordings.wants_soon
+            or self.replays.wants_soon
+            or any(session.wants_soon for session in self._sessions.values())
+        )
+
+    def _dispatch(self, event: tuple[Any, ...]) -> None:
+        kind, *details = event
+        try:
+            self._handlers[kind](*details)
+        except ClosedError:
+            raise
+        except Exception as error:
+            self.errors.record(f"{kind} not handled", error, exception=error)
+
+    def _guard(self, what: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except ClosedError:
+            self._check_client()
+        except Exception as error:
+            self.errors.record(f"{what} failed", error, exception=error)
+
+    def _check_client(self) -> None:
+        if self._client.is_closed:
+            self._on_client_closed()
+
+    def _work(self, session: ControlSession) -> None:
+        try:
+            session.do_work(self._now_ms)
+        except Exception as error:
+            self._check_client()
+            session.abort(f"failed: {error}")
+        if session.is_done:
+            self._remove(session)
+
+    def _remove(self, session: ControlSession) -> None:
+        if self._sessions.pop(session.session_id, None) is None:
+            return
+        if session.ended_badly:
+            self.errors.record("control session ended", f"{session}: {session.end_reason}")
+        self._guard("closing a control session", session.close)
+        self._counters.control_sessions.add(-1)
+
+    # ---- what the native side reports ---------------------------------------------------------
+
+    def _on_client_closed(self) -> None:
+        raise ClosedError(
+            f"the media driver in {self._client.aeron_dir} is gone, or its client was timed out"
+        )
+
+    def _on_client_error(self, code: int, message: str) -> None:
+        self.errors.record(f"Aeron client error {code}", message)
+
+    def _on_image_available(self, image: Any) -> None:
+        if image.subscription_registration_id in self._control_subscriptions:
+            image.release()
+        else:
+            self.recordings.on_image(image)
+
+    def _on_image_unavailable(self, subscription_id: int, image_id: int) -> None:
+        if subscription_id not in self._control_subscriptions:
+            return
+        for session in list(self._sessions.values()):
+            if session.image_id == image_id:
+                session.abort(REQUEST_IMAGE_GONE)
+
+    # ---- control messages ---------------------------------------------------------------------
+
+    def _on_message(
+        self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
+    ) -> None:
+        try:
+            message: Any = codecs.decode(payload)
+        except CodecError as error:
+            # As the reference: noted and passed over, for whom to answer cannot be known.
+            self.errors.record(
+                "unreadable control message",
+                f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
+            )
+            return
+        if isinstance(message, codecs.AuthConnectRequest):
+            self._connect(message, subscription_id, image_id, session_id)
+            return
+        name = type(message).__name__
+        if "Request" not in name:
+            self.errors.record("control message is no request", name)
+            return
+        session = self._sessions.get(message.control_session_id)
+        if session is None or session.is_done:
+            if not isinstance(message, codecs.CloseSessionRequest):
+                self.errors.record(
+                    "request for an unknown control session",
+                    f"{name} controlSessionId={message.control_session_id}",
+                )
+            return
+        if session.image_id != image_id:
+            self.errors.record(
+                "request from a stream that does not own the control session",
+                f"{name} controlSessionId={message.control_session_id} sessionId={session_id}",
+            )
+            return
+        if isinstance(message, codecs.CloseSessionRequest):
+            session.abort(SESSION_CLOSED)
+            return
+        session.attempt_to_activate()
+        if session.is_active:
+            requests.handle(self, session, message)
+
+    def _connect(
+        self, message: codecs.AuthConnectRequest, subscription_id: int, image_id: int, stream: int
+    ) -> None:
+        """Begin a control session; what cannot be answered to anybody is logged."""
+        try:
+            channel = self._response_channel(message.response_channel, image_id)
+        except ConfigurationError as error:
+            self.errors.record("connect request with an unusable response channel", error)
+            return
+        session_id = self._next_session_id
+        self._next_session_id += 1
+        session = ControlSession(
+            session_id,
+            message.correlation_id,
+            image_id=image_id,
+            description=f"responses to {message.response_channel}"
+            f" streamId={message.response_stream_id}",
+            add_publication=lambda: self._client.async_add_exclusive_publication(
+                channel, message.response_stream_id
+            ),
+            counter=self._client.async_add_counter(
+                counters.CounterType.CONTROL_SESSION,
+                counters.control_session_key(self.archive_id, session_id),
+                counters.control_session_label(
+                    self.archive_id, self._client_info(message, subscription_id, stream)
+                ),
+            ),
+            authenticator=self._authenticator,
+            invalid_version=_why_invalid(message.version),
+            connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
+            liveness_check_interval_ms=self.config.session_liveness_check_interval_ns // 1_000_000,
+            now_ms=self._now_ms,
+        )
+        self._authenticator.on_connect_request(
+            session_id, message.encoded_credentials, self._now_ms
+        )
+        self._sessions[session_id] = session
+        self._counters.control_sessions.add(1)
+
+    def _client_info(
+        self, message: codecs.AuthConnectRequest, subscription_id: int, session_id: int
+    ) -> str:
+        source = ""
+        image = self._control_subscriptions[subscription_id].image_by_session_id(session_id)
+        if image is not None:
+            source = image.source_identity
+            image.release()
+        info = f"sourceIdentity={source} sessionId={session_id}"
+        return f"{message.client_info} {info}" if message.client_info else info
+
+    def _response_channel(self, channel: str, image_id: int) -> str:
+        uri = ChannelUri.parse(channel)
+        config = self.config
+        mtu = uri.get("mtu")
+        term_length = uri.get("term-length")
+        sparse = uri.get("sparse")
+        additions: dict[str, str | int | bool] = {
+            "mtu": config.control_mtu_length if mtu is None else parse_size("mtu", mtu),
+            "term_length": (
+                config.control_term_buffer_length
+                if term_length is None
+                else parse_size("term-length", term_length)
+            ),
+            "sparse": config.control_term_buffer_sparse if sparse is None else sparse,
+        }
+        if uri.has_control_mode_response:
+            additions["response_correlation_id"] = image_id
+        return stripped_channel(uri, **additions)
+
+    # ---- closing ------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """End everything in order: native sessions, their last words, the books, the clients."""
+        for worker in self._workers:
+            self._quietly(worker.close)
+        try:
+            last_words = self._mailbox.wait()
+        except AerotapeError:
+            last_words = []
+        for event in last_words:
+            if event[0] in ("recording_stopped", "replay_done"):
+                self._quietly(partial(self._handlers[event[0]], *event[1:]))
+        self._quietly(self.recordings.close)
+        self._quietly(self.replays.close)
+        for session in list(self._sessions.values()):
+            session.abort(SESSION_CLOSED)
+            self._quietly(partial(self._remove, session))
+        for subscription in self._control_subscriptions.values():
+            self._quietly(subscription.close)
+
+    def _quietly(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except ClosedError:
+            pass
+        except Exception as error:
+            self.errors.record("closing", error, exception=error)
+
+
+def _why_invalid(version: int | None) -> str | None:
+    if version is not None and version >> 16 & 0xFF == PROTOCOL_MAJOR_VERSION:
+        return None
+    return (
+        f"invalid client version {semantic_version_text(version or 0)},"
+        f" archive is {semantic_version_text(PROTOCOL_VERSION)}"
+    )

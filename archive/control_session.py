@@ -1,0 +1,372 @@
+"""A client's control session: from its connect request until either side goes away.
+
+    INIT -> CONNECTING -> CONNECTED -> (CHALLENGED ->) AUTHENTICATED -> ACTIVE -> DONE
+                                    \\-> REJECTED ------------------------------> DONE
+
+INIT adds the response publication and the session's counter, CONNECTING waits for the client to
+subscribe. A CONNECTED session is authenticated, or refused for its protocol version; the OK (or
+the refusal) is sent again every 200 ms, since the client may not yet have seen the image. The
+first request afterwards makes it ACTIVE. A response that meets back pressure is queued; when none
+could be sent for the connect timeout the session ends, as it does when the response publication
+loses its subscriber or the image of the request stream goes away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from aerotape.archive import responses
+from aerotape.archive.authentication import Authenticator
+from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
+from aerotape.errors import AeronError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aerotape._native import (
+        Counter,
+        ExclusivePublication,
+        PendingCounter,
+        PendingExclusivePublication,
+    )
+
+RESEND_INTERVAL_MS = 200
+_SEND_ATTEMPTS = 3
+
+# Results of offer that no retry mends.
+_NOT_CONNECTED = -1
+_CLOSED = -4
+_MAX_POSITION_EXCEEDED = -5
+
+# Aeron's error code for something that will work later (a port or name still in use).
+RESOURCE_TEMPORARILY_UNAVAILABLE = -10
+
+# How a session ends that nobody has to be told about.
+SESSION_CLOSED = "session closed"
+RESPONSE_NOT_CONNECTED = "control response publication is not connected"
+REQUEST_IMAGE_GONE = "control request publication image unavailable"
+_QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
+
+
+class State(Enum):
+    """Where a control session stands."""
+
+    INIT = auto()
+    CONNECTING = auto()
+    CONNECTED = auto()
+    CHALLENGED = auto()
+    AUTHENTICATED = auto()
+    ACTIVE = auto()
+    REJECTED = auto()
+    DONE = auto()
+
+
+_WAITING = (State.INIT, State.CONNECTING)
+
+
+class Listing(Protocol):
+    """What a session streams to its client piece by piece."""
+
+    @property
+    def is_done(self) -> bool: ...
+    def do_work(self) -> None: ...
+
+
+class ControlSession:
+    """One client. All methods are for the conductor's thread.
+
+    Attributes:
+        session_id: the control session id of the protocol.
+        image_id: correlation id of the image on which the client's requests come.
+        listing: the listing in progress, if any; a session has one at a time.
+    """
+
+    def __init__(
+        self,
+        session_id: int,
+        correlation_id: int,
+        *,
+        image_id: int,
+        description: str,
+        add_publication: Callable[[], PendingExclusivePublication],
+        counter: PendingCounter,
+        authenticator: Authenticator,
+        invalid_version: str | None,
+        connect_timeout_ms: int,
+        liveness_check_interval_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Begin.
+
+        Args:
+            correlation_id: of the connect request.
+            description: the client's channel and stream, for messages.
+            add_publication: begins to add the response publication; called again when the
+                driver says that it cannot be had for the moment.
+            invalid_version: why the client's version does not do, None when it does.
+            now_ms: milliseconds of a clock that only goes forward, as in all calls.
+        """
+        self.session_id = session_id
+        self.image_id = image_id
+        self.listing: Listing | None = None
+        self.state = State.INIT
+        self.end_reason = ""
+        self._correlation_id = correlation_id
+        self._description = description
+        self._add_publication = add_publication
+        self._pending_publication: PendingExclusivePublication | None = None
+        self._publication: ExclusivePublication | None = None
+        self._pending_counter: PendingCounter | None = counter
+        self._counter: Counter | None = None
+        self._authenticator = authenticator
+        self._invalid_version = invalid_version
+        self._connect_timeout_ms = connect_timeout_ms
+        self._liveness_check_interval_ms = liveness_check_interval_ms
+        self._now_ms = now_ms
+        # None while the client takes what it is sent.
+        self._activity_deadline_ms: int | None = now_ms + connect_timeout_ms
+        self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
+        self._resend_at_ms = 0
+        self._queue: deque[bytes] = deque()
+
+    # ---- state --------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is State.DONE
+
+    @property
+    def is_active(self) -> bool:
+        return self.state is State.ACTIVE
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether there is something to look after before the next tenth of a second."""
+        return self.state in _WAITING or bool(self._queue) or self.listing is not None
+
+    @property
+    def ended_badly(self) -> bool:
+        """Whether the end is worth a line in the log."""
+        return self.is_done and not self.end_reason.startswith(_QUIET_ENDINGS)
+
+    def __str__(self) -> str:
+        return f"control session {self.session_id} ({self._description})"
+
+    def attempt_to_activate(self) -> None:
+        """Take note that the client uses the session, having seen the OK."""
+        if self.state is State.AUTHENTICATED and self._invalid_version is None:
+            self.state = State.ACTIVE
+
+    def authenticate(self, principal: bytes) -> None:
+        """Let the client in (called by the authenticator)."""
+        self._activity_deadline_ms = None
+        self.state = State.AUTHENTICATED
+
+    def reject(self) -> None:
+        """Refuse the client (called by the authenticator)."""
+        self.state = State.REJECTED
+
+    def abort(self, reason: str) -> None:
+        """End the session; the conductor closes it in its next round."""
+        if self.state is not State.DONE:
+            self.state = State.DONE
+            self.end_reason = reason
+
+    def close(self) -> None:
+        """Give back the publication and the counter. What the client has not read is dropped."""
+        self.listing = None
+        self._queue.clear()
+        if self._publication is not None:
+            self._publication.revoke()
+        elif self._pending_publication is not None:
+            self._pending_publication.cancel()
+        if self._counter is not None:
+            self._counter.close()
+        elif self._pending_counter is not None:
+            self._pending_counter.cancel()
+        self._publication = self._pending_publication = None
+        self._counter = self._pending_counter = None
+
+    # ---- the duty cycle -----------------------------------------------------------------------
+
+    def do_work(self, now_ms: int) -> None:
+        """Advance by what time and the driver allow. Exceptions are the caller's to handle."""
+        self._now_ms = now_ms
+        if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
+            if self.state is State.ACTIVE:
+                self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
+            else:
+                self.abort(f"not connected within {self._connect_timeout_ms} ms: {self.state.name}")
+        match self.state:
+            case State.INIT:
+                self._init()
+            case State.CONNECTING:
+                if self._publication is not None and self._publication.is_connected:
+                    self.state = State.CONNECTED
+                    self._send_connect_response()
+            case State.CONNECTED:
+                self._send_connect_response()
+            case State.AUTHENTICATED:
+                self._send_authenticated()
+            case State.ACTIVE:
+                self._check_liveness()
+                self._drain()
+                if self.listing is not None:
+                    self.listing.do_work()
+                    if self.listing.is_done:
+                        self.listing = None
+            case State.REJECTED:
+                self._send_rejection()
+
+    def _init(self) -> None:
+        if self._publication is None:
+            if self._pending_publication is None:
+                self._pending_publication = self._add_publication()
+            try:
+                self._publication = self._pending_publication.poll()
+            except AeronError as error:
+                self._pending_publication = None
+                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
+                    raise
+            if self._publication is not None:
+                self._pending_publication = None
+        if self._pending_counter is not None:
+            self._counter = self._pending_counter.poll()
+            if self._counter is not None:
+                self._pending_counter = None
+                self._counter.set(self.session_id)
+        if self._publication is not None and self._counter is not None:
+            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
+            self.state = State.CONNECTING
+
+    def _is_resend_due(self) -> bool:
+        if self._now_ms < self._resend_at_ms:
+            return False
+        self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
+        return True
+
+    def _send_connect_response(self) -> None:
+        if not self._is_resend_due():
+            return
+        if self._invalid_version is not None:
+            # relevantId is the control session's, as the reference has it.
+            self._send_unanswered(self.session_id, ControlResponseCode.ERROR, self._invalid_version)
+            return
+        self._authenticator.on_connected_session(self, self._now_ms)
+        if self.state is State.AUTHENTICATED:
+            self._resend_at_ms = 0
+            self._send_authenticated()
+
+    def _send_authenticated(self) -> None:
+        if self._is_resend_due():
+            self._send_unanswered(self.session_id, ControlResponseCode.OK, "")
+
+    def _send_rejection(self) -> None:
+        if self._is_resend_due():
+            self._send_unanswered(
+                ErrorCode.AUTHENTICATION_REJECTED,
+                ControlResponseCode.ERROR,
+                "authentication rejected",
+            )
+
+    def _send_unanswered(
+        self, relevant_id: int, code: ControlResponseCode, error_message: str
+    ) -> None:
+        """Answer the connect request. Not queued: it is sent again anyway."""
+        deadline_ms = self._activity_deadline_ms
+        self._offer(
+            responses.control_response(
+                self.session_id, self._correlation_id, relevant_id, code, error_message
+            )
+        )
+        if code is ControlResponseCode.ERROR:
+            # A refused session ends at the connect timeout, however well it is told so.
+            self._activity_deadline_ms = deadline_ms
+
+    def _check_liveness(self) -> None:
+        if self._now_ms >= self._liveness_check_at_ms:
+            self._liveness_check_at_ms = self._now_ms + self._liveness_check_interval_ms
+            self._offer(responses.ping(self.session_id))
+        if self._publication is not None and not self._publication.is_connected:
+            self.abort(RESPONSE_NOT_CONNECTED)
+
+    def _drain(self) -> None:
+        while self._queue and self.state is State.ACTIVE and self._offer(self._queue[0]):
+            self._queue.popleft()
+
+    # ---- sending ------------------------------------------------------------------------------
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        """Answer a request with success and the id or position it asked for."""
+        self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        """Answer a request with an error code and what is to be said about it."""
+        self._send_response(correlation_id, error_code, ControlResponseCode.ERROR, message)
+
+    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None:
+        """Say that there is no (further) recording, which also ends a listing."""
+        self._send_response(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        """Tell the client about a recording it has started."""
+        self._send(
+            responses.recording_signal(
+                self.session_id, correlation_id, recording_id, subscription_id, position, signal
+            )
+        )
+
+    def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool:
+        """Send a recording's descriptor; False under back pressure: try again later."""
+        if self._queue or self._publication is None or self.is_done:
+            return False
+        return self._offer(
+            responses.recording_descriptor(self.session_id, correlation_id, wire_descriptor)
+        )
+
+    def _send_response(
+        self,
+        correlation_id: int,
+        relevant_id: int,
+        code: ControlResponseCode,
+        error_message: str = "",
+    ) -> None:
+        self._send(
+            responses.control_response(
+                self.session_id, correlation_id, relevant_id, code, error_message
+            )
+        )
+
+    def _send(self, message: bytes) -> None:
+        if self.is_done or self._publication is None:
+            return
+        if self._queue or not self._offer(message):
+            self._queue.append(message)
+
+    def _offer(self, message: bytes) -> bool:
+        publication = self._publication
+        assert publication is not None
+        for _ in range(_SEND_ATTEMPTS):
+            result = publication.offer(message)
+            if result > 0:
+                self._activity_deadline_ms = None
+                return True
+            if result == _NOT_CONNECTED:
+                self.abort(RESPONSE_NOT_CONNECTED)
+                return False
+            if result in (_CLOSED, _MAX_POSITION_EXCEEDED):
+                self.abort(f"control response publication cannot send any more: {result}")
+                return False
+        if self._activity_deadline_ms is None:
+            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
+        return False

@@ -1,0 +1,97 @@
+"""Listings of recordings: descriptors streamed to a client as fast as it takes them.
+
+A listing of many sends its descriptors and, when there are fewer than were asked for, ends with a
+RECORDING_UNKNOWN response that carries the next recording id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from aerotape.errors import UnknownRecordingError
+
+if TYPE_CHECKING:
+    from aerotape.catalog.catalog import Catalog
+
+MAX_SCANS_PER_CYCLE = 64
+
+
+class ListingSession(Protocol):
+    """Where a listing sends to."""
+
+    @property
+    def is_done(self) -> bool: ...
+    def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
+    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
+
+
+class RangeListing:
+    """Up to `count` recordings from an id on, of those that a filter accepts."""
+
+    def __init__(
+        self,
+        session: ListingSession,
+        catalog: Catalog,
+        correlation_id: int,
+        from_recording_id: int,
+        count: int,
+        accept: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._correlation_id = correlation_id
+        self._next_recording_id = from_recording_id
+        self._remaining = count
+        self._accept = accept
+        self.is_done = count <= 0
+
+    def do_work(self) -> None:
+        """Send what can be sent now, looking at no more than 64 recordings."""
+        if self.is_done:
+            return
+        # Asked for anew each time: the catalog may have changed since.
+        ids = list(
+            islice(self._catalog.recording_ids(self._next_recording_id), MAX_SCANS_PER_CYCLE)
+        )
+        for recording_id in ids:
+            if self._accept is None or self._accept(recording_id):
+                descriptor = self._catalog.wire_descriptor(recording_id)
+                if not self._session.send_descriptor(self._correlation_id, descriptor):
+                    self.is_done = self._session.is_done
+                    return
+                self._remaining -= 1
+            self._next_recording_id = recording_id + 1
+            if self._remaining == 0:
+                self.is_done = True
+                return
+        if len(ids) < MAX_SCANS_PER_CYCLE:
+            self._session.send_recording_unknown(self._correlation_id, self._next_recording_id)
+            self.is_done = True
+
+
+class SingleListing:
+    """One recording by its id."""
+
+    def __init__(
+        self, session: ListingSession, catalog: Catalog, correlation_id: int, recording_id: int
+    ) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._correlation_id = correlation_id
+        self._recording_id = recording_id
+        self.is_done = False
+
+    def do_work(self) -> None:
+        """Send the descriptor once it can be sent."""
+        if self.is_done:
+            return
+        try:
+            descriptor = self._catalog.wire_descriptor(self._recording_id)
+        except UnknownRecordingError:
+            self._session.send_recording_unknown(self._correlation_id, self._recording_id)
+            self.is_done = True
+            return
+        sent = self._session.send_descriptor(self._correlation_id, descriptor)
+        self.is_done = sent or self._session.is_done

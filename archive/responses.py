@@ -1,0 +1,77 @@
+"""The messages that an archive sends on a control session's response stream, as bytes."""
+
+from __future__ import annotations
+
+import struct
+
+from aerotape.archive.protocol import PROTOCOL_VERSION
+from aerotape.codecs import archive as codecs
+
+_HEADER = struct.Struct("<HHHH")
+_SESSION_AND_CORRELATION = struct.Struct("<qq")
+
+_DESCRIPTOR_HEADER = _HEADER.pack(
+    codecs.RecordingDescriptor.BLOCK_LENGTH,
+    codecs.RecordingDescriptor.TEMPLATE_ID,
+    codecs.RecordingDescriptor.SCHEMA_ID,
+    codecs.RecordingDescriptor.SCHEMA_VERSION,
+)
+
+
+def control_response(
+    control_session_id: int,
+    correlation_id: int,
+    relevant_id: int,
+    code: codecs.ControlResponseCode,
+    error_message: str = "",
+) -> bytes:
+    """Return a ControlResponse.
+
+    Args:
+        relevant_id: what the request asked for, or the error code when `code` is ERROR.
+    """
+    return codecs.ControlResponse(
+        control_session_id=control_session_id,
+        correlation_id=correlation_id,
+        relevant_id=relevant_id,
+        code=code,
+        version=PROTOCOL_VERSION,
+        # The field is ASCII; what clients sent in (channels) may hold anything.
+        error_message=error_message.encode("ascii", "replace").decode("ascii"),
+    ).encode()
+
+
+def recording_descriptor(
+    control_session_id: int, correlation_id: int, wire_descriptor: bytes
+) -> bytes:
+    """Return a RecordingDescriptor from its body as it stands in the catalog.
+
+    The body's first two fields, control session and correlation id, are only filled on the wire.
+    """
+    addressed = _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
+    rest = memoryview(wire_descriptor)[_SESSION_AND_CORRELATION.size :]
+    return b"".join((_DESCRIPTOR_HEADER, addressed, rest))
+
+
+def recording_signal(
+    control_session_id: int,
+    correlation_id: int,
+    recording_id: int,
+    subscription_id: int,
+    position: int,
+    signal: codecs.RecordingSignal,
+) -> bytes:
+    """Return a RecordingSignalEvent."""
+    return codecs.RecordingSignalEvent(
+        control_session_id=control_session_id,
+        correlation_id=correlation_id,
+        recording_id=recording_id,
+        subscription_id=subscription_id,
+        position=position,
+        signal=signal,
+    ).encode()
+
+
+def ping(control_session_id: int) -> bytes:
+    """Return a Ping, which shows whether the client still takes responses."""
+    return codecs.Ping(control_session_id=control_session_id).encode()

@@ -1,0 +1,437 @@
+"""Replays as the conductor sees them: requests checked, publications made, ends noted.
+
+A replay request is checked against the catalog, then an exclusive publication is added that begins
+at the replay's position, with the recording's term length and MTU. When the driver has made it the
+native replayer takes over: it checks that the position is that of a frame, says when the client
+may be told OK, streams the recording, and says when it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from aerotape.archive.channel_uri import (
+    FRAME_ALIGNMENT,
+    ChannelUri,
+    initial_position,
+    stripped_channel,
+)
+from aerotape.archive.protocol import (
+    NULL_POSITION,
+    NULL_VALUE,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+    ErrorCode,
+)
+from aerotape.archive.units import parse_duration_ns
+from aerotape.errors import AeronError, AerotapeError, ArchiveError, ConfigurationError
+
+if TYPE_CHECKING:
+    from aerotape._native import (
+        AeronClient,
+        Counter,
+        CountersReader,
+        ExclusivePublication,
+        PendingExclusivePublication,
+        SessionWorker,
+    )
+    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording_session import Recordings
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+MAX_POSITION = (1 << 63) - 1
+_RESOURCE_TEMPORARILY_UNAVAILABLE = -10
+_COUNTER_ALLOCATED = 1
+
+
+class Requester(Protocol):
+    """The control session that asked."""
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
+    def send_error(
+        self, correlation_id: int, error_code: ErrorCode | int, message: str
+    ) -> None: ...
+
+
+@dataclass(slots=True)
+class ReplayRequest:
+    """What a client asks for; a bounded replay names the counter that bounds it.
+
+    Attributes:
+        position: where to begin, bytes; -1 for the recording's start.
+        length: bytes; -1 to the end and on with a live recording, -2 to the present end.
+        file_io_max_length: the most to be read at once, bytes; None or 0 leaves it to the archive.
+    """
+
+    recording_id: int
+    position: int
+    length: int
+    stream_id: int
+    channel: str
+    file_io_max_length: int | None = None
+    limit_counter_id: int | None = None
+
+
+@dataclass(slots=True)
+class ReplayPlan:
+    """A request that has been found good: from where, how far, and as far as it can be seen."""
+
+    position: int
+    length: int
+    stop_position: int
+
+
+def plan(
+    request: ReplayRequest,
+    descriptor: RecordingDescriptor,
+    limit_position: int | None,
+    buffer_length: int,
+) -> ReplayPlan:
+    """Check a replay request against its recording as the reference does.
+
+    Args:
+        limit_position: how far the recording or the bounding counter has got; None when the
+            recording has stopped and no counter bounds the replay.
+        buffer_length: the most that the archive reads at once, bytes.
+
+    Raises:
+        ArchiveError: with the reference's error code.
+    """
+    recording_id = request.recording_id
+    if request.position != NULL_POSITION:
+        _check_position(request.position, descriptor)
+        position = request.position
+    else:
+        position = descriptor.start_position
+    wanted = request.file_io_max_length or 0
+    smallest = min(wanted, buffer_length) if wanted > 0 else buffer_length
+    if smallest < descriptor.mtu_length:
+        raise ArchiveError(
+            f"reads of {smallest} bytes are shorter than the MTU of {descriptor.mtu_length} bytes"
+            f" of recording {recording_id}",
+            ErrorCode.GENERIC,
+        )
+    if limit_position is not None and limit_position != NULL_POSITION:
+        if position > limit_position:
+            raise _beyond(recording_id, position, limit_position)
+        stop_position = limit_position
+        max_length = MAX_POSITION - position
+    else:
+        stop_position = descriptor.stop_position
+        max_length = stop_position - position
+    if request.length == REPLAY_ALL_AND_FOLLOW:
+        length = max_length
+    elif request.length == REPLAY_ALL_AND_STOP:
+        length = stop_position - position
+        if length == 0:
+            raise ArchiveError(
+                f"recording {recording_id} has nothing to replay from position {position}",
+                ErrorCode.EMPTY_RECORDING,
+            )
+    else:
+        length = min(request.length, max_length)
+    if length < 0:
+        raise ArchiveError(
+            f"replay length={length} of recording {recording_id} is negative: asked for"
+            f" length={request.length} position={position} stopPosition={stop_position}",
+            ErrorCode.GENERIC,
+        )
+    return ReplayPlan(position, length, stop_position)
+
+
+def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
+    recording_id = descriptor.recording_id
+    if position % FRAME_ALIGNMENT:
+        raise ArchiveError(
+            f"replay position={position} of recording {recording_id} is not a multiple of the"
+            f" frame alignment of {FRAME_ALIGNMENT} bytes",
+            ErrorCode.GENERIC,
+        )
+    if position < descriptor.start_position:
+        raise ArchiveError(
+            f"replay position={position} is before the start position="
+            f"{descriptor.start_position} of recording {recording_id}",
+            ErrorCode.INVALID_POSITION,
+        )
+    if descriptor.stop_position != NULL_POSITION and position >= descriptor.stop_position:
+        raise _beyond(recording_id, position, descriptor.stop_position)
+
+
+def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveError:
+    return ArchiveError(
+        f"replay position={position} is beyond the limit position={limit_position}"
+        f" of recording {recording_id}",
+        ErrorCode.INVALID_POSITION,
+    )
+
+
+def replay_channel(
+    channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
+) -> str:
+    """Return the channel of a replay's publication.
+
+    Raises:
+        ConfigurationError: the client's channel cannot be used.
+    """
+    uri = ChannelUri.parse(channel)
+    additions: dict[str, str | int | bool] = dict(
+        initial_position(position, descriptor.initial_term_id, descriptor.term_buffer_length)
+    )
+    for name in ("eos", "sparse"):
+        value = uri.get(name)
+        if value is not None:
+            additions[name] = value
+    linger = uri.get("linger")
+    additions["mtu"] = descriptor.mtu_length
+    additions["linger"] = (
+        linger_timeout_ns if linger is None else parse_duration_ns("linger", linger)
+    )
+    return stripped_channel(uri, **additions)
+
+
+def replay_session_id(replay_id: int, publication_session_id: int) -> int:
+    """Return the id of a replay: its number in the high half, the stream's session id below."""
+    unsigned = (replay_id & 0xFFFF_FFFF) << 32 | publication_session_id & 0xFFFF_FFFF
+    return unsigned - (1 << 64) if unsigned >> 63 else unsigned
+
+
+class ReplaySession:
+    """One replay: first waiting for its publication, then run by the native replayer."""
+
+    def __init__(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        request: ReplayRequest,
+        replay_plan: ReplayPlan,
+        descriptor: RecordingDescriptor,
+        channel: str,
+        limit_counter: Counter | tuple[int, int] | None,
+    ) -> None:
+        self.requester = requester
+        self.correlation_id = correlation_id
+        self.request = request
+        self.plan = replay_plan
+        self.descriptor = descriptor
+        self.channel = channel
+        self.limit_counter = limit_counter
+        self.pending: PendingExclusivePublication | None = None
+
+    @property
+    def recording_id(self) -> int:
+        return self.request.recording_id
+
+
+class Replays:
+    """All replays of the archive."""
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        client: AeronClient,
+        catalog: Catalog,
+        recordings: Recordings,
+        replayer: SessionWorker,
+        session_counter: Counter,
+        errors: ErrorLog,
+        defer: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            defer: has a call made again in the conductor's next round.
+        """
+        self._config = config
+        self._client = client
+        self._counters: CountersReader = client.counters()
+        self._catalog = catalog
+        self._recordings = recordings
+        self._replayer = replayer
+        self._session_counter = session_counter
+        self._errors = errors
+        self._defer = defer
+        self._next_replay_id = 1
+        self._pending: list[ReplaySession] = []
+        self._sessions: dict[int, ReplaySession] = {}
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether the driver owes an answer."""
+        return bool(self._pending)
+
+    def __len__(self) -> int:
+        return len(self._pending) + len(self._sessions)
+
+    def start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
+        """Check a request and begin to add its publication; errors are answered here."""
+        try:
+            self._start(requester, correlation_id, request)
+        except ArchiveError as error:
+            requester.send_error(correlation_id, error.error_code, str(error))
+        except ConfigurationError as error:
+            requester.send_error(
+                correlation_id, ErrorCode.GENERIC, f"replay channel cannot be used: {error}"
+            )
+
+    def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
+        limit = self._config.max_concurrent_replays
+        if len(self) >= limit:
+            raise ArchiveError(
+                f"{limit} replays are the most that may run at once", ErrorCode.MAX_REPLAYS
+            )
+        recording_id = request.recording_id
+        if not self._catalog.has_recording(recording_id):
+            raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+        limit_counter: Counter | tuple[int, int] | None = None
+        limit_position: int | None = None
+        if request.limit_counter_id is not None:
+            limit_counter = self._bound(request.limit_counter_id)
+            limit_position = self._counters.value(request.limit_counter_id)
+        elif (recording := self._recordings.session(recording_id)) is not None:
+            self._recordings.poll_session(recording)
+            if recording.pending_counter is not None:
+                self._defer(lambda: self.start(requester, correlation_id, request))
+                return
+            limit_counter = recording.counter
+            limit_position = recording.position
+        descriptor = self._catalog.descriptor(recording_id)
+        replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
+        channel = replay_channel(
+            request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
+        )
+        session = ReplaySession(
+            requester, correlation_id, request, replay_plan, descriptor, channel, limit_counter
+        )
+        self._add_publication(session)
+        self._pending.append(session)
+
+    def _bound(self, counter_id: int) -> tuple[int, int]:
+        if not 0 <= counter_id <= self._counters.max_counter_id or (
+            self._counters.state(counter_id) != _COUNTER_ALLOCATED
+        ):
+            raise ArchiveError(
+                f"limit counter id={counter_id} is not an allocated counter", ErrorCode.GENERIC
+            )
+        return counter_id, self._counters.registration_id(counter_id)
+
+    def _add_publication(self, session: ReplaySession) -> None:
+        session.pending = self._client.async_add_exclusive_publication(
+            session.channel, session.request.stream_id
+        )
+
+    def do_work(self) -> None:
+        """Take the answers that the driver has given since."""
+        for session in list(self._pending):
+            assert session.pending is not None
+            try:
+                publication = session.pending.poll()
+            except AerotapeError as error:
+                if isinstance(error, AeronError) and (
+                    error.code == _RESOURCE_TEMPORARILY_UNAVAILABLE
+                ):
+                    self._add_publication(session)
+                    continue
+                self._pending.remove(session)
+                session.requester.send_error(
+                    session.correlation_id,
+                    ErrorCode.GENERIC,
+                    f"cannot create the replay publication: {error}",
+                )
+                continue
+            if publication is not None:
+                self._pending.remove(session)
+                self._hand_over(session, publication)
+
+    def _hand_over(self, session: ReplaySession, publication: ExclusivePublication) -> None:
+        replay_id = replay_session_id(self._next_replay_id, publication.session_id)
+        self._next_replay_id += 1
+        limit_counter = session.limit_counter
+        length = session.plan.length
+        stop_position = session.plan.stop_position
+        if (
+            limit_counter is not None
+            and not isinstance(limit_counter, tuple)
+            and limit_counter.is_closed
+        ):
+            # The recording has ended in the meantime.
+            limit_counter = None
+            stop_position = self._catalog.stop_position(session.recording_id)
+            length = min(length, stop_position - session.plan.position)
+        self._sessions[replay_id] = session
+        self._session_counter.add(1)
+        try:
+            self._replay(publication, session, replay_id, length, stop_position, limit_counter)
+        except AerotapeError as error:
+            publication.revoke()
+            self.on_done(replay_id, session.plan.position, ErrorCode.GENERIC, str(error))
+
+    def _replay(
+        self,
+        publication: ExclusivePublication,
+        session: ReplaySession,
+        replay_id: int,
+        length: int,
+        stop_position: int,
+        limit_counter: Counter | tuple[int, int] | None,
+    ) -> None:
+        descriptor = session.descriptor
+        wanted = session.request.file_io_max_length or 0
+        self._replayer.replay(
+            publication,
+            replay_session_id=replay_id,
+            recording_id=session.recording_id,
+            replay_position=session.plan.position,
+            replay_length=length,
+            start_position=descriptor.start_position,
+            stop_position=stop_position,
+            segment_length=descriptor.segment_file_length,
+            term_length=descriptor.term_buffer_length,
+            stream_id=descriptor.stream_id,
+            connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
+            limit_counter=limit_counter,
+            file_io_max_length=wanted if wanted > 0 else None,
+        )
+
+    def on_ready(self, replay_id: int) -> None:
+        """Tell the client that its replay is under way, and under which id."""
+        session = self._sessions.get(replay_id)
+        if session is not None:
+            session.requester.send_ok(session.correlation_id, replay_id)
+
+    def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
+        """Take note that a replay has ended, and say so where it has failed."""
+        session = self._sessions.pop(replay_id, None)
+        if session is None:
+            return
+        self._session_counter.add(-1)
+        if message is not None:
+            detail = (
+                f"{message}, recordingId={session.recording_id} replaySessionId={replay_id}"
+                f" position={position}"
+            )
+            self._errors.record("replay failed", detail)
+            session.requester.send_error(session.correlation_id, error_code, detail)
+
+    def stop(self, replay_id: int) -> None:
+        """Stop a replay; one that is not there has stopped already."""
+        if replay_id in self._sessions:
+            self._replayer.stop_replay(replay_id)
+
+    def stop_all(self, recording_id: int = NULL_VALUE) -> None:
+        """Stop all replays, or all of one recording."""
+        for replay_id, session in self._sessions.items():
+            if recording_id in (NULL_VALUE, session.recording_id):
+                self._replayer.stop_replay(replay_id)
+
+    def close(self) -> None:
+        """Give back publications that the replayer does not hold."""
+        for session in self._pending:
+            if session.pending is not None:
+                session.pending.cancel()
+        self._pending.clear()
+        self._sessions.clear()
