@@ -1,0 +1,79 @@
+# `make help` lists the targets. Each sets up what it needs: Debian packages (native/prerequisites.sh),
+# the virtual environment .venv, the native extension, the jars. Stamps are in .make.
+
+PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
+PYTEST_ARGS ?=
+DEMO_ARGS   ?=
+BENCH_ARGS  ?=
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMPS := .make
+NATIVE := $(shell find native/src -name '*.rs') native/Cargo.toml native/Cargo.lock \
+          native/position-independent.cmake native/build_environment.py .cargo/config.toml
+
+# rustup installs there, and a shell that was open before does not know it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Spark's workers must be the same Python.
+export PYSPARK_PYTHON := $(CURDIR)/$(PY)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup jars demo test bench check format dist clean
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+setup: $(STAMPS)/installed $(STAMPS)/jars/.complete ## Set everything up: packages, .venv, native extension, jars
+
+jars: $(STAMPS)/jars/.complete ## Fetch the Java archive and sbe-tool from Maven Central
+
+demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
+	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
+
+test: setup ## Run all tests (PYTEST_ARGS=…)
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+bench: setup ## Measure against the Java archive (BENCH_ARGS=…)
+	@$(PY) tests/bench/bench.py $(BENCH_ARGS)
+
+check: $(STAMPS)/installed ## Lint and type-check Python and Rust
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --check && cargo clippy --release --all-targets -- -D warnings
+
+format: $(STAMPS)/installed ## Sort imports and format the Rust sources
+	$(VENV)/bin/ruff check --select I --fix
+	cd native && cargo fmt
+
+dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
+	$(PY) -m build --no-isolation --sdist .
+	$(PY) -m build --no-isolation --wheel .
+
+clean: ## Remove all that was built or set up
+	rm -rf $(VENV) $(STAMPS) build dist native/target aerotape/*.so aerotape.egg-info \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+
+$(STAMPS)/prerequisites: native/prerequisites.sh
+	@native/prerequisites.sh $(PYTHON)
+	@mkdir -p $(STAMPS) && touch $@
+
+# Build requirements go into the environment itself: without pip's build isolation Cargo finds
+# them at the same place every time and has nothing to build again.
+$(STAMPS)/environment: $(STAMPS)/prerequisites pyproject.toml
+	@echo "aerotape: making the Python environment $(VENV)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requirements.txt
+	@$(PY) -m pip install --quiet --upgrade -r $(STAMPS)/build-requirements.txt
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
+	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
+	@$(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,dev]'
+	@touch $@
+
+$(STAMPS)/jars/.complete: tests/support/pom.xml | $(STAMPS)/prerequisites
+	@echo "aerotape: fetching the jars"
+	@mvn --quiet --batch-mode -f tests/support/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
+	@touch $@

@@ -1,0 +1,77 @@
+"""The environment Cargo needs to build the native core: where CMake and libclang are.
+
+Aeron's CMake files want CMake >= 3.30 and bindgen wants libclang; both come from PyPI as build
+requirements (pyproject.toml), so that nothing but a C compiler, Rust and two Debian libraries must
+be on the machine. setup.py uses this; to run Cargo by hand:
+
+    eval "$(.venv/bin/python native/build_environment.py)" && cd native && cargo build --release
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+NATIVE = Path(__file__).resolve().parent
+# The bindings' default is -march=native; a wheel must run on other machines too.
+BASELINE_CPU = {"x86_64": "x86-64-v2", "aarch64": "armv8-a"}
+
+
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables to set; those the caller has set already are left alone."""
+    variables: dict[str, str] = {}
+    cmake = _package_folder("cmake")
+    if cmake is not None:
+        search_path = environ.get("PATH", os.defpath)
+        variables["PATH"] = f"{cmake / 'data' / 'bin'}{os.pathsep}{search_path}"
+    clang = _package_folder("clang")
+    if clang is not None and "LIBCLANG_PATH" not in environ:
+        variables["LIBCLANG_PATH"] = str(_at_a_stable_place(clang / "native", environ))
+        headers = subprocess.run(
+            [environ.get("CC", "cc"), "-print-file-name=include"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        arguments = f"{environ.get('BINDGEN_EXTRA_CLANG_ARGS', '')} -I{headers}"
+        variables["BINDGEN_EXTRA_CLANG_ARGS"] = arguments.strip()
+    if "CMAKE_TOOLCHAIN_FILE" not in environ:
+        variables["CMAKE_TOOLCHAIN_FILE"] = str(NATIVE / "position-independent.cmake")
+    cpu = BASELINE_CPU.get(os.uname().machine)
+    if cpu is not None and "RUSTERON_C_MARCH" not in environ:
+        variables["RUSTERON_C_MARCH"] = cpu
+    return variables
+
+
+def _package_folder(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _at_a_stable_place(libclang: Path, environ: Mapping[str, str]) -> Path:
+    """Link libclang into the target folder and return the link.
+
+    An isolated build has its requirements in a temporary folder of another name each time, and
+    bindgen, with all of Aeron after it, is built again when LIBCLANG_PATH changes.
+    """
+    target = Path(environ.get("CARGO_TARGET_DIR", NATIVE / "target")).absolute()
+    target.mkdir(parents=True, exist_ok=True)
+    link = target / "libclang"
+    fresh = target / f"libclang-{os.getpid()}"
+    fresh.symlink_to(libclang)
+    fresh.replace(link)
+    return link
+
+
+if __name__ == "__main__":
+    if shutil.which("cc") is None and "CC" not in os.environ:
+        raise SystemExit("no C compiler: run native/prerequisites.sh")
+    for name, value in build_environment(os.environ).items():
+        print(f"export {name}={shlex.quote(value)}")
