@@ -10,7 +10,7 @@ from setuptools import setup
 from setuptools_rust import Binding, RustExtension
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "native"))
-from build_environment import build_environment  # noqa: E402
+from build_environment import build_environment
 
 os.environ.update(build_environment(os.environ))
 setup(
