@@ -67,7 +67,7 @@ class TermLog:
         self.data += payload.ljust(aligned(length) - 32, b"\0")
 
 
-def frames(data: bytes) -> list[tuple[int, int, int, int]]:
+def frames(data: bytes | bytearray) -> list[tuple[int, int, int, int]]:
     """Return (offset, aligned length, type, session id) of the frames up to the first gap."""
     found = []
     offset = 0

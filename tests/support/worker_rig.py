@@ -68,9 +68,8 @@ class WorkerRig:
 
     def worker(self, **options: Any) -> _native.SessionWorker:
         """Start a worker on the archive directory; closed with the rig."""
-        worker = _native.SessionWorker(
-            self.mailbox, name="worker", archive_dir=str(self.archive_dir), **options
-        )
+        options = {"name": "worker", "archive_dir": str(self.archive_dir)} | options
+        worker = _native.SessionWorker(self.mailbox, **options)
         self._exits.callback(worker.close)
         return worker
 
