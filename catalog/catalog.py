@@ -12,7 +12,7 @@ import mmap
 import os
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -35,6 +35,7 @@ class CatalogEntry:
         state: VALID for recordings; anything else is kept but hidden.
         checksum: as stored; 0 when the archive that wrote it keeps none.
         descriptor: the recording.
+        body: the bytes that the checksum is over: the descriptor with its padding.
     """
 
     offset: int
@@ -42,6 +43,7 @@ class CatalogEntry:
     state: int
     checksum: int
     descriptor: RecordingDescriptor
+    body: bytes = field(repr=False)
 
 
 class Catalog:
@@ -523,13 +525,14 @@ class Catalog:
     def _entry_at(self, offset: int) -> CatalogEntry:
         length, state, checksum = layout.DESCRIPTOR_HEADER.unpack_from(self._mapped(), offset)
         begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
+        body = self._map[begin : begin + length]
         try:
-            descriptor = RecordingDescriptor.decode(self._map[begin : begin + length])
+            descriptor = RecordingDescriptor.decode(body)
         except CatalogError as error:
             raise CatalogError(
                 f"catalog {self._path} is damaged at offset {offset}: {error}", self._path
             ) from error
-        return CatalogEntry(offset, length, state, checksum, descriptor)
+        return CatalogEntry(offset, length, state, checksum, descriptor, body)
 
     def _original_channel(self, begin: int) -> bytes:
         offset = begin + layout.DESCRIPTOR_BLOCK_LENGTH

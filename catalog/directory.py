@@ -24,7 +24,7 @@ from aerotape.catalog.stop_position import (
     first_segment_base,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.errors import CatalogError, MarkFileError, UnknownRecordingError
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
@@ -91,6 +91,16 @@ class Recording:
                 break
             time.sleep(_SETTLING_ROUND_S)
         return end.position
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether it has no stop position and an archive gives signs of life in the directory."""
+        if not self._entry.descriptor.is_active:
+            return False
+        try:
+            return MarkFile.read(self._archive_dir).is_active()
+        except MarkFileError:
+            return False
 
     @property
     def suspect_notes(self) -> list[SuspectNote]:

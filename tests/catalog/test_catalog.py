@@ -1,0 +1,323 @@
+"""The catalog: adding, finding, changing, growing, and what it refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aerotape.catalog import layout
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.layout import RecordingState
+from aerotape.codecs import archive as codecs
+from aerotape.errors import CatalogError, ClosedError, UnknownRecordingError
+
+FIELDS: dict[str, Any] = {
+    "start_position": 96,
+    "start_timestamp_ms": 5,
+    "initial_term_id": -3,
+    "segment_file_length": 1 << 17,
+    "term_buffer_length": 1 << 16,
+    "mtu_length": 1408,
+    "session_id": 11,
+    "stream_id": 10,
+    "stripped_channel": "aeron:ipc",
+    "original_channel": "aeron:ipc?alias=prices",
+    "source_identity": "aeron:ipc",
+}
+
+
+def add(catalog: Catalog, **changes: Any) -> int:
+    return catalog.add_recording(**{**FIELDS, **changes})
+
+
+def catalog_file(directory: Path) -> Path:
+    return directory / layout.CATALOG_FILE_NAME
+
+
+def test_what_is_added_is_there_after_reopening(tmp_path: Path) -> None:
+    """Descriptors, ids and the next id survive closing; a reader sees them too."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        assert [add(catalog, session_id=i) for i in range(3)] == [0, 1, 2]
+        catalog.recording_stopped(1, 4096, 77)
+    for read_only in (True, False):
+        with Catalog.open(tmp_path, read_only=read_only) as catalog:
+            assert catalog.next_recording_id == 3
+            assert catalog.descriptor(1) == RecordingDescriptor(
+                recording_id=1,
+                stop_position=4096,
+                stop_timestamp_ms=77,
+                **{**FIELDS, "session_id": 1},
+            )
+            assert (catalog.start_position(2), catalog.stop_position(2)) == (96, -1)
+            assert catalog.descriptor(2).is_active
+
+
+def test_a_reader_sees_changes_of_a_writer_at_work(tmp_path: Path) -> None:
+    """The file is shared: a stop position shows in a mapping made before it was set."""
+    with Catalog.open(tmp_path, create=True) as writer:
+        add(writer)
+        with Catalog.open(tmp_path, read_only=True) as reader:
+            assert reader.stop_position(0) == -1
+            writer.recording_stopped(0, 128, 9)
+            assert reader.stop_position(0) == 128
+
+
+def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
+    """Session, stream and a fragment of the original channel must match, from a lowest id on."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for session_id, stream_id in [(1, 10), (1, 10), (2, 10), (1, 20)]:
+            add(catalog, session_id=session_id, stream_id=stream_id)
+        find = catalog.find_last
+        assert find(0, 1, 10, b"alias=prices") == 1
+        assert find(0, 1, 10, b"") == 1
+        assert find(0, 1, 20, b"aeron:ipc?") == 3
+        assert find(2, 1, 10, b"ipc") == -1
+        assert find(0, 1, 10, b"udp") == -1
+        assert find(0, 3, 10, b"") == -1
+        assert find(-1, 1, 10, b"") == -1
+        catalog.change_state(1, RecordingState.INVALID)
+        assert find(0, 1, 10, b"") == 0
+
+
+def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> None:
+    """Deleted recordings are passed over; additions during the iteration appear."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for _ in range(6):
+            add(catalog)
+        catalog.change_state(2, RecordingState.DELETED)
+        assert list(catalog.recording_ids()) == [0, 1, 3, 4, 5]
+        ids = catalog.recording_ids(2)
+        assert next(ids) == 3
+        catalog.change_state(4, RecordingState.INVALID)
+        add(catalog)
+        assert list(ids) == [5, 6]
+        assert list(catalog.all_recording_ids()) == list(range(7))
+
+
+def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
+    """An invalid recording is unknown until it is marked valid again, also after reopening."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.change_state(0, RecordingState.INVALID)
+        with pytest.raises(UnknownRecordingError) as raised:
+            catalog.descriptor(0)
+        assert raised.value.recording_id == 0
+    with Catalog.open(tmp_path) as catalog:
+        assert not catalog.has_recording(0)
+        assert [entry.state for entry in catalog.entries()] == [RecordingState.INVALID]
+        catalog.change_state(0, RecordingState.VALID)
+        assert catalog.has_recording(0)
+        assert catalog.next_recording_id == 1
+
+
+def test_growth_keeps_everything(tmp_path: Path) -> None:
+    """A catalog that starts with room for nothing grows by half as often as it must."""
+    with Catalog.open(tmp_path, create=True, capacity_bytes=32) as catalog:
+        for i in range(200):
+            add(catalog, session_id=i, original_channel="aeron:ipc?alias=" + "x" * i)
+        assert [catalog.descriptor(i).session_id for i in range(200)] == list(range(200))
+        capacity = 32
+        while capacity < catalog.capacity_bytes:
+            capacity += capacity >> 1
+        assert capacity == catalog.capacity_bytes == catalog_file(tmp_path).stat().st_size
+
+
+def test_extending_makes_a_recording_active_again(tmp_path: Path) -> None:
+    """Stop position and timestamp go, the new session comes, the rest stays."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        catalog.extend_recording(0, control_session_id=1, correlation_id=2, session_id=99)
+        descriptor = catalog.descriptor(0)
+        assert (descriptor.stop_position, descriptor.stop_timestamp_ms) == (-1, -1)
+        assert (descriptor.session_id, descriptor.start_position) == (99, 96)
+
+
+def test_the_wire_form_decodes_with_the_generated_codec(tmp_path: Path) -> None:
+    """Layout and codecs agree on where every field of a descriptor is."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        body = catalog.wire_descriptor(0)
+        descriptor = catalog.descriptor(0)
+    message = codecs.RecordingDescriptor.decode_body(
+        body,
+        0,
+        codecs.RecordingDescriptor.BLOCK_LENGTH,
+        codecs.RecordingDescriptor.SCHEMA_VERSION,
+    )
+    assert codecs.RecordingDescriptor.BLOCK_LENGTH == layout.DESCRIPTOR_BLOCK_LENGTH
+    assert (len(body) + layout.DESCRIPTOR_HEADER_LENGTH) % layout.DEFAULT_ALIGNMENT == 0
+    assert message.control_session_id == message.correlation_id == 0
+    for ours, theirs in {
+        "recording_id": "recording_id",
+        "start_timestamp_ms": "start_timestamp",
+        "stop_timestamp_ms": "stop_timestamp",
+        "start_position": "start_position",
+        "stop_position": "stop_position",
+        "initial_term_id": "initial_term_id",
+        "segment_file_length": "segment_file_length",
+        "term_buffer_length": "term_buffer_length",
+        "mtu_length": "mtu_length",
+        "session_id": "session_id",
+        "stream_id": "stream_id",
+        "stripped_channel": "stripped_channel",
+        "original_channel": "original_channel",
+        "source_identity": "source_identity",
+    }.items():
+        assert getattr(descriptor, ours) == getattr(message, theirs), ours
+
+
+@pytest.mark.parametrize("sync_level", [0, 1, 2])
+def test_each_change_is_forced_as_the_sync_level_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync_level: int
+) -> None:
+    """Level 0 forces nothing before closing, 1 data, 2 data and metadata, at every change."""
+    forced: list[str] = []
+    with Catalog.open(tmp_path, create=True, sync_level=sync_level) as catalog:
+        monkeypatch.setattr(os, "fdatasync", lambda fd: forced.append("data"))
+        monkeypatch.setattr(os, "fsync", lambda fd: forced.append("all"))
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        assert forced == [[], ["data"] * 2, ["all"] * 2][sync_level]
+        forced.clear()
+    assert forced == ["all"]
+
+
+def test_a_failing_force_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that could not be forced to storage raises instead of passing for durable."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Catalog.open(tmp_path, create=True, sync_level=1) as catalog:
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(CatalogError, match="cannot force"):
+            add(catalog)
+
+
+def test_a_missing_catalog_is_not_made_by_the_way(tmp_path: Path) -> None:
+    """Without `create` a directory without a catalog is refused and left empty."""
+    for read_only in (True, False):
+        with pytest.raises(CatalogError, match="no catalog"):
+            Catalog.open(tmp_path, read_only=read_only)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_major_version_is_refused_and_untouched(tmp_path: Path) -> None:
+    """A file that this package cannot read is not grown, changed or reinitialised."""
+    content = layout.CATALOG_HEADER.pack(2 << 16, 32, 0, 64).ljust(64, b"\0")
+    catalog_file(tmp_path).write_bytes(content)
+    with pytest.raises(CatalogError, match=r"version 2\.0\.0"):
+        Catalog.open(tmp_path, create=True)
+    assert catalog_file(tmp_path).read_bytes() == content
+
+
+def test_a_crash_while_the_file_was_made_is_no_obstacle(tmp_path: Path) -> None:
+    """An empty file or one of zeros becomes a new catalog."""
+    for content in (b"", bytes(4096)):
+        catalog_file(tmp_path).write_bytes(content)
+        with Catalog.open(tmp_path) as catalog:
+            assert (catalog.next_recording_id, len(catalog)) == (0, 0)
+            assert add(catalog) == 0
+
+
+def test_an_entry_that_was_not_finished_does_not_exist(tmp_path: Path) -> None:
+    """Killed before the length is stored: the next recording takes the place, not the id."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        add(catalog)
+        offset = catalog.entry(1).offset
+    with catalog_file(tmp_path).open("r+b") as file:
+        file.seek(offset)
+        file.write(bytes(4))
+    with Catalog.open(tmp_path) as catalog:
+        assert list(catalog.recording_ids()) == [0]
+        assert add(catalog) == 2
+        assert catalog.entry(2).offset == offset
+
+
+def test_a_next_id_that_lags_behind_is_put_right(tmp_path: Path) -> None:
+    """No id is ever given twice, even where the Java archive would refuse the file."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for _ in range(3):
+            add(catalog)
+    with catalog_file(tmp_path).open("r+b") as file:
+        file.seek(layout.NEXT_RECORDING_ID_OFFSET)
+        file.write(layout.LONG.pack(1))
+    with Catalog.open(tmp_path) as catalog:
+        assert catalog.next_recording_id == 3
+    assert layout.LONG.unpack_from(catalog_file(tmp_path).read_bytes(), 8) == (3,)
+
+
+@pytest.mark.parametrize(
+    ("offset_in_entry", "value", "message"),
+    [
+        (0, 1 << 30, "claims"),
+        (0, 16, "claims"),
+        (layout.DESCRIPTOR_HEADER_LENGTH + 16, 0, "follows"),
+    ],
+)
+def test_damage_is_located(tmp_path: Path, offset_in_entry: int, value: int, message: str) -> None:
+    """A length that cannot be or an id out of order is refused with the offset in the file."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        add(catalog)
+        offset = catalog.entry(1).offset
+    before = catalog_file(tmp_path).read_bytes()
+    with catalog_file(tmp_path).open("r+b") as file:
+        file.seek(offset + offset_in_entry)
+        file.write(layout.INT.pack(value))
+    with pytest.raises(CatalogError, match=f"offset {offset}.*{message}"):
+        Catalog.open(tmp_path, read_only=True)
+    assert len(catalog_file(tmp_path).read_bytes()) == len(before)
+
+
+def test_strings_that_run_out_of_their_entry_are_told(tmp_path: Path) -> None:
+    """A string longer than its descriptor raises for that recording alone."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        add(catalog)
+        begin = catalog.entry(0).offset + layout.DESCRIPTOR_HEADER_LENGTH
+        with catalog_file(tmp_path).open("r+b") as file:
+            file.seek(begin + layout.DESCRIPTOR_BLOCK_LENGTH)
+            file.write(layout.INT.pack(10_000))
+        with pytest.raises(CatalogError, match="strippedChannel of 10000 bytes"):
+            catalog.descriptor(0)
+        assert catalog.descriptor(1).stripped_channel == "aeron:ipc"
+
+
+def test_changes_to_a_reader_or_after_closing_are_refused(tmp_path: Path) -> None:
+    """Read-only catalogs raise CatalogError, closed ones ClosedError; closing twice is fine."""
+    catalog = Catalog.open(tmp_path, create=True)
+    add(catalog)
+    catalog.close()
+    catalog.close()
+    for call in (lambda: add(catalog), lambda: catalog.descriptor(0), lambda: catalog.version):
+        with pytest.raises(ClosedError):
+            call()
+    with Catalog.open(tmp_path, read_only=True) as reader:
+        for change in (
+            lambda: add(reader),
+            lambda: reader.recording_stopped(0, 1, 1),
+            lambda: reader.change_state(0, RecordingState.INVALID),
+        ):
+            with pytest.raises(CatalogError, match="read-only"):
+                change()
+
+
+def test_what_does_not_fit_a_descriptor_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """Text that is not ASCII and numbers out of range leave the catalog as it was."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        before = catalog_file(tmp_path).read_bytes()
+        for change in ({"original_channel": "aeron:ipc?alias=ä"}, {"session_id": 1 << 31}):
+            with pytest.raises(CatalogError, match="cannot be described"):
+                add(catalog, **change)
+        assert catalog_file(tmp_path).read_bytes() == before
+        assert add(catalog) == 1
