@@ -34,6 +34,7 @@ _IN_MAVEN_REPOSITORY = {
 }
 _JVM_OPTIONS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.zip=ALL-UNNAMED",  # Aeron's checksums
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Xshare:auto",
