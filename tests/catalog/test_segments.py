@@ -38,13 +38,25 @@ def test_only_names_that_would_be_given_are_read(name: str) -> None:
     assert parsed is None or segment_file_name(*parsed) == name
 
 
-LOOK_ALIKES = """
-    00-0.rec 0-01.rec -1-0.rec 0--1.rec +1-0.rec 0-0.REC 0-.rec -0.rec 0_0.rec 0-0.rec.del
-    0-9223372036854775808.rec
-""".split()
+LOOK_ALIKES = [
+    "00-0.rec",
+    "0-01.rec",
+    "-1-0.rec",
+    "0--1.rec",
+    "+1-0.rec",
+    "0-0.REC",
+    "0-.rec",
+    "-0.rec",
+    "0_0.rec",
+    "0-0.rec.del",
+    "0-9223372036854775808.rec",
+    "0-0.rec\n",
+    "\u0661-0.rec",
+    "",
+]
 
 
-@pytest.mark.parametrize("name", [*LOOK_ALIKES, "0-0.rec\n", "\u0661-0.rec", ""])
+@pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_look_alikes_are_no_segments(name: str) -> None:
     """Signs, leading zeros, other digits, other endings and too large numbers are refused."""
     assert parse_segment_file_name(name) is None

@@ -1,0 +1,135 @@
+"""An archive directory read from outside."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from segment_builder import SegmentBuilder
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.layout import RecordingState
+from aerotape.errors import CatalogError, UnknownRecordingError
+
+
+def add(directory: Path, stream: SegmentBuilder, **changes: int) -> int:
+    figures = {
+        "start_position": stream.start_position,
+        "segment_file_length": stream.segment_length,
+        "term_buffer_length": stream.term_length,
+        **changes,
+    }
+    with Catalog.open(directory, create=True) as catalog:
+        return catalog.add_recording(
+            start_timestamp_ms=1,
+            initial_term_id=stream.initial_term_id,
+            mtu_length=stream.mtu_length,
+            session_id=stream.session_id,
+            stream_id=stream.stream_id,
+            stripped_channel="aeron:ipc",
+            original_channel="aeron:ipc",
+            source_identity="aeron:ipc",
+            **figures,
+        )
+
+
+def settle(path: Path) -> None:
+    """Make a segment look as if nobody had written to it for long."""
+    os.utime(path, (1, 1))
+
+
+def test_only_valid_recordings_are_listed(tmp_path: Path) -> None:
+    """Deleted ones are passed over, and unknown ids named."""
+    stream = SegmentBuilder()
+    for _ in range(3):
+        add(tmp_path, stream)
+    with Catalog.open(tmp_path) as catalog:
+        catalog.change_state(1, RecordingState.DELETED)
+    directory = open_directory(tmp_path)
+    assert [recording.recording_id for recording in directory.recordings()] == [0, 2]
+    assert len(list(directory.entries())) == 3
+    with pytest.raises(UnknownRecordingError, match="id 1 in"):
+        directory.recording(1)
+
+
+def test_a_directory_without_a_catalog_is_refused(tmp_path: Path) -> None:
+    """A wrong path is told at once, not at the first recording."""
+    with pytest.raises(CatalogError, match="no catalog"):
+        open_directory(tmp_path / "nowhere")
+
+
+def test_segments_that_are_not_the_recordings_are_left_out(tmp_path: Path) -> None:
+    """Detached files before the start and misplaced ones do not appear."""
+    stream = SegmentBuilder(start_position=262_144)
+    add(tmp_path, stream)
+    for base in (0, 131_072, 262_144, 393_216, 400_000):
+        (tmp_path / f"0-{base}.rec").touch()
+    recording = open_directory(tmp_path).recording(0)
+    assert [s.base_position for s in recording.segment_files()] == [262_144, 393_216]
+
+
+def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Path) -> None:
+    """No stop position and no archive: the last whole frame counts and nothing is written."""
+    stream = SegmentBuilder()
+    stream.frame(b"x" * 100)
+    torn = stream.frame(b"y" * 8000, length=8032)
+    stream.write(tmp_path)
+    add(tmp_path, stream)
+    segment = tmp_path / "0-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(8000))
+    settle(segment)
+    before = segment.read_bytes()
+    recording = open_directory(tmp_path).recording(0)
+    assert recording.recorded_position == torn
+    assert not recording.is_being_written
+    assert segment.read_bytes() == before
+    assert [p.name for p in tmp_path.glob("aerotape-*")] == []
+
+
+def test_a_frame_in_the_middle_of_being_written_is_waited_for(tmp_path: Path) -> None:
+    """A header whose payload is still being copied does not count before the rest is there."""
+    stream = SegmentBuilder()
+    stream.frame(b"x" * 100)
+    begin = stream.frame(b"y" * 1300)
+    stream.write(tmp_path)
+    add(tmp_path, stream)
+    segment = tmp_path / "0-0.rec"
+    whole = segment.read_bytes()
+    with segment.open("r+b") as file:
+        file.seek(begin + 600)
+        file.write(bytes(800))
+    recording = open_directory(tmp_path).recording(0)
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.append(recording.recorded_position))
+    reader.start()
+    time.sleep(0.1)
+    with segment.open("r+b") as file:
+        file.seek(begin + 600)
+        file.write(whole[begin + 600 : begin + 1400])
+    reader.join(10)
+    assert found == [stream.position]
+
+
+def test_zeros_in_a_payload_do_not_hide_a_frame_for_ever(tmp_path: Path) -> None:
+    """A whole frame of zeros counts once the file has been left alone."""
+    stream = SegmentBuilder()
+    stream.frame(bytes(1300))
+    stream.write(tmp_path)
+    add(tmp_path, stream)
+    assert open_directory(tmp_path).recording(0).recorded_position == stream.position
+
+
+def test_impossible_figures_are_told(tmp_path: Path) -> None:
+    """A descriptor that cannot be is a CatalogError for that recording alone."""
+    add(tmp_path, SegmentBuilder(), term_buffer_length=0)
+    add(tmp_path, SegmentBuilder())
+    first, second = open_directory(tmp_path).recordings()
+    with pytest.raises(CatalogError, match="term buffer length 0"):
+        _ = first.recorded_position
+    assert second.recorded_position == 0

@@ -1,0 +1,213 @@
+"""Directories of the Java archive in our hands, and ours in its."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from segment_builder import SegmentBuilder, crc32
+from support.java import HarnessError, JavaArchive, JavaClient, archive_tool
+
+from aerotape.catalog.catalog import Catalog, ChecksumName
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.refresh import Outcome, refresh
+from aerotape.catalog.verify import verify
+from aerotape.errors import ArchiveInUseError
+
+StartClient = Callable[[Path | str], JavaClient]
+IPC = "aeron:ipc?term-length=65536"
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+NOW_MS = 1_700_000_000_123
+
+
+def record(client: JavaClient, archive: JavaArchive, stream_id: int, count: int) -> dict[str, Any]:
+    """Record messages of mixed sizes until all are written; leave the recording active."""
+    client.connect(archive.control_channel)
+    client.call("startRecording", IPC, stream_id, "LOCAL")
+    publication = client.add_exclusive_publication(IPC, stream_id)
+    counter = client.recording_counter(publication["sessionId"])
+    offered = client.offer(publication, seed=stream_id, count=count, max_length=4000)
+    client.await_counter(counter["counterId"], offered["position"])
+    return {
+        "id": counter["recordingId"],
+        "position": offered["position"],
+        "session_id": publication["sessionId"],
+    }
+
+
+def mark_file(directory: Path) -> MarkFile:
+    return MarkFile.acquire(
+        directory,
+        archive_id=3,
+        control_channel="aeron:udp?endpoint=localhost:8010",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=11,
+        events_channel="aeron:udp?endpoint=localhost:8011",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/aeron-nobody",
+    )
+
+
+def test_a_directory_of_a_running_java_archive_is_read(
+    java_archive: JavaArchive, java_client: StartClient
+) -> None:
+    """Offline reading sees a live recording up to its last frame, then its stop position."""
+    client = java_client(java_archive.aeron_dir)
+    made = record(client, java_archive, 1001, 200)
+    directory = open_directory(java_archive.archive_dir)
+    (recording,) = directory.recordings()
+    assert recording.descriptor.is_active
+    assert recording.is_being_written
+    assert recording.recorded_position == made["position"]
+    assert recording.descriptor.session_id == made["session_id"]
+    bases = [segment.base_position for segment in recording.segment_files()]
+    assert bases == list(range(0, made["position"], 65_536))
+    (check,) = verify(directory, all_segments=True)
+    assert (check.problems, check.segments) == ((), len(bases))
+    assert check.frames > 200
+
+    client.call("stopRecording", IPC, 1001)
+    # The Java archive answers first and writes the stop position a little later.
+    deadline = time.monotonic() + 10
+    while directory.recording(made["id"]).descriptor.is_active and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stopped = directory.recording(made["id"])
+    assert stopped.recorded_position == stopped.descriptor.stop_position == made["position"]
+    info = directory.mark_file()
+    assert info.is_active()
+    assert info.header.control_channel == java_archive.control_channel
+    assert str(info.header.pid) == archive_tool(java_archive.archive_dir, "pid").stdout.strip()
+
+
+def test_a_java_archive_keeps_us_out_until_it_has_stopped(java_archive: JavaArchive) -> None:
+    """While it runs its directory is in use; after a clean stop it is free at once."""
+    with pytest.raises(ArchiveInUseError) as raised:
+        mark_file(java_archive.archive_dir)
+    assert raised.value.pid == java_archive.process.pid
+    java_archive.stop()
+    with mark_file(java_archive.archive_dir) as ours:
+        ours.ready()
+        assert open_directory(java_archive.archive_dir).mark_file().header.archive_id == 3
+
+
+def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
+    """A Java archive refuses a directory that we hold, and ArchiveTool tells who holds it."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    Catalog.open(directory, create=True).close()
+    with mark_file(directory) as ours:
+        ours.ready()
+        ours.record_error("a fault of ours", NOW_MS)
+        with signs_of_life(ours), pytest.raises(HarnessError, match="active"):
+            JavaArchive(directory, aeron_dir).start()
+        described = archive_tool(directory, "describe")
+        assert "archiveId=3|" in described.stdout
+        assert "controlChannel='aeron:udp?endpoint=localhost:8010'" in described.stdout
+        assert archive_tool(directory, "pid").stdout.strip() == str(ours_pid(directory))
+        assert "a fault of ours" in archive_tool(directory, "errors").stdout
+    with JavaArchive(directory, aeron_dir) as theirs:
+        assert open_directory(directory).mark_file().header.pid == theirs.process.pid
+
+
+@contextmanager
+def signs_of_life(ours: MarkFile) -> Iterator[None]:
+    """Refresh the activity timestamp as a conductor would: the JVM may take long to start."""
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(0.2):
+            ours.update_activity(time.time_ns() // 1_000_000)
+
+    heart = threading.Thread(target=beat)
+    heart.start()
+    try:
+        yield
+    finally:
+        done.set()
+        heart.join()
+
+
+def ours_pid(directory: Path) -> int:
+    return MarkFile.read(directory).header.pid
+
+
+@pytest.mark.parametrize("checksum", ["none", "crc-32"])
+def test_a_killed_java_archive_is_repaired_as_it_would_itself(
+    tmp_path: Path, aeron_dir: Path, java_client: StartClient, checksum: ChecksumName
+) -> None:
+    """After SIGKILL our refresh and Java's ArchiveTool find the same stop position."""
+    properties = {"aeron.archive.record.checksum": CRC_32} if checksum != "none" else {}
+    directory = tmp_path / "archive"
+    with JavaArchive(directory, aeron_dir, properties=properties) as archive:
+        client = java_client(aeron_dir)
+        made = record(client, archive, 1002, 150)
+        archive.kill()
+    theirs = tmp_path / "theirs"
+    shutil.copytree(directory, theirs)
+    segments = {path.name: path.read_bytes() for path in directory.glob("*.rec")}
+    with Catalog.open(directory, checksum=checksum) as catalog:
+        (outcome,) = refresh(catalog, directory, checksum=checksum, now_ms=NOW_MS)
+        assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, made["position"])
+        assert catalog.descriptor(made["id"]).stop_timestamp_ms == NOW_MS
+    assert {path.name: path.read_bytes() for path in directory.glob("*.rec")} == segments
+    checked = archive_tool(theirs, "verify", answers="y\n")
+    assert f"(recordingId={made['id']}) OK" in checked.stdout
+    assert open_directory(theirs).recording(made["id"]).recorded_position == made["position"]
+
+
+def test_java_accepts_a_directory_that_we_repaired(
+    tmp_path: Path, aeron_dir: Path, java_client: StartClient
+) -> None:
+    """With marks, quarantine and checksums in it: verified by ArchiveTool, replayed by Java."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    stream = SegmentBuilder(checksum=crc32)
+    with Catalog.open(directory, create=True, checksum="crc-32") as catalog:
+        catalog.add_recording(
+            start_position=0,
+            start_timestamp_ms=1,
+            initial_term_id=stream.initial_term_id,
+            segment_file_length=stream.segment_length,
+            term_buffer_length=stream.term_length,
+            mtu_length=stream.mtu_length,
+            session_id=stream.session_id,
+            stream_id=stream.stream_id,
+            stripped_channel="aeron:ipc",
+            original_channel="aeron:ipc",
+            source_identity="aeron:ipc",
+        )
+        payloads = [bytes([65 + i % 26]) * (i * 37 % 4000 + 1) for i in range(100)]
+        for payload in payloads:
+            stream.message(payload)
+        end = stream.position
+        stream.frame(b"torn" * 300)
+        stream.write(directory)
+        last = stream.segment_path(directory, end)
+        with last.open("r+b") as file:
+            file.seek(end % stream.segment_length + 900)
+            file.write(bytes(400))
+        (outcome,) = refresh(catalog, directory, checksum="crc-32", now_ms=NOW_MS)
+        assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, end)
+        assert len(outcome.findings) == 1
+    with mark_file(directory) as ours:
+        ours.ready()
+    checked = archive_tool(directory, "verify", "-a", "-checksum", CRC_32)
+    assert "(recordingId=0) OK" in checked.stdout, checked.stdout + checked.stderr
+    properties = {"aeron.archive.replay.checksum": CRC_32}
+    with JavaArchive(directory, aeron_dir, properties=properties) as archive:
+        client = java_client(aeron_dir)
+        client.connect(archive.control_channel)
+        [row] = client.call("listRecordings", 0, 10)
+        assert (row["recordingId"], row["stopPosition"]) == (0, end)
+        replay = client.call("replay", 0, 0, end, "aeron:ipc", 2001)
+        polled = client.poll(replay, 101, details=True)
+        assert [bytes.fromhex(m["payload"]) for m in polled["messages"]] == payloads
+    assert (directory / "aerotape-0.suspect").exists()

@@ -1,0 +1,246 @@
+"""`aerotape tool`: describe and verify an archive directory offline."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from segment_builder import SegmentBuilder, crc32
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.refresh import refresh
+from aerotape.tools.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A directory with a sound recording of three segments and one that was deleted."""
+    stream = SegmentBuilder(checksum=crc32)
+    while stream.position < 2 * stream.segment_length + 5000:
+        stream.message(b"z" * 3000)
+    stream.write(tmp_path)
+    with Catalog.open(tmp_path, create=True, checksum="crc-32") as catalog:
+        for channel in ("aeron:ipc", "aeron:udp?endpoint=localhost:1"):
+            catalog.add_recording(
+                start_position=0,
+                start_timestamp_ms=1_700_000_000_123,
+                initial_term_id=stream.initial_term_id,
+                segment_file_length=stream.segment_length,
+                term_buffer_length=stream.term_length,
+                mtu_length=stream.mtu_length,
+                session_id=stream.session_id,
+                stream_id=stream.stream_id,
+                stripped_channel=channel,
+                original_channel=channel,
+                source_identity="aeron:ipc",
+            )
+        catalog.recording_stopped(0, stream.position, 1_700_000_000_999)
+        catalog.change_state(1, RecordingState.DELETED)
+    with MarkFile.acquire(
+        tmp_path,
+        archive_id=42,
+        control_channel="aeron:udp?endpoint=localhost:8010",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=11,
+        events_channel="",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/aeron",
+    ) as mark_file:
+        mark_file.record_error("no paper", 5)
+    return tmp_path
+
+
+def snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in directory.iterdir()}
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def test_describe_tells_of_mark_file_catalog_and_recordings(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The readable form names all three; deleted recordings show only with describe-all."""
+    assert main(["tool", str(archive), "describe"]) == 0
+    text = capsys.readouterr().out
+    for expected in ("mark file:", "archive_id:", " 42", "catalog:", "3.1.0", "recording 0:"):
+        assert expected in text
+    assert "2023-11-14T22:13:20.123+00:00" in text
+    assert "recording 1:" not in text
+    assert main(["tool", str(archive), "describe-all"]) == 0
+    assert "DELETED" in capsys.readouterr().out
+
+
+def test_describe_as_json(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object with mark_file, catalog and recordings, numbers as numbers."""
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["mark_file"]["pid"] == os.getpid()
+    assert result["mark_file"]["active"] is False
+    assert (result["catalog"]["recordings"], result["catalog"]["next_recording_id"]) == (1, 2)
+    (recording,) = result["recordings"]
+    assert (recording["recording_id"], recording["state"], recording["suspect"]) == (
+        0,
+        "VALID",
+        False,
+    )
+    assert main(["tool", str(archive), "describe", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "DELETED"
+
+
+def test_pid_errors_and_count(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The small commands print what ArchiveTool's do."""
+    assert main(["tool", str(archive), "pid"]) == 0
+    assert capsys.readouterr().out == f"{os.getpid()}\n"
+    assert main(["tool", str(archive), "count-entries"]) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert main(["tool", str(archive), "errors"]) == 0
+    assert "no paper" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["crc-32", CRC_32, "CRC32"])
+def test_a_sound_recording_verifies(
+    archive: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """All segments and checksums, in ArchiveTool's argument form; nothing is written."""
+    before = snapshot(archive)
+    assert main(["tool", str(archive), "verify", "0", "-a", "-checksum", name, "--json"]) == 0
+    (check,) = json.loads(capsys.readouterr().out)
+    assert (check["ok"], check["segments"], check["problems"]) == (True, 3, [])
+    assert check["frames"] > check["checksums"] > 90
+    assert snapshot(archive) == before
+
+
+def test_only_the_last_segment_is_verified_unless_all_are_asked_for(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Damage in the first segment shows with -a, with its position, and exits 3."""
+    overwrite(archive / "0-0.rec", 40, b"?")
+    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 0
+    assert "1 segment files" in capsys.readouterr().out
+    assert main(["tool", str(archive), "verify", "-a", "-checksum", "crc-32"]) == 3
+    text = capsys.readouterr().out
+    assert "FAILED" in text
+    assert "checksum crc-32 fails for the frame at position 0" in text
+
+
+def test_without_checksum_headers_are_checked(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong term offset in any segment is found without a checksum."""
+    overwrite(archive / "0-131072.rec", 8, b"\x20")
+    before = snapshot(archive)
+    assert main(["tool", str(archive), "verify", "-a"]) == 3
+    assert "term offset 32 should be 0" in capsys.readouterr().out
+    assert snapshot(archive) == before
+
+
+def test_a_missing_segment_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without -a too, for it needs no looking into files."""
+    (archive / "0-131072.rec").unlink()
+    assert main(["tool", str(archive), "verify", "--json"]) == 3
+    (check,) = json.loads(capsys.readouterr().out)
+    assert check["problems"][0]["position"] == 131_072
+
+
+def test_bytes_behind_the_stop_position_and_a_lost_end_are_problems(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stop position that is not where the frames end is told in both directions."""
+    with Catalog.open(archive) as catalog:
+        end = catalog.stop_position(0)
+        catalog.set_stop_position(0, end - 32)
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "bytes behind the stop position" in capsys.readouterr().out
+    with Catalog.open(archive) as catalog:
+        catalog.set_stop_position(0, end + 96)
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "96 bytes before they should: nothing was written" in capsys.readouterr().out
+
+
+def test_a_wrong_descriptor_checksum_is_told(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A catalog kept without the checksum fails the check for it, as in ArchiveTool."""
+    with Catalog.open(archive) as catalog:
+        catalog.set_start_position(0, 0)
+        offset = catalog.entry(0).offset
+    overwrite(archive / "archive.catalog", offset + 8, bytes(4))
+    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 3
+    assert "the descriptor's checksum in the catalog is 0" in capsys.readouterr().out
+
+
+def test_a_recording_marked_as_suspect_exits_3(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a start found stays visible: in verify, and in describe."""
+    with Catalog.open(archive, checksum="crc-32") as catalog:
+        end = catalog.stop_position(0)
+        catalog.set_stop_position(0, -1)
+        last = archive / "0-262144.rec"
+        overwrite(last, end - 262_144, b"\x05")
+        refresh(catalog, archive, checksum="crc-32", now_ms=5)
+        assert catalog.stop_position(0) == end
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "marked as suspect" in capsys.readouterr().out
+    assert main(["tool", str(archive), "describe", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["suspect"] is True
+
+
+def test_a_copy_without_its_mark_file_is_described(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The catalog alone is shown, with a warning on standard error."""
+    (archive / "archive-mark.dat").unlink()
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["mark_file"] is None
+    assert "warning" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["verify", "99"], 1, "no recording with id 99"),
+        (["describe", "99"], 1, "no recording with id 99"),
+        (["verify", "-checksum", "md5"], 2, "unknown checksum 'md5'"),
+        (["describe", "-a"], 2, "do not go with describe"),
+        (["pid", "3"], 2, "takes no recording id"),
+        (["verify", "three"], 2, "invalid int value"),
+        (["frobnicate"], 2, "invalid choice"),
+        ([], 2, "required"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    """Wrong usage exits 2, what is not there exits 1, nothing goes to standard output."""
+    assert main(["tool", str(archive), *arguments]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_a_directory_that_is_none_exits_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path that does not exist, and a directory without a catalog, are told apart."""
+    assert main(["tool", str(tmp_path / "nowhere"), "describe"]) == 1
+    assert "no such directory" in capsys.readouterr().err
+    assert main(["tool", str(tmp_path), "verify"]) == 1
+    assert "no catalog" in capsys.readouterr().err
