@@ -79,8 +79,15 @@ class SegmentBuilder:
         if self.checksum is not None and frame_type == DATA:
             session_id = self.checksum(body)
         header = HEADER.pack(
-            frame_length, 0, flags, frame_type, position % self.term_length,
-            session_id, self.stream_id, self.term_id(position), reserved_value,
+            frame_length,
+            0,
+            flags,
+            frame_type,
+            position % self.term_length,
+            session_id,
+            self.stream_id,
+            self.term_id(position),
+            reserved_value,
         )
         self.frames[position] = header + body
         self.position += aligned
@@ -103,8 +110,13 @@ class SegmentBuilder:
             flags = (BEGIN if index == 0 else 0) | (END if index == len(parts) - 1 else 0)
             self.frame(part, flags, reserved_value)
         message = BuiltMessage(
-            begin, self.position, self.term_id(begin), begin % self.term_length,
-            BEGIN | END, reserved_value, payload,
+            begin,
+            self.position,
+            self.term_id(begin),
+            begin % self.term_length,
+            BEGIN | END,
+            reserved_value,
+            payload,
         )
         self.messages.append(message)
         return message

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, Publication
+from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels
 from aerotape.archive.client.handshake import open_session, resolve_endpoint
 from aerotape.archive.client.replay import Replay, ReplayOrder
@@ -416,7 +417,9 @@ class ArchiveClient:
 
         Raises:
             ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+            ConfigurationError: `channel` is not a channel URI.
         """
+        ChannelUri.parse(channel)  # Aeron's own archive leaves a malformed one unanswered
         return self._start_replay(
             recording_id, channel, stream_id, position, length, limit_counter_id, file_io_max_length
         ).relevant_id

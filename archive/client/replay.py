@@ -92,6 +92,7 @@ class Replay(Iterator[Message]):
         self._batch: Iterator[Message] = iter(())
         self._image: _native.Image | None = None
         self._last_position = order.start_position
+        self._is_over = False
         try:
             self._image = self._await_image(subscription)
         except BaseException:
@@ -194,7 +195,7 @@ class Replay(Iterator[Message]):
         if stop_position != NULL_POSITION and position >= stop_position:
             return
         self._raise_error(position)
-        raise self._error(
+        raise self._ended_by_archive(
             f"{self._describe(position)} ended early: it was stopped or aborted",
             ErrorCode.GENERIC,
             position,
@@ -203,17 +204,13 @@ class Replay(Iterator[Message]):
     def _raise_error(self, position: int) -> None:
         error = self._session.take_error(self._order.correlation_id)
         if error is not None:
-            self._fail(error, position)
+            raise self._ended_by_archive(
+                f"{self._describe(position)} was aborted: {error}", error.error_code, position
+            ) from error
 
-    def _fail(self, error: ArchiveError, position: int) -> None:
-        self.replay_session_id = None  # the archive has ended it
-        failure = self._error(
-            f"{self._describe(position)} was aborted: {error}", error.error_code, position
-        )
+    def _ended_by_archive(self, message: str, code: int, position: int) -> ReplayError:
+        self._is_over = True
         self.close()
-        raise failure from error
-
-    def _error(self, message: str, code: int, position: int) -> ReplayError:
         return ReplayError(
             message,
             code,
@@ -247,12 +244,8 @@ class Replay(Iterator[Message]):
         if subscription is None:
             return
         self._last_position = self.position
-        replay_session_id = self._order.replay_session_id
-        is_over = (
-            self.replay_session_id is None
-            or self._is_complete()
-            or (self._image is not None and self._has_ended())
-        )
+        is_over = self._is_over or self._is_complete()
+        is_over = is_over or (self._image is not None and self._has_ended())
         if self._image is not None:
             self._image.release()
             self._image = None
@@ -260,7 +253,7 @@ class Replay(Iterator[Message]):
         if not is_over:
             # An archive that is gone has stopped the replay too.
             with contextlib.suppress(ClosedError, AeronTimeoutError, ArchiveError):
-                self._stop_replay(replay_session_id)
+                self._stop_replay(self._order.replay_session_id)
 
     def __enter__(self) -> Self:
         return self

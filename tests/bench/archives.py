@@ -25,8 +25,12 @@ class Child:
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
@@ -58,11 +62,18 @@ class Child:
 
 def media_driver(aeron_dir: Path) -> Child:
     """Start the C media driver as a process of its own."""
-    return Child([
-        sys.executable, "-m", "aerotape", "driver", f"-Daeron.dir={aeron_dir}",
-        "-Daeron.dir.delete.on.start=true", "-Daeron.dir.delete.on.shutdown=true",
-        "-Daeron.term.buffer.sparse.file=true",
-    ])
+    return Child(
+        [
+            sys.executable,
+            "-m",
+            "aerotape",
+            "driver",
+            f"-Daeron.dir={aeron_dir}",
+            "-Daeron.dir.delete.on.start=true",
+            "-Daeron.dir.delete.on.shutdown=true",
+            "-Daeron.term.buffer.sparse.file=true",
+        ]
+    )
 
 
 class BenchedArchive:
@@ -85,18 +96,37 @@ class BenchedArchive:
         }
         defines = [f"-D{name}={value}" for name, value in settings.items()]
         if self.name == "aerotape":
-            return Child([
-                sys.executable, "-m", "aerotape", "archive", "--dir", str(self.archive_dir),
-                "--aeron-dir", str(self.aeron_dir), "--driver", driver, *defines,
-            ])
+            return Child(
+                [
+                    sys.executable,
+                    "-m",
+                    "aerotape",
+                    "archive",
+                    "--dir",
+                    str(self.archive_dir),
+                    "--aeron-dir",
+                    str(self.aeron_dir),
+                    "--driver",
+                    driver,
+                    *defines,
+                ]
+            )
         from support.java import compiled_classes
 
         classpath = os.pathsep.join([str(find_jar(AERON_ALL)), str(compiled_classes())])
-        return Child([
-            "java", "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-            f"-Daeron.dir={self.aeron_dir}", f"-Daeron.archive.dir={self.archive_dir}",
-            *defines, "-cp", classpath, "harness.ArchiveProcess", driver,
-        ])
+        return Child(
+            [
+                "java",
+                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+                f"-Daeron.dir={self.aeron_dir}",
+                f"-Daeron.archive.dir={self.archive_dir}",
+                *defines,
+                "-cp",
+                classpath,
+                "harness.ArchiveProcess",
+                driver,
+            ]
+        )
 
 
 def idle_cpu_percent(child: Child, settle_s: float, window_s: float) -> float:

@@ -37,11 +37,21 @@ def flood_ns(aeron_dir: Path, length: int, count: int) -> int:
     source = Path(__file__).parent / "java" / "Flood.java"
     done = subprocess.run(
         [
-            "java", "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED", "-cp",
-            str(find_jar(AERON_ALL)), str(source), str(aeron_dir), CHANNEL, str(STREAM_ID),
-            str(length), str(count),
+            "java",
+            "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+            "-cp",
+            str(find_jar(AERON_ALL)),
+            str(source),
+            str(aeron_dir),
+            CHANNEL,
+            str(STREAM_ID),
+            str(length),
+            str(count),
         ],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
@@ -52,7 +62,9 @@ def record_once(name: str, checksum: str, length: int, volume_bytes: int, folder
     """Record one flood with a fresh archive; return bytes of frames per second."""
     count = volume_bytes // (length + FRAME_HEADER_BYTES)
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
-    properties = {"aeron.archive.record.checksum": CHECKSUMS[checksum]} if checksum != "none" else {}
+    properties = (
+        {"aeron.archive.record.checksum": CHECKSUMS[checksum]} if checksum != "none" else {}
+    )
     with media_driver(aeron_dir):
         archive = BenchedArchive(name, aeron_dir, archive_dir)
         with archive.start("external", properties):
@@ -101,8 +113,10 @@ def main() -> int:
                         rates[name].append(record_once(name, checksum, length, volume, folder))
                 ours, theirs = (statistics.median(rates[name]) for name in ("aerotape", "java"))
                 row = {
-                    "checksum": checksum, "message_length_bytes": length,
-                    "aerotape_mb_per_s": ours / 1e6, "java_mb_per_s": theirs / 1e6,
+                    "checksum": checksum,
+                    "message_length_bytes": length,
+                    "aerotape_mb_per_s": ours / 1e6,
+                    "java_mb_per_s": theirs / 1e6,
                     "ratio": statistics.median(
                         a / b for a, b in zip(rates["aerotape"], rates["java"], strict=True)
                     ),
@@ -111,7 +125,8 @@ def main() -> int:
                 if not options.json:
                     print(
                         f"{checksum:8} {length:6} B: aerotape {ours / 1e6:8.0f} MB/s, "
-                        f"Java {theirs / 1e6:8.0f} MB/s, ratio {row['ratio']:.2f}", flush=True,
+                        f"Java {theirs / 1e6:8.0f} MB/s, ratio {row['ratio']:.2f}",
+                        flush=True,
                     )
         idle = {}
         if not options.no_idle:
@@ -119,7 +134,9 @@ def main() -> int:
                 percents = [idle_once(name, folder) for _ in range(max(1, options.rounds // 2))]
                 idle[name] = statistics.median(percents)
             if not options.json:
-                print(f"idle: aerotape {idle['aerotape']:.1f} %, Java {idle['java']:.1f} % of a core")
+                print(
+                    f"idle: aerotape {idle['aerotape']:.1f} %, Java {idle['java']:.1f} % of a core"
+                )
         if options.json:
             print(json.dumps({"recording": rows, "idle_cpu_percent": idle}, indent=2))
     finally:

@@ -120,8 +120,15 @@ class Demo:
     def start_archive(self) -> Process:
         """Start the archive; a directory left by a crash is free once its mark file is stale."""
         return self.start(
-            "-m", "aerotape", "archive", "--dir", str(self.archive_dir),
-            "--aeron-dir", str(self.aeron_dir), "--driver", "external",
+            "-m",
+            "aerotape",
+            "archive",
+            "--dir",
+            str(self.archive_dir),
+            "--aeron-dir",
+            str(self.aeron_dir),
+            "--driver",
+            "external",
             f"-Daeron.archive.control.channel={self.control_channel}",
             "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
             f"-Daeron.archive.record.checksum={CHECKSUM}",
@@ -153,9 +160,14 @@ class Demo:
 
     def run(self) -> None:
         self.start(
-            "-m", "aerotape", "driver", f"-Daeron.dir={self.aeron_dir}",
-            "-Daeron.dir.delete.on.start=true", "-Daeron.dir.delete.on.shutdown=true",
-            "-Daeron.term.buffer.sparse.file=true", ready="the media driver",
+            "-m",
+            "aerotape",
+            "driver",
+            f"-Daeron.dir={self.aeron_dir}",
+            "-Daeron.dir.delete.on.start=true",
+            "-Daeron.dir.delete.on.shutdown=true",
+            "-Daeron.term.buffer.sparse.file=true",
+            ready="the media driver",
         )
         archive = self.start_archive()
         say(f"media driver and archive are up: {archive.ready_line}")
@@ -197,9 +209,7 @@ class Demo:
                 )
             self.replay_from_middle(client, UDP_STREAM)
 
-    def await_recorded(
-        self, client: aerotape.ArchiveClient, stream_id: int, position: int
-    ) -> None:
+    def await_recorded(self, client: aerotape.ArchiveClient, stream_id: int, position: int) -> None:
         recording_id = self.recording_id(client, stream_id)
         deadline = time.monotonic() + 30
         while client.recording_position(recording_id) < position:
@@ -309,9 +319,7 @@ class Demo:
         """Read the payloads of one recording from the Parquet files, in order of position."""
         import pyarrow.dataset as dataset
 
-        files = dataset.dataset(
-            self.parquet_dir / f"recording_id={recording_id}", format="parquet"
-        )
+        files = dataset.dataset(self.parquet_dir / f"recording_id={recording_id}", format="parquet")
         table = files.to_table(columns=["position", "payload"]).sort_by("position")
         digest = Digest()
         for batch in table.to_batches(max_chunksize=10_000):

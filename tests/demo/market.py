@@ -39,20 +39,31 @@ def messages(seed: int, count: int | None = None) -> Iterator[bytes]:
         instrument = sequence % 211
         if chance < 0.80:
             message = quote(
-                sequence=sequence, event_time=clock_ns, instrument_id=instrument,
-                bid_size=100 + sequence % 900, ask_size=100 + sequence % 700,
-                bid_price=price - 500, ask_price=price + 500,
+                sequence=sequence,
+                event_time=clock_ns,
+                instrument_id=instrument,
+                bid_size=100 + sequence % 900,
+                ask_size=100 + sequence % 700,
+                bid_price=price - 500,
+                ask_price=price + 500,
             )
         elif chance < 0.99:
             message = trade(
-                sequence=sequence, event_time=clock_ns, instrument_id=instrument,
-                size=1 + sequence % 1_000, price=price, remarks=remarks[sequence % 256],
+                sequence=sequence,
+                event_time=clock_ns,
+                instrument_id=instrument,
+                size=1 + sequence % 1_000,
+                price=price,
+                remarks=remarks[sequence % 256],
             )
         else:
             depth = levels[sequence % 5]
             message = book(
-                sequence=sequence, event_time=clock_ns, instrument_id=instrument,
-                level_count=len(depth) // _LEVEL.size, levels=depth,
+                sequence=sequence,
+                event_time=clock_ns,
+                instrument_id=instrument,
+                level_count=len(depth) // _LEVEL.size,
+                levels=depth,
             )
         yield message.encode()
         sequence += 1

@@ -50,8 +50,12 @@ def main() -> int:
                     break
         seconds = time.perf_counter() - started_at
         report = {
-            "count": sent.count, "bytes": sent.size_bytes, "digest": str(sent),
-            "middle_position": middle_position, "position": position, "seconds": seconds,
+            "count": sent.count,
+            "bytes": sent.size_bytes,
+            "digest": str(sent),
+            "middle_position": middle_position,
+            "position": position,
+            "seconds": seconds,
             "session_id": publication.session_id,
         }
         print(json.dumps(report), flush=True)

@@ -65,9 +65,7 @@ def test_driver_refuses_a_bad_property(aeron_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 1376, 1377, 8000])
-def test_message_arrives_whole_with_its_header(
-    client: _native.AeronClient, length: int
-) -> None:
+def test_message_arrives_whole_with_its_header(client: _native.AeronClient, length: int) -> None:
     """Payloads below and above the MTU arrive as sent, with the header of their first frame."""
     subscription = client.add_subscription("aeron:ipc", 7)
     publication = client.add_exclusive_publication("aeron:ipc", 7)
@@ -144,8 +142,7 @@ def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriv
     assert {image.session_id for image in images} == {p.session_id for p in publications}
     for image in images:
         of_image = [
-            event[0] for event in events
-            if image in event or image.correlation_id in event[1:3]
+            event[0] for event in events if image in event or image.correlation_id in event[1:3]
         ]
         assert of_image == ["image_available", "message", "image_unavailable"]
         assert image.term_buffer_length == 65536

@@ -288,9 +288,7 @@ def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
         (20, b"\x63", "not a frame of this place"),
     ],
 )
-def test_broken_headers_are_named(
-    tmp_path: Path, at: int, patch: bytes, complaint: str
-) -> None:
+def test_broken_headers_are_named(tmp_path: Path, at: int, patch: bytes, complaint: str) -> None:
     """Lengths, types, term ids and offsets that cannot be give an error and never a crash."""
     builder = SegmentBuilder()
     build(builder, tmp_path)
@@ -335,7 +333,7 @@ def test_random_damage_never_crashes(
         ({"segment_length": 65_536, "term_length": 131_072}, "less than term length"),
         ({"start_position": 33}, "not a frame boundary"),
         ({"from_position": 10, "to_position": 9}, "no range"),
-        ({"columns": ["payload", "colour"]}, "unknown column \"colour\""),
+        ({"columns": ["payload", "colour"]}, 'unknown column "colour"'),
         ({"columns": ["length", "length"]}, "named twice"),
         ({"columns": []}, "at least one column"),
         ({"checksum": "md5"}, "unknown checksum"),

@@ -316,9 +316,7 @@ class JavaClient:
     def _answer(self) -> Any:
         answer = json.loads(self._process.receive(self.timeout_s))
         if "error" in answer:
-            raise JavaArchiveException(
-                answer["error"], answer["errorCode"], answer["exception"]
-            )
+            raise JavaArchiveException(answer["error"], answer["errorCode"], answer["exception"])
         return answer["result"]
 
     def connect(
@@ -372,9 +370,7 @@ class JavaClient:
         """
         handle = publication["handle"]
         offered = dict(
-            self.call(
-                "offer", handle, seed, first_index, count, min_length, max_length, timeout_ms
-            )
+            self.call("offer", handle, seed, first_index, count, min_length, max_length, timeout_ms)
         )
         if offered["failure"] is not None:
             raise HarnessError(f"after {offered['count']} messages: {offered['failure']}")
@@ -395,7 +391,13 @@ class JavaClient:
         handle = publication["handle"]
         return int(
             self.call(
-                "startOffering", handle, seed, first_index, count, min_length, max_length,
+                "startOffering",
+                handle,
+                seed,
+                first_index,
+                count,
+                min_length,
+                max_length,
                 timeout_ms,
             )
         )
@@ -463,6 +465,4 @@ def archive_tool(
 ) -> subprocess.CompletedProcess[str]:
     """Run the Java ArchiveTool on a directory; `answers` is what it reads if it asks."""
     command = java_command("io.aeron.archive.ArchiveTool", str(archive_dir), *args)
-    return subprocess.run(
-        command, input=answers, capture_output=True, text=True, timeout=timeout_s
-    )
+    return subprocess.run(command, input=answers, capture_output=True, text=True, timeout=timeout_s)
