@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Publication,
         Subscription,
     )
+    from aerotape.archive.archive import Archive
     from aerotape.archive.client import (
         ArchiveClient,
         ErrorCode,
@@ -48,11 +49,13 @@ if TYPE_CHECKING:
         connect,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.directory import open_directory
 
 __version__ = "0.1.0"
 
 _LAZY = {
     "Aeron": "aerotape.aeron",
+    "Archive": "aerotape.archive.archive",
     "ArchiveClient": "aerotape.archive.client",
     "ErrorCode": "aerotape.archive.client",
     "ExclusivePublication": "aerotape.aeron",
@@ -65,6 +68,7 @@ _LAZY = {
     "SourceLocation": "aerotape.archive.client",
     "Subscription": "aerotape.aeron",
     "connect": "aerotape.archive.client",
+    "open_directory": "aerotape.catalog.directory",
 }
 
 __all__ = [
@@ -72,6 +76,7 @@ __all__ = [
     "AeronError",
     "AeronTimeoutError",
     "AerotapeError",
+    "Archive",
     "ArchiveClient",
     "ArchiveError",
     "ArchiveInUseError",
@@ -96,6 +101,7 @@ __all__ = [
     "UnknownRecordingError",
     "__version__",
     "connect",
+    "open_directory",
 ]
 
 

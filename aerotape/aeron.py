@@ -345,15 +345,29 @@ class Aeron:
     """
 
     def __init__(
-        self, aeron_dir: str | Path | None = None, *, client_name: str = "aerotape"
+        self,
+        aeron_dir: str | Path | None = None,
+        *,
+        client_name: str = "aerotape",
+        driver_timeout_ns: int = DEFAULT_TIMEOUT_NS,
     ) -> None:
-        """Connect to the driver in `aeron_dir` (default: `default_aeron_dir()`).
+        """Connect to a media driver.
+
+        Args:
+            aeron_dir: the driver's directory. Default: `default_aeron_dir()`.
+            client_name: what the driver shows for this client.
+            driver_timeout_ns: how long to wait for a driver, and how long it may give no sign of
+                life later on. A driver gives one about every second.
 
         Raises:
             AeronError: there is no driver, or none that is alive.
         """
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
-        self._native = _native.AeronClient(directory, client_name=client_name)
+        self._native = _native.AeronClient(
+            directory,
+            client_name=client_name,
+            driver_timeout_ms=driver_timeout_ns // 1_000_000,
+        )
 
     @property
     def native(self) -> _native.AeronClient:

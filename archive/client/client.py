@@ -32,6 +32,8 @@ SourceLocationName = Literal["local", "remote"]
 
 DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 
+# A driver shows that it lives about once a second.
+_MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
 _PAGE: Final = 100
 _MAX_COUNT: Final = (1 << 31) - 1
 
@@ -78,12 +80,15 @@ def connect(
     response_channel = control_response_channel
     if response_channel is None:
         response_channel = channels.default_response_channel(control_request_channel)
-    owned = Aeron(aeron_dir, client_name=client_name) if aeron is None else None
-    user = owned if aeron is None else aeron
-    assert user is not None
+    owned = None
+    if aeron is None:
+        driver_timeout_ns = max(_MIN_DRIVER_TIMEOUT_NS, min(timeout_ns, DEFAULT_TIMEOUT_NS))
+        aeron = owned = Aeron(
+            aeron_dir, client_name=client_name, driver_timeout_ns=driver_timeout_ns
+        )
     try:
         session, archive_id = open_session(
-            user.native,
+            aeron.native,
             request_channel=control_request_channel,
             request_stream_id=control_request_stream_id,
             response_channel=response_channel,
@@ -98,7 +103,7 @@ def connect(
             owned.close()
         raise
     return ArchiveClient(
-        user,
+        aeron,
         session,
         archive_id=archive_id,
         owned_aeron=owned,

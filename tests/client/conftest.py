@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import pytest
-from support.archives import ServedArchive, serve
+from support.archives import KINDS, ServedArchive, serve
 
 import aerotape
-
-KINDS = ["java"]
-if importlib.util.find_spec("aerotape.archive.archive"):
-    KINDS.append("own")
 
 
 @pytest.fixture(scope="module", params=KINDS)

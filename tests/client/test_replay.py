@@ -180,7 +180,7 @@ def test_file_io_max_length(client: aerotape.ArchiveClient) -> None:
     made = recorded(client, 50)
     replay = client.replay(made.recording_id, file_io_max_length=4096)
     assert _received(list(replay)) == made.sent
-    with pytest.raises(ArchiveError, match="fileIoMaxLength"):
+    with pytest.raises(ArchiveError, match=r"(?i)mtu"):
         client.replay(made.recording_id, file_io_max_length=64)
 
 
@@ -283,7 +283,7 @@ def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
         return bool(errors)
 
     wait_until(has_error, "the error of a replay to nobody", 20.0)
-    assert "no connection established" in str(errors[0])
+    assert "connect" in str(errors[0])
     assert str(replay_session_id) in str(errors[0])
     assert errors[0].correlation_id > 0
     assert client.poll_for_errors() == []

@@ -203,7 +203,7 @@ def test_response_stream_that_has_ended() -> None:
     session = _session(streams, timeout_ns=3_600_000_000_000)
     with pytest.raises(ClosedError, match="response stream has ended"):
         _ask(session)
-    with pytest.raises(ClosedError, match="cannot ask: the archive .* went away"):
+    with pytest.raises(ClosedError, match=r"cannot ask: the archive .* went away"):
         _ask(session)
 
 

@@ -14,6 +14,7 @@ import aerotape
 from support import java
 
 Kind = Literal["java", "own"]
+KINDS: tuple[Kind, ...] = ("java", "own")
 
 
 @dataclass(frozen=True)
