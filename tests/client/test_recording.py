@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from support.archives import ServedArchive
@@ -134,7 +135,7 @@ def test_positions(client: aerotape.ArchiveClient) -> None:
         client.max_recorded_position,
         client.stop_position,
     ):
-        assert _code(lambda ask=ask: ask(9999)) == aerotape.ErrorCode.UNKNOWN_RECORDING
+        assert _code(partial(ask, 9999)) == aerotape.ErrorCode.UNKNOWN_RECORDING
 
 
 def test_descriptor(client: aerotape.ArchiveClient) -> None:
