@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Aeron,
         ExclusivePublication,
         MediaDriver,
-        Message,
         Publication,
         Subscription,
     )
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.directory import open_directory
+    from aerotape.message import Message
 
 __version__ = "0.1.0"
 
@@ -60,7 +60,7 @@ _LAZY = {
     "ErrorCode": "aerotape.archive.client",
     "ExclusivePublication": "aerotape.aeron",
     "MediaDriver": "aerotape.aeron",
-    "Message": "aerotape.aeron",
+    "Message": "aerotape.message",
     "Publication": "aerotape.aeron",
     "RecordingDescriptor": "aerotape.catalog.descriptor",
     "RecordingSignal": "aerotape.archive.client",

@@ -14,10 +14,11 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from aerotape import _native
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+from aerotape.message import Message
 
 Data = bytes | bytearray | memoryview
 
@@ -38,11 +39,6 @@ _TRANSIENT: Final = {
 _POLL_SLICE_NS: Final = 100_000_000
 _POLL_FRAGMENTS: Final = 256
 
-_HEADER_LENGTH: Final = 32
-_MIN_TERM_LENGTH: Final = 64 * 1024
-# A message is at most an eighth of a term (and 16 MiB).
-_MAX_MESSAGE_SHARE: Final = 8
-
 
 def default_aeron_dir() -> str:
     """Return the directory that Aeron's clients and drivers use when none is given.
@@ -55,49 +51,6 @@ def default_aeron_dir() -> str:
         return given
     base = "/dev/shm" if sys.platform == "linux" else tempfile.gettempdir()
     return str(Path(base) / f"aeron-{getpass.getuser()}")
-
-
-class _MessageFields(NamedTuple):
-    payload: bytes
-    end_position: int
-    session_id: int
-    stream_id: int
-    term_id: int
-    term_offset: int
-    flags: int
-    reserved_value: int
-
-
-class Message(_MessageFields):
-    """A message, its fragments put back together.
-
-    Attributes:
-        payload: the bytes that were sent.
-        end_position: position in the stream just behind the message's last frame, bytes.
-        session_id: session of the publication.
-        stream_id: stream of the publication.
-        term_id: of the message's first frame, like the three that follow.
-        term_offset: bytes.
-        flags: header flags.
-        reserved_value: what the publisher put into the header's reserved field.
-    """
-
-    __slots__ = ()
-
-    @property
-    def position(self) -> int:
-        """Position in the stream where the message's first frame begins, bytes."""
-        return self.end_position - self._framed_length()
-
-    def _framed_length(self) -> int:
-        # A message lies within a term, whose length is a power of two from 64 KiB up and at
-        # least eight times the message: modulo such a length, positions are term offsets. The
-        # frames take at least a header more than the payload and less than twice as much again,
-        # so that there is one solution.
-        payload_length = len(self.payload)
-        modulus = max(_MIN_TERM_LENGTH, 1 << (payload_length * _MAX_MESSAGE_SHARE - 1).bit_length())
-        at_least = (payload_length + 2 * _HEADER_LENGTH - 1) & -_HEADER_LENGTH
-        return at_least + (self.end_position - self.term_offset - at_least) % modulus
 
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")

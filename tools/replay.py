@@ -19,8 +19,8 @@ from aerotape.tools._connection import add_connection_options, connect, integer
 from aerotape.tools.output import Progress, emit, emit_line
 
 if TYPE_CHECKING:
-    from aerotape.aeron import Message
     from aerotape.archive.client import ArchiveClient
+    from aerotape.message import Message
 
 _SHOWN_BYTES: Final = 48
 

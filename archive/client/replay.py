@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from aerotape import _native
-from aerotape.aeron import Message
 from aerotape.archive.client.session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
+from aerotape.message import Message
 
 _FRAGMENT_LIMIT: Final = 512
 _CONNECT_POLL_NS: Final = 1_000_000

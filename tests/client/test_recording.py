@@ -12,7 +12,7 @@ from support.java import free_port
 from support.recording import new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
-from aerotape.archive.client import client as client_module
+from aerotape.archive.client import query_requests
 from aerotape.errors import ArchiveError, ConfigurationError
 
 
@@ -157,7 +157,7 @@ def test_descriptor(client: aerotape.ArchiveClient) -> None:
 
 def test_listing_by_pages(client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Listing goes page by page over all, from an id, up to a count, and of one stream."""
-    monkeypatch.setattr(client_module, "_PAGE", 2)
+    monkeypatch.setattr(query_requests, "_PAGE", 2)
     made = [recorded(client, 1) for _ in range(5)]
     ids = [each.recording_id for each in made]
     first = ids[0]

@@ -15,6 +15,10 @@ from support import java
 
 Kind = Literal["java", "own"]
 KINDS: tuple[Kind, ...] = ("java", "own")
+# The C driver names its idle strategies differently, and its own default does.
+EMBEDDED_DRIVER = {
+    name: value for name, value in java.FAST_DRIVER.items() if not name.endswith("idle.strategy")
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def _running(kind: Kind, folder: Path, properties: Mapping[str, str]) -> Iterato
         return
     control_channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
     own_properties = {
-        **{n: v for n, v in java.FAST_DRIVER.items() if "idle.strategy" not in n},
+        **EMBEDDED_DRIVER,
         **java.FAST_ARCHIVE,
         "aeron.archive.control.channel": control_channel,
         **properties,

@@ -1,0 +1,155 @@
+"""Publishing and subscribing from Python, over a driver of the test's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.archives import EMBEDDED_DRIVER
+from support.messages import messages
+
+import aerotape
+from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED, default_aeron_dir
+from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+
+
+@pytest.fixture
+def aeron(aeron_dir: Path) -> Iterator[aerotape.Aeron]:
+    """A client of a driver of its own."""
+    with (
+        aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER) as driver,
+        aerotape.Aeron(driver.aeron_dir) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:0"])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_messages_arrive(aeron: aerotape.Aeron, channel: str, exclusive: bool) -> None:
+    """What is sent arrives in order and whole, with the header's fields."""
+    payloads = list(messages(seed=7, count=100, min_length=0, max_length=6000))
+    with aeron.add_subscription(channel, 11) as subscription:
+        endpoint = subscription.resolved_endpoint()
+        while channel != "aeron:ipc" and endpoint is None:
+            endpoint = subscription.resolved_endpoint()
+        target = channel if endpoint is None else f"aeron:udp?endpoint={endpoint}"
+        add = aeron.add_exclusive_publication if exclusive else aeron.add_publication
+        with add(target, 11) as publication:
+            publication.wait_connected()
+            subscription.wait_connected()
+            sent: list[int] = []
+            sender = threading.Thread(
+                target=lambda: sent.extend(
+                    publication.send(payload, reserved_value=index)
+                    for index, payload in enumerate(payloads)
+                )
+            )
+            sender.start()
+            received = []
+            for message in subscription:
+                received.append(message)
+                if len(received) == len(payloads):
+                    break
+            sender.join()
+            assert [each.payload for each in received] == payloads
+            assert [each.end_position for each in received] == sent
+            assert [each.reserved_value for each in received] == list(range(100))
+            assert {each.session_id for each in received} == {publication.session_id}
+            assert {each.stream_id for each in received} == {11}
+            assert received[0].position == 0
+            assert received[0].term_id == publication.initial_term_id
+            assert publication.position == sent[-1]
+            assert publication.channel == target
+
+
+def test_nobody_listens(aeron: aerotape.Aeron) -> None:
+    """Without a subscriber, offer says so at once and send and wait_connected in time."""
+    with aeron.add_publication("aeron:ipc", 12) as publication:
+        assert publication.offer(b"x") == NOT_CONNECTED
+        with pytest.raises(AeronTimeoutError, match=r"stream 12: no subscriber .* for 0.05 s"):
+            publication.send(b"x", 50_000_000)
+        with pytest.raises(AeronTimeoutError, match="no subscriber"):
+            publication.wait_connected(50_000_000)
+
+
+def test_nobody_reads(aeron: aerotape.Aeron) -> None:
+    """With a subscriber that does not read, sending ends in back pressure."""
+    with (
+        aeron.add_subscription("aeron:ipc", 13) as subscription,
+        aeron.add_publication("aeron:ipc", 13) as publication,
+    ):
+        publication.wait_connected()
+        while publication.offer(bytes(1000)) > 0:
+            pass
+        with pytest.raises(AeronTimeoutError, match="back pressure"):
+            while True:
+                publication.send(bytes(1000), 50_000_000)
+        assert publication.offer(bytes(1000)) == BACK_PRESSURED
+        assert len(subscription.poll(fragment_limit=5)) == 5
+
+
+def test_too_long(aeron: aerotape.Aeron) -> None:
+    """A message longer than an eighth of a term is refused."""
+    with (
+        aeron.add_subscription("aeron:ipc", 14),
+        aeron.add_exclusive_publication("aeron:ipc", 14) as publication,
+    ):
+        publication.wait_connected()
+        assert publication.max_message_length == publication.term_buffer_length // 8
+        publication.send(bytes(publication.max_message_length))
+        with pytest.raises((AeronError, ValueError), match=r"(?i)length"):
+            publication.send(bytes(publication.max_message_length + 1))
+
+
+def test_closed(aeron: aerotape.Aeron) -> None:
+    """Closed publications and subscriptions say so; iterating ends with the subscription."""
+    subscription = aeron.add_subscription("aeron:ipc", 15)
+    publication = aeron.add_publication("aeron:ipc", 15)
+    publication.close()
+    publication.close()
+    assert publication.is_closed
+    with pytest.raises(ClosedError, match="stream 15: the publication is closed"):
+        publication.send(b"x")
+    with (
+        aeron.add_subscription("aeron:ipc", 16) as lonely,
+        pytest.raises(AeronTimeoutError, match="no publisher"),
+    ):
+        lonely.wait_connected(50_000_000)
+    threading.Timer(0.1, subscription.close).start()
+    assert list(subscription) == []
+
+
+def test_refused_by_the_driver(aeron: aerotape.Aeron) -> None:
+    """A channel that the driver cannot use is an AeronError that says why."""
+    with pytest.raises(AeronError, match=r"(?i)nonsense|channel"):
+        aeron.add_publication("aeron:nonsense", 1)
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is that of AERON_DIR, else the user's own as all Aeron clients name it."""
+    monkeypatch.setenv("AERON_DIR", "/somewhere")
+    assert default_aeron_dir() == "/somewhere"
+    monkeypatch.delenv("AERON_DIR")
+    monkeypatch.setenv("LOGNAME", "someone")
+    assert default_aeron_dir() == "/dev/shm/aeron-someone"
+
+
+def test_exports() -> None:
+    """Every public name of the package can be had, and importing it loads nothing heavy."""
+    assert set(aerotape.__all__) <= set(dir(aerotape))
+    for name in aerotape.__all__:
+        assert getattr(aerotape, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        aerotape.nothing  # noqa: B018
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, aerotape; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "aerotape.errors" in loaded
+    assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
