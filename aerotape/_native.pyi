@@ -470,7 +470,3 @@ def walk_segment(
     what it should be there (length, type, term id, term offset, stream id, within its term and
     the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
     read."""
-
-def find_data_end(path: str | PathLike[str], start_offset: int) -> int:
-    """Return the offset after the last byte from `start_offset` on that is not zero, or
-    `start_offset` when there is none. Raises StorageError."""

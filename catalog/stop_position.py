@@ -18,9 +18,11 @@ recording ends there.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.catalog import ChecksumName
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
 FRAME_HEADER_LENGTH = 32
+_CHUNK_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,6 @@ def _judge(
     write_unit_bytes: int,
     beyond: tuple[SegmentFile, ...],
 ) -> RecordingEnd:
-    from aerotape import _native
-
     offset, torn, unverified = found.end_offset, found.problem or "", False
     damaged: tuple[int, ...] = ()
     if checksum != "none" and found.checksum_passes == 0 and found.checksum_failures > 1:
@@ -176,7 +177,7 @@ def _judge(
         )
     data_end = offset
     if offset < descriptor.segment_file_length:
-        data_end = _native.find_data_end(segment.path, offset)
+        data_end = find_data_end(segment.path, offset)
         if data_end > offset and not torn:
             torn = "there are bytes behind an unwritten frame"
     if beyond and not torn:
@@ -207,6 +208,40 @@ def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_byte
         not any(written[begin : begin + SECTOR_LENGTH])
         for begin in range(0, end - boundary, SECTOR_LENGTH)
     )
+
+
+def find_data_end(path: Path, start_offset: int) -> int:
+    """Return the offset after the last byte from `start_offset` on that is not zero.
+
+    `start_offset` itself when there is none. Holes are passed over, for segment files are mostly
+    sparse.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    end = offset = start_offset
+    try:
+        with path.open("rb", buffering=0) as file:
+            length = os.fstat(file.fileno()).st_size
+            while offset < length:
+                try:
+                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
+                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:
+                        break  # only a hole is left
+                    hole = length  # a file system that cannot tell: all of it is data
+                while offset < hole:
+                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
+                    if not chunk:
+                        return end
+                    written = chunk.rstrip(b"\0")
+                    if written:
+                        end = offset + len(written)
+                    offset += len(chunk)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+    return end
 
 
 def missing_base_positions(

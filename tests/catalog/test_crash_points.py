@@ -11,6 +11,7 @@ from segment_builder import SegmentBuilder, crc32
 
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.refresh import refresh
+from aerotape.catalog.stop_position import find_data_end
 
 SEGMENT_LENGTH = 131_072
 PAGE_LENGTH = 4096
@@ -134,3 +135,19 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
         assert again.stop_position == torn + 640
         assert again.findings == ()
         assert again.suspect
+
+
+def test_the_last_written_byte_is_found_across_holes(tmp_path: Path) -> None:
+    """Sparse or not, the end of the data is where the last byte is that is not zero."""
+    path = tmp_path / "segment"
+    with path.open("wb") as file:
+        file.truncate(8 << 20)
+        assert find_data_end(path, 64) == 64
+        for offset in (100, (5 << 20) + 3):
+            file.seek(offset)
+            file.write(b"\x07")
+        file.seek(6 << 20)
+        file.write(bytes(1 << 20))
+    assert find_data_end(path, 0) == (5 << 20) + 4
+    assert find_data_end(path, (5 << 20) + 4) == (5 << 20) + 4
+    assert find_data_end(path, 9 << 20) == 9 << 20

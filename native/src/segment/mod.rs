@@ -4,7 +4,6 @@
 //! Files are read with pread, not mapped: another process may cut a file short under us, which a
 //! map would answer with SIGBUS.
 
-pub mod data_end;
 pub mod walk;
 
 use std::path::PathBuf;
@@ -50,16 +49,7 @@ fn walk_segment(
         .map_err(PyErr::from)
 }
 
-#[pyfunction]
-fn find_data_end(py: Python<'_>, path: PathBuf, start_offset: u64) -> PyResult<u64> {
-    py.detach(|| {
-        data_end::find_data_end(&path, start_offset).map_err(|error| Error::io(&path, &error))
-    })
-    .map_err(PyErr::from)
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SegmentWalk>()?;
-    module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
-    module.add_function(wrap_pyfunction!(find_data_end, module)?)
+    module.add_function(wrap_pyfunction!(walk_segment, module)?)
 }

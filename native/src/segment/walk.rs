@@ -136,17 +136,26 @@ fn check(header: &FrameHeader, offset: u64, limit: u64, range: &WalkRange) -> Op
         return Some(format!("frame length {length} is less than a header"));
     }
     if header.frame_type != TYPE_DATA && header.frame_type != TYPE_PAD {
-        return Some(format!("frame type {} is neither data nor padding", header.frame_type));
+        return Some(format!(
+            "frame type {} is neither data nor padding",
+            header.frame_type
+        ));
     }
     let position = range.base_position.wrapping_add(offset as i64);
     let term_length = i64::from(range.term_length);
     let term_offset = position & (term_length - 1);
     // Terms are counted from the initial one and wrap around, as Aeron's do.
-    let term_id = range.initial_term_id.wrapping_add((position / term_length) as i32);
+    let term_id = range
+        .initial_term_id
+        .wrapping_add((position / term_length) as i32);
     for (name, actual, expected) in [
         ("term offset", i64::from(header.term_offset), term_offset),
         ("term id", i64::from(header.term_id), i64::from(term_id)),
-        ("stream id", i64::from(header.stream_id), i64::from(range.stream_id)),
+        (
+            "stream id",
+            i64::from(header.stream_id),
+            i64::from(range.stream_id),
+        ),
     ] {
         if actual != expected {
             return Some(format!("{name} {actual} should be {expected}"));
@@ -154,7 +163,9 @@ fn check(header: &FrameHeader, offset: u64, limit: u64, range: &WalkRange) -> Op
     }
     let aligned = align(length as usize) as u64;
     if term_offset as u64 + aligned > term_length as u64 {
-        return Some(format!("frame of {length} bytes crosses the end of its term"));
+        return Some(format!(
+            "frame of {length} bytes crosses the end of its term"
+        ));
     }
     if offset + aligned > limit {
         return Some(format!(
@@ -225,7 +236,12 @@ mod tests {
 
     fn frame(position: i64, length: i32, kind: u16, checksum: Option<Checksum>) -> Vec<u8> {
         let mut bytes = vec![0u8; align(length as usize)];
-        for (at, byte) in bytes.iter_mut().enumerate().take(length as usize).skip(HEADER_LENGTH) {
+        for (at, byte) in bytes
+            .iter_mut()
+            .enumerate()
+            .take(length as usize)
+            .skip(HEADER_LENGTH)
+        {
             *byte = at as u8 | 1;
         }
         bytes[..4].copy_from_slice(&length.to_le_bytes());
@@ -293,7 +309,10 @@ mod tests {
         bytes.extend(frame(96, 64, TYPE_DATA, None));
         let found = walk_bytes("misplaced", &bytes, None);
         assert_eq!((found.end.as_str(), found.end_offset), ("invalid", 64));
-        assert_eq!(found.problem.as_deref(), Some("term offset 96 should be 64"));
+        assert_eq!(
+            found.problem.as_deref(),
+            Some("term offset 96 should be 64")
+        );
     }
 
     #[test]
