@@ -65,9 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments)
-    except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
-        return _exit_code(stop)
+        try:
+            code = _dispatch(arguments)
+        except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
+            code = _exit_code(stop)
+        # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -88,10 +92,7 @@ def _dispatch(arguments: list[str]) -> int:
     args = _command_parser(top.command, module).parse_args(top.arguments)
     args.verbose = args.verbose or top.verbose
     try:
-        code = module.run(args)
-        # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
-        sys.stdout.flush()
-        return code
+        return module.run(args)
     except BrokenPipeError:
         raise
     except (AerotapeError, OSError) as error:

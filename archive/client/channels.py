@@ -51,8 +51,17 @@ def default_replay_channel(response_channel: str) -> str:
 
 
 def control_channel(channel: str, session_id: int) -> str:
-    """Return `channel` with the session id and, where it does not say, the control defaults."""
+    """Return `channel` with the session id and, where it does not say, the control defaults.
+
+    Raises:
+        ConfigurationError: the channel cannot be used.
+    """
     uri = ChannelUri.parse(channel)
+    if uri.has_control_mode_response:
+        raise ConfigurationError(
+            f"cannot use {channel}: response channels (control-mode=response) are not supported",
+            "aeron.archive.control.response.channel",
+        )
     for name, value in _CONTROL_DEFAULTS.items():
         if uri.get(name) is None:
             uri.put(name, value)

@@ -136,8 +136,10 @@ class Replay(Iterator[Message]):
 
     def __next__(self) -> Message:
         while True:
-            for message in self._batch:
-                return message
+            try:
+                return next(self._batch)
+            except StopIteration:
+                pass
             batch = self._next_batch()
             if not batch:
                 raise StopIteration

@@ -11,7 +11,12 @@ from aerotape.archive.client.handshake import resolve_endpoint
 from aerotape.archive.client.query_requests import QueryRequests
 from aerotape.archive.client.replay import Replay, ReplayOrder
 from aerotape.archive.client.session import ControlSession
-from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, REPLAY_ALL_AND_FOLLOW
+from aerotape.archive.protocol import (
+    NULL_POSITION,
+    NULL_VALUE,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+)
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
 
@@ -111,7 +116,8 @@ class ReplayRequests(QueryRequests):
 
         Args:
             position: from where, bytes: the beginning of a frame. None: from the start.
-            length: how much, bytes. None, or more than there is: to the end.
+            length: how much, bytes. None (or Aeron's -1), or more than there is: to the end.
+                Aeron's -2 is -1 with `follow` off.
             channel: where the archive shall replay to. Default: as the control responses.
             stream_id: stream on that channel.
             follow: whether a live recording is followed until it stops (or to `length`); else
@@ -126,6 +132,12 @@ class ReplayRequests(QueryRequests):
             ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
             ConfigurationError: the channel cannot be used.
         """
+        position = None if position == NULL_POSITION else position
+        if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
+            follow = follow and length == REPLAY_ALL_AND_FOLLOW
+            length = None
+        if length is not None and length < 0:
+            raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
         start = self.start_position(recording_id) if position is None else position
         stop = self.stop_position(recording_id)
         is_live = stop == NULL_POSITION

@@ -20,7 +20,7 @@ from aerotape import _native
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
-from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError
+from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
 
 # How long one look at the response stream may take, so that Ctrl-C and a close are seen.
 POLL_SLICE_NS: Final = 50_000_000
@@ -226,7 +226,13 @@ class ControlSession:
         """Look at the response stream, wait for it, sort what comes; return how much it was."""
         messages = self._subscription.poll(_FRAGMENT_LIMIT, timeout_ns)
         for fields in messages:
-            message = _decode(fields[0])
+            try:
+                message = _decode(fields[0])
+            except CodecError as error:
+                # One bad message must not cost those that came with it.
+                text = f"the archive sent what cannot be read: {error}"
+                self._errors.append(ArchiveError(text))
+                continue
             if message is not None:
                 self._sort(message)
         return len(messages)

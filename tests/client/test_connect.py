@@ -96,6 +96,12 @@ def test_an_idle_client_is_kept() -> None:
             dropped.get_archive_id()
 
 
+def test_response_channels_are_refused(archive: ServedArchive) -> None:
+    """A response channel, which is not supported, is refused rather than waited for."""
+    with pytest.raises(ConfigurationError, match="control-mode=response"):
+        archive.connect(control_response_channel="aeron:udp?control-mode=response|control=a:1")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_archive_goes_away(kind: Kind) -> None:
     """When the archive stops, requests and replays end with ClosedError, and close still works."""

@@ -90,6 +90,15 @@ def test_length_beyond_the_end(client: aerotape.ArchiveClient) -> None:
     assert _received(list(replay)) == made.sent
 
 
+def test_aerons_special_lengths(client: aerotape.ArchiveClient) -> None:
+    """-1 and -2 mean what they mean to Aeron's clients; other negative lengths are refused."""
+    made = recorded(client, 10)
+    assert _received(list(client.replay(made.recording_id, -1, -1))) == made.sent
+    assert _received(list(client.replay(made.recording_id, -1, -2))) == made.sent
+    with pytest.raises(ConfigurationError, match="-3"):
+        client.replay(made.recording_id, length=-3)
+
+
 def test_nothing_to_replay(client: aerotape.ArchiveClient) -> None:
     """From the very end of a stopped recording there are no messages, and no waiting."""
     made = recorded(client, 3)

@@ -13,7 +13,7 @@ from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import PROTOCOL_VERSION, semantic_version
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
-from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
+from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError
 
 SESSION = 77
 Reply = Callable[[Any], Iterable[Message | bytes]]
@@ -154,13 +154,22 @@ def test_error_of_an_earlier_request_is_kept() -> None:
 
 
 def test_unknown_messages_are_skipped() -> None:
-    """What a newer archive may send does not disturb; what is no archive message at all does."""
+    """What a newer archive may send does not disturb."""
     unknown = HEADER.pack(8, 999, codecs.SCHEMA_ID, 99) + bytes(8)
-    streams = ScriptedStreams(lambda request: [unknown, _ok(request, 1)])
-    assert _ask(_session(streams)) == 1
-    streams.reply = lambda request: [HEADER.pack(8, 1, 4711, 1) + bytes(8)]
-    with pytest.raises(CodecError, match="4711"):
-        _ask(_session(streams))
+    session = _session(ScriptedStreams(lambda request: [unknown, _ok(request, 1)]))
+    assert _ask(session) == 1
+    assert session.take_errors() == []
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"", b"short", HEADER.pack(8, 1, 4711, 1) + bytes(8), HEADER.pack(32, 1, 101, 14)]
+)
+def test_unreadable_messages_are_reported(garbage: bytes) -> None:
+    """What is no message of the archive's schema is an error to be polled, not the end."""
+    session = _session(ScriptedStreams(lambda request: [garbage, _ok(request, 1)]))
+    assert _ask(session) == 1
+    (error,) = session.take_errors()
+    assert "cannot be read" in str(error)
 
 
 def test_unexpected_code() -> None:

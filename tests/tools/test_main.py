@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import types
@@ -127,6 +128,20 @@ def test_reader_that_went_away_exits_with_141(install: Install) -> None:
     """A closed standard output ends a command quietly."""
     install(_raise(BrokenPipeError()))
     assert main(["probe", "x"]) == 141
+
+
+def test_closed_standard_output() -> None:
+    """A process whose reader is gone ends quietly; argparse may have eaten the failure itself."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "aerotape", "--help"], stdout=writer, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode in (0, 141)
+    assert done.stderr == b""
 
 
 def test_bugs_are_not_hidden(install: Install) -> None:
