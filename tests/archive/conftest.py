@@ -140,3 +140,22 @@ def client(daemon: Daemon) -> Iterator[java.JavaClient]:
     with java.JavaClient(daemon.aeron_dir) as connected:
         connected.connect(daemon.control_channel)
         yield connected
+
+
+@pytest.fixture(params=["aerotape", "java"])
+def either(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    aeron_dir: Path,
+    start_daemon: Callable[..., Daemon],
+) -> Iterator[Daemon | java.JavaArchive]:
+    """Our daemon and the Java archive in turn: what a test expects of ours is the reference's."""
+    if request.param == "aerotape":
+        yield start_daemon()
+        return
+    with java.JavaArchive(
+        tmp_path / "archive",
+        aeron_dir,
+        properties={"aeron.archive.low.storage.space.threshold": "1m"},
+    ) as archive:
+        yield archive

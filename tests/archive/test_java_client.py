@@ -1,0 +1,440 @@
+"""The Java client against our daemon, and against the Java archive to show what is expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import await_true
+from support.java import JavaArchiveException, JavaClient
+
+IPC = "aeron:ipc?term-length=64k"
+NULL = -1
+
+
+@pytest.fixture
+def client(either: Any) -> Iterator[JavaClient]:
+    """A Java client connected to one archive or the other."""
+    with JavaClient(either.aeron_dir) as connected:
+        connected.connect(either.control_channel)
+        yield connected
+
+
+class Recorded:
+    """A stream of messages that has been recorded and is still being recorded."""
+
+    def __init__(self, client: JavaClient, channel: str, stream_id: int, count: int = 300) -> None:
+        self.publication = client.add_exclusive_publication(channel, stream_id)
+        self.session_id: int = self.publication["sessionId"]
+        self.counter = client.recording_counter(self.session_id)
+        self.recording_id: int = self.counter["recordingId"]
+        self.offered = client.offer(self.publication, seed=stream_id, count=count, max_length=4000)
+        self.position: int = self.offered["position"]
+        reached = client.await_counter(self.counter["counterId"], self.position)
+        assert reached == self.position
+
+    def is_stopped(self, client: JavaClient) -> bool:
+        return bool(client.call("getStopPosition", self.recording_id) == self.position)
+
+
+def error_code(client: JavaClient, method: str, *args: Any) -> int | None:
+    """The archive's error code for a call that must fail."""
+    with pytest.raises(JavaArchiveException) as caught:
+        client.call(method, *args)
+    return caught.value.error_code
+
+
+def test_recording_an_ipc_stream(either: Any, client: JavaClient) -> None:
+    """Positions, descriptor, counter and files of a recorded IPC stream."""
+    subscription_id = client.call("startRecording", IPC, 1001, "LOCAL")
+    stream = Recorded(client, IPC, 1001)
+    assert stream.counter["isActive"] is True
+    archive_id = client.call("archiveId")
+    assert stream.counter["label"] == (
+        f"rec-pos: {stream.recording_id} {stream.session_id} 1001 aeron:ipc"
+        f" - archiveId={archive_id}"
+    )
+    assert stream.counter["sourceIdentity"] == "aeron:ipc"
+    recording_id = stream.recording_id
+    assert client.call("getRecordingPosition", recording_id) == stream.position
+    assert client.call("getMaxRecordedPosition", recording_id) == stream.position
+    assert client.call("getStartPosition", recording_id) == 0
+    assert client.call("getStopPosition", recording_id) == NULL
+
+    client.call("stopRecording", subscription_id)
+    await_true(lambda: stream.is_stopped(client))
+    assert client.call("getRecordingPosition", recording_id) == NULL
+    assert client.call("getMaxRecordedPosition", recording_id) == stream.position
+
+    [row] = client.call("listRecording", recording_id)
+    assert row.pop("startTimestamp") <= row.pop("stopTimestamp")
+    assert row == {
+        "controlSessionId": client.call("controlSessionId"),
+        "correlationId": client.call("lastCorrelationId"),
+        "recordingId": recording_id,
+        "startPosition": 0,
+        "stopPosition": stream.position,
+        "initialTermId": stream.publication["initialTermId"],
+        "segmentFileLength": 65536,
+        "termBufferLength": 65536,
+        "mtuLength": 1408,
+        "sessionId": stream.session_id,
+        "streamId": 1001,
+        "strippedChannel": "aeron:ipc",
+        "originalChannel": IPC,
+        "sourceIdentity": "aeron:ipc",
+    }
+    files = sorted(
+        int(match[1])
+        for path in Path(either.archive_dir).iterdir()
+        if (match := re.fullmatch(rf"{recording_id}-(\d+)\.rec", path.name))
+    )
+    assert files == list(range(0, stream.position, 65536))
+    assert all(
+        (Path(either.archive_dir) / f"{recording_id}-{base}.rec").stat().st_size == 65536
+        for base in files
+    )
+
+
+@pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
+def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
+    """A spy or a subscription of its own takes a UDP stream; the stripped channel drops set-up."""
+    channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    given = f"{channel}|term-length=128k|alias=prices"
+    client.call("startRecording", given, 7, source)
+    # Without a subscriber a spy alone must count as a connection.
+    stream = Recorded(client, f"{given}|ssc=true", 7)
+    [row] = client.call("listRecordingsForUri", 0, 10, "prices", 7)
+    assert row["strippedChannel"] == f"{channel}|alias=prices"
+    assert row["originalChannel"] == given
+    assert row["termBufferLength"] == row["segmentFileLength"] == 131072
+    identity = "aeron:ipc" if source == "LOCAL" else r"127\.0\.0\.1:\d+"
+    assert re.fullmatch(identity, row["sourceIdentity"])
+    client.call("stopRecording", given, 7)
+    await_true(lambda: stream.is_stopped(client))
+
+
+def test_each_image_gets_a_recording_of_its_own(client: JavaClient) -> None:
+    """Two publications of one stream are two recordings; stopping the channel stops both."""
+    client.call("startRecording", IPC, 5, "LOCAL")
+    streams = [Recorded(client, IPC, 5, count=50) for _ in range(2)]
+    assert streams[0].recording_id != streams[1].recording_id
+    client.call("stopRecording", "aeron:ipc", 5)
+    for stream in streams:
+        await_true(lambda stream=stream: stream.is_stopped(client))  # type: ignore[misc]
+
+
+def test_the_end_of_a_stream_ends_its_recording(client: JavaClient) -> None:
+    """Closing the publication stops the recording at its last message; the subscription stays."""
+    client.call("startRecording", IPC, 6, "LOCAL")
+    first = Recorded(client, IPC, 6, count=20)
+    client.close_resource(first.publication)
+    await_true(lambda: first.is_stopped(client))
+    second = Recorded(client, IPC, 6, count=20)
+    assert second.recording_id > first.recording_id
+    assert client.call("tryStopRecording", IPC, 6) is True
+
+
+def test_auto_stop_takes_the_subscription_away_with_the_stream(client: JavaClient) -> None:
+    """With auto-stop the first recording's end ends the request as well."""
+    client.call("startRecording", IPC, 8, "LOCAL", True)
+    stream = Recorded(client, IPC, 8, count=20)
+    client.close_resource(stream.publication)
+    await_true(lambda: stream.is_stopped(client))
+    await_true(lambda: client.call("tryStopRecording", IPC, 8) is False)
+
+
+def test_ways_to_stop(client: JavaClient) -> None:
+    """By channel, by subscription and by recording; each only once."""
+    by_id = client.call("startRecording", IPC, 11, "LOCAL")
+    assert client.call("tryStopRecording", by_id) is True
+    assert client.call("tryStopRecording", by_id) is False
+    assert error_code(client, "stopRecording", by_id) == 4
+    client.call("startRecording", IPC, 12, "LOCAL")
+    assert client.call("tryStopRecording", IPC, 12) is True
+    assert error_code(client, "stopRecording", IPC, 12) == 4
+    subscription_id = client.call("startRecording", IPC, 13, "LOCAL")
+    stream = Recorded(client, IPC, 13, count=20)
+    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is True
+    await_true(lambda: stream.is_stopped(client))
+    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is False
+    assert client.call("tryStopRecording", subscription_id) is False
+    assert error_code(client, "tryStopRecordingByIdentity", 99) == 5
+
+
+def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
+    """Who started a recording is told where it begins and where it has ended."""
+    subscription_id = client.call("startRecording", IPC, 14, "LOCAL")
+    stream = Recorded(client, IPC, 14, count=20)
+    client.call("stopRecording", subscription_id)
+    signals: list[Any] = []
+
+    def have_both() -> bool:
+        signals.extend(client.call("takeSignals"))
+        return len(signals) >= 2
+
+    await_true(have_both)
+    common = {"recordingId": stream.recording_id, "subscriptionId": subscription_id}
+    assert signals == [
+        {**common, "position": 0, "signal": "START"},
+        {**common, "position": stream.position, "signal": "STOP"},
+    ]
+
+
+def test_listings(client: JavaClient) -> None:
+    """Ranges by id, by channel fragment and stream, single ones, and the last that matches."""
+    streams = []
+    for stream_id in (21, 22, 21, 22, 21):
+        channel = f"{IPC}|alias=a{len(streams)}"
+        client.call("startRecording", channel, stream_id, "LOCAL")
+        streams.append(Recorded(client, channel, stream_id, count=3))
+        client.call("stopRecording", channel, stream_id)
+        await_true(lambda: streams[-1].is_stopped(client))
+        client.close_resource(streams[-1].publication)
+    ids = [stream.recording_id for stream in streams]
+    assert ids == [0, 1, 2, 3, 4]
+
+    def listed(*args: Any) -> list[int]:
+        rows = client.call("listRecordings" if len(args) == 2 else "listRecordingsForUri", *args)
+        return [row["recordingId"] for row in rows]
+
+    assert listed(0, 100) == ids
+    assert listed(0, 2) == [0, 1]
+    assert listed(3, 100) == [3, 4]
+    assert listed(5, 1) == listed(1000, 5) == []
+    assert listed(0, 100, "ipc", 21) == [0, 2, 4]
+    assert listed(1, 1, "ipc", 21) == [2]
+    assert listed(0, 100, "alias=a3", 22) == [3]
+    assert listed(0, 100, "alias=a3", 21) == []
+    assert listed(0, 100, "", 22) == [1, 3]
+    assert client.call("listRecording", 77) == []
+
+    session = streams[2].session_id
+    assert client.call("findLastMatchingRecording", 0, "alias=a2", 21, session) == 2
+    assert client.call("findLastMatchingRecording", 3, "alias=a2", 21, session) == NULL
+    assert client.call("findLastMatchingRecording", 0, "alias=a1", 21, session) == NULL
+    assert error_code(client, "findLastMatchingRecording", -1, "ipc", 21, session) == 5
+
+
+def test_error_codes_of_queries_and_recordings(client: JavaClient) -> None:
+    """Unknown recordings, clashing subscriptions and bad channels, each with its code."""
+    for method in (
+        "getStartPosition",
+        "getStopPosition",
+        "getRecordingPosition",
+        "getMaxRecordedPosition",
+    ):
+        assert error_code(client, method, 42) == 5
+    client.call("startRecording", IPC, 31, "LOCAL")
+    assert error_code(client, "startRecording", "aeron:ipc?mtu=8k", 31, "LOCAL") == 3
+    assert error_code(client, "startRecording", "aeron:nowhere", 31, "LOCAL") == 0
+    assert error_code(client, "startRecording", "not a channel", 31, "LOCAL") == 0
+    assert error_code(client, "startRecording", "aeron:udp?endpoint=localhost", 1, "REMOTE") == 0
+    assert error_code(client, "startRecording", "aeron:udp?ttl=999|endpoint=a:1", 1, "LOCAL") == 0
+    # And the session is none the worse for all that.
+    assert client.call("listRecordings", 0, 1) == []
+
+
+def test_error_codes_of_replays(client: JavaClient) -> None:
+    """Positions before the start, beyond the end, unaligned, within a frame; empty replays."""
+    client.call("startRecording", IPC, 41, "LOCAL")
+    stream = Recorded(client, IPC, 41, count=100)
+    client.call("stopRecording", IPC, 41)
+    await_true(lambda: stream.is_stopped(client))
+    end = stream.position
+
+    def replay_code(position: int, length: int, recording_id: int = stream.recording_id) -> Any:
+        return error_code(client, "startReplay", recording_id, position, length, "aeron:ipc", 42)
+
+    assert replay_code(0, 100, recording_id=9) == 5
+    assert replay_code(end, 100) == 16
+    assert replay_code(end + 32, 100) == 16
+    assert replay_code(33, 100) == 0
+    assert replay_code(-32, 100) == 16
+    # Aligned, but within the first message's fragment.
+    assert replay_code(32, 100) == 16
+    for channel in ("aeron:udp", "aeron:udp?endpoint=localhost", "aeron:udp?ttl=x"):
+        assert error_code(client, "startReplay", stream.recording_id, 0, -1, channel, 42) == 0
+    params = {"position": 0, "length": 100, "fileIoMaxLength": 64}
+    assert error_code(client, "startReplay", stream.recording_id, "aeron:ipc", 42, params) == 0
+    bad_bound = {"position": 0, "length": 100, "boundingLimitCounterId": 5000}
+    assert error_code(client, "startReplay", stream.recording_id, "aeron:ipc", 42, bad_bound) == 0
+    # What is not there cannot be stopped, and that is no error.
+    client.call("stopReplay", 123456)
+    client.call("stopAllReplays", stream.recording_id)
+
+
+def test_a_replay_channel_that_is_no_uri_is_answered(start_daemon: Callable[..., Any]) -> None:
+    """Better than the reference, which leaves the client to its timeout."""
+    daemon = start_daemon()
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        client.call("startRecording", IPC, 41, "LOCAL")
+        stream = Recorded(client, IPC, 41, count=1)
+        assert error_code(client, "startReplay", stream.recording_id, 0, -1, "x", 42) == 0
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", "udp"])
+def test_replays_of_a_stopped_recording(client: JavaClient, channel: str) -> None:
+    """The whole, a part from the middle, and a length beyond the end, which ends all the same."""
+    if channel == "udp":
+        channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    client.call("startRecording", IPC, 51, "LOCAL")
+    stream = Recorded(client, IPC, 51, count=400)
+    client.call("stopRecording", IPC, 51)
+    await_true(lambda: stream.is_stopped(client))
+
+    whole = client.call("replay", stream.recording_id, 0, stream.position, channel, 52)
+    played = client.poll(whole, 500, details=True)
+    assert (played["count"], played["digest"]) == (400, stream.offered["digest"])
+    assert played["ended"] is True
+    client.close_resource(whole)
+
+    ends = [message["position"] for message in played["messages"]]
+    middle = ends[199]
+    half = client.call("replay", stream.recording_id, middle, 1 << 40, channel, 53)
+    rest = client.poll(half, 500, details=True)
+    assert [message["position"] for message in rest["messages"]] == ends[200:]
+    assert [message["payload"] for message in rest["messages"]] == [
+        message["payload"] for message in played["messages"][200:]
+    ]
+    assert rest["ended"] is True
+    client.close_resource(half)
+
+    piece = client.call("replay", stream.recording_id, middle, ends[209] - middle, channel, 54)
+    assert client.poll(piece, 500)["count"] == 10
+
+
+def test_a_live_recording_is_followed(client: JavaClient) -> None:
+    """A replay of open length goes on with what is recorded later, and ends with the stream."""
+    client.call("startRecording", IPC, 61, "LOCAL")
+    stream = Recorded(client, IPC, 61, count=100)
+    replay = client.call("replay", stream.recording_id, 0, (1 << 63) - 1, "aeron:ipc", 62)
+    assert client.poll(replay, 100)["count"] == 100
+    more = client.offer(
+        stream.publication, seed=61, count=100, first_index=100, max_length=4000
+    )
+    live = client.poll(replay, 100)
+    assert (live["count"], live["digest"]) == (100, more["digest"])
+    assert live["lastPosition"] == more["position"]
+    client.close_resource(stream.publication)
+    end = client.poll(replay, 1)
+    assert (end["count"], end["ended"]) == (0, True)
+
+
+def test_a_bounded_replay_waits_at_its_counter(client: JavaClient) -> None:
+    """Only what the limit counter has passed is replayed, until the replay is stopped."""
+    client.call("startRecording", IPC, 71, "LOCAL")
+    stream = Recorded(client, IPC, 71, count=50)
+    bound = client.call("addCounter", 10_001, "bound")
+    params = {"position": 0, "length": 1 << 40, "boundingLimitCounterId": bound["counterId"]}
+    ends = [
+        message["position"]
+        for message in client.poll(
+            client.call("replay", stream.recording_id, 0, stream.position, "aeron:ipc", 72),
+            50,
+            details=True,
+        )["messages"]
+    ]
+    client.call("setCounter", bound["handle"], ends[9])
+    replay = client.add_subscription("aeron:ipc", 73)
+    replay_id = client.call("startReplay", stream.recording_id, "aeron:ipc", 73, params)
+    assert client.poll(replay, 11, timeout_ms=1_000)["count"] == 10
+    client.call("setCounter", bound["handle"], ends[19])
+    assert client.poll(replay, 11, timeout_ms=1_000)["lastPosition"] == ends[19]
+    client.call("stopReplay", replay_id)
+    assert client.poll(replay, 1)["ended"] is True
+
+
+def test_replay_ids_hold_the_session_id(client: JavaClient) -> None:
+    """The low half of a replay session id is the stream's session id; replays are numbered."""
+    client.call("startRecording", IPC, 81, "LOCAL")
+    stream = Recorded(client, IPC, 81, count=5)
+    subscription = client.add_subscription("aeron:ipc", 82)
+    ids = [
+        client.call("startReplay", stream.recording_id, 0, -1, "aeron:ipc", 82) for _ in range(3)
+    ]
+    await_true(lambda: len(client.call("images", subscription["handle"])) == 3)
+    sessions = {image["sessionId"] for image in client.call("images", subscription["handle"])}
+    assert {(replay_id & 0xFFFF_FFFF) for replay_id in ids} == {
+        session & 0xFFFF_FFFF for session in sessions
+    }
+    numbers = [replay_id >> 32 for replay_id in ids]
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
+    client.call("stopAllReplays", stream.recording_id)
+    await_true(lambda: client.call("images", subscription["handle"]) == [])
+
+
+def test_limits_on_recordings_and_replays(
+    start_daemon: Callable[..., Any], aeron_dir: Path
+) -> None:
+    """One more than allowed is refused with its code, and allowed once there is room."""
+    daemon = start_daemon(
+        properties={
+            "aeron.archive.max.concurrent.recordings": "2",
+            "aeron.archive.max.concurrent.replays": "1",
+        }
+    )
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        client.call("startRecording", IPC, 91, "LOCAL")
+        client.call("startRecording", IPC, 92, "LOCAL")
+        assert error_code(client, "startRecording", IPC, 93, "LOCAL") == 8
+        stream = Recorded(client, IPC, 91, count=5)
+        client.call("stopRecording", IPC, 92)
+        client.call("startRecording", IPC, 93, "LOCAL")
+
+        client.add_subscription("aeron:ipc", 94)
+        args = (stream.recording_id, 0, -1, "aeron:ipc", 94)
+        replay_id = client.call("startReplay", *args)
+        assert error_code(client, "startReplay", *args) == 7
+        client.call("stopReplay", replay_id)
+
+        def starts_again() -> bool:
+            try:
+                client.call("startReplay", *args)
+            except JavaArchiveException as error:
+                assert error.error_code == 7
+                return False
+            return True
+
+        await_true(starts_again)
+
+
+def test_low_storage_space_is_refused(start_daemon: Callable[..., Any]) -> None:
+    """Below the threshold no recording starts: code STORAGE_SPACE."""
+    daemon = start_daemon(properties={"aeron.archive.low.storage.space.threshold": "8000000g"})
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        assert error_code(client, "startRecording", IPC, 1, "LOCAL") == 11
+
+
+def test_local_control_channel(either: Any) -> None:
+    """Clients on the machine may connect over IPC."""
+    with JavaClient(either.aeron_dir) as client:
+        session = client.connect("aeron:ipc", response_channel="aeron:ipc")
+        assert client.call("archiveId") == session["archiveId"]
+        assert client.call("listRecordings", 0, 10) == []
+
+
+def test_requests_of_later_versions_are_answered_with_an_error(
+    start_daemon: Callable[..., Any],
+) -> None:
+    """What is not supported yet is said to be so, by name, and the session goes on."""
+    daemon = start_daemon()
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        for method, args, name in (
+            ("truncateRecording", (0, 0), "TruncateRecordingRequest"),
+            ("purgeRecording", (0,), "PurgeRecordingRequest"),
+            ("detachSegments", (0, 0), "DetachSegmentsRequest"),
+            ("extendRecording", (0, IPC, 1, "LOCAL"), "ExtendRecordingRequest"),
+        ):
+            with pytest.raises(JavaArchiveException, match=f"not supported yet: {name}") as caught:
+                client.call(method, *args)
+            assert caught.value.error_code == 0
+        assert client.call("listRecordings", 0, 1) == []
