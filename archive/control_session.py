@@ -143,6 +143,11 @@ class ControlSession:
         return self.state is State.ACTIVE
 
     @property
+    def max_message_length(self) -> int:
+        """The longest message that the response publication carries, bytes."""
+        return 0 if self._publication is None else self._publication.max_message_length
+
+    @property
     def wants_soon(self) -> bool:
         """Whether there is something to look after before the next tenth of a second."""
         return self.state in _WAITING or bool(self._queue) or self.listing is not None

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from aerotape.errors import UnknownRecordingError
+from aerotape.archive import responses
+from aerotape.archive.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.catalog.catalog import Catalog
@@ -25,9 +26,45 @@ class ListingSession(Protocol):
     def is_done(self) -> bool: ...
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
+    def send_error(
+        self, correlation_id: int, error_code: ErrorCode | int, message: str
+    ) -> None: ...
+    @property
+    def max_message_length(self) -> int: ...
 
 
-class RangeListing:
+class _Listing:
+    """What both kinds of listing share."""
+
+    def __init__(self, session: ListingSession, catalog: Catalog, correlation_id: int) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._correlation_id = correlation_id
+        self.is_done = False
+
+    def _send(self, recording_id: int) -> bool:
+        """Send a descriptor; False when it cannot be sent now or, with `is_done`, at all."""
+        descriptor = self._catalog.wire_descriptor(recording_id)
+        length = responses.MESSAGE_HEADER_LENGTH + len(descriptor)
+        if length > self._session.max_message_length:
+            # Two channels of the greatest length are more than a response stream's smallest term
+            # can carry in a message. The reference loses the session over this.
+            self._session.send_error(
+                self._correlation_id,
+                ErrorCode.GENERIC,
+                f"the descriptor of recording {recording_id} takes a message of {length} bytes,"
+                f" the response channel has room for {self._session.max_message_length}:"
+                " connect with a greater term-length",
+            )
+            self.is_done = True
+            return False
+        if self._session.send_descriptor(self._correlation_id, descriptor):
+            return True
+        self.is_done = self._session.is_done
+        return False
+
+
+class RangeListing(_Listing):
     """Up to `count` recordings from an id on, of those that a filter accepts."""
 
     def __init__(
@@ -39,9 +76,7 @@ class RangeListing:
         count: int,
         accept: Callable[[int], bool] | None = None,
     ) -> None:
-        self._session = session
-        self._catalog = catalog
-        self._correlation_id = correlation_id
+        super().__init__(session, catalog, correlation_id)
         self._next_recording_id = from_recording_id
         self._remaining = count
         self._accept = accept
@@ -57,9 +92,7 @@ class RangeListing:
         )
         for recording_id in ids:
             if self._accept is None or self._accept(recording_id):
-                descriptor = self._catalog.wire_descriptor(recording_id)
-                if not self._session.send_descriptor(self._correlation_id, descriptor):
-                    self.is_done = self._session.is_done
+                if not self._send(recording_id):
                     return
                 self._remaining -= 1
             self._next_recording_id = recording_id + 1
@@ -71,27 +104,21 @@ class RangeListing:
             self.is_done = True
 
 
-class SingleListing:
+class SingleListing(_Listing):
     """One recording by its id."""
 
     def __init__(
         self, session: ListingSession, catalog: Catalog, correlation_id: int, recording_id: int
     ) -> None:
-        self._session = session
-        self._catalog = catalog
-        self._correlation_id = correlation_id
+        super().__init__(session, catalog, correlation_id)
         self._recording_id = recording_id
-        self.is_done = False
 
     def do_work(self) -> None:
         """Send the descriptor once it can be sent."""
         if self.is_done:
             return
-        try:
-            descriptor = self._catalog.wire_descriptor(self._recording_id)
-        except UnknownRecordingError:
+        if not self._catalog.has_recording(self._recording_id):
             self._session.send_recording_unknown(self._correlation_id, self._recording_id)
             self.is_done = True
-            return
-        sent = self._session.send_descriptor(self._correlation_id, descriptor)
-        self.is_done = sent or self._session.is_done
+        elif self._send(self._recording_id):
+            self.is_done = True

@@ -15,6 +15,7 @@ from aerotape.archive.listing import RangeListing, SingleListing
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import Message
+from aerotape.errors import AerotapeError
 from aerotape.replay.session import ReplayRequest
 
 if TYPE_CHECKING:
@@ -313,6 +314,8 @@ def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
             )
         else:
             handler(conductor, session, request)
+    except AerotapeError as error:
+        session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:
         name = type(request).__name__
         conductor.errors.record(f"{name} failed", error, exception=error)

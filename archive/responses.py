@@ -7,7 +7,11 @@ import struct
 from aerotape.archive.protocol import PROTOCOL_VERSION
 from aerotape.codecs import archive as codecs
 
+# Texts quote what clients sent, which may be long; every response channel has room for this.
+MAX_ERROR_MESSAGE_LENGTH = 2_000
+
 _HEADER = struct.Struct("<HHHH")
+MESSAGE_HEADER_LENGTH = _HEADER.size
 _SESSION_AND_CORRELATION = struct.Struct("<qq")
 
 _DESCRIPTOR_HEADER = _HEADER.pack(
@@ -25,11 +29,13 @@ def control_response(
     code: codecs.ControlResponseCode,
     error_message: str = "",
 ) -> bytes:
-    """Return a ControlResponse.
+    """Return a ControlResponse; an error message that is very long loses its end.
 
     Args:
         relevant_id: what the request asked for, or the error code when `code` is ERROR.
     """
+    if len(error_message) > MAX_ERROR_MESSAGE_LENGTH:
+        error_message = error_message[: MAX_ERROR_MESSAGE_LENGTH - 3] + "..."
     return codecs.ControlResponse(
         control_session_id=control_session_id,
         correlation_id=correlation_id,

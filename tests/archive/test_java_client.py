@@ -315,9 +315,7 @@ def test_a_live_recording_is_followed(client: JavaClient) -> None:
     stream = Recorded(client, IPC, 61, count=100)
     replay = client.call("replay", stream.recording_id, 0, (1 << 63) - 1, "aeron:ipc", 62)
     assert client.poll(replay, 100)["count"] == 100
-    more = client.offer(
-        stream.publication, seed=61, count=100, first_index=100, max_length=4000
-    )
+    more = client.offer(stream.publication, seed=61, count=100, first_index=100, max_length=4000)
     live = client.poll(replay, 100)
     assert (live["count"], live["digest"]) == (100, more["digest"])
     assert live["lastPosition"] == more["position"]

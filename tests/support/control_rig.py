@@ -119,5 +119,3 @@ def await_true(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
 def control_session_counters(client: _native.AeronClient) -> list[int]:
     """Control session ids of which the archive shows a counter (type 113)."""
     return [row[7] for row in client.counters().rows(113)]
-
-
