@@ -14,8 +14,7 @@ belong to no whole message are left out: the tail of a message whose beginning w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape import _native
@@ -94,6 +93,10 @@ class RecordingRange:
         """Bytes of the recording that the range covers."""
         return self.to_position - self.from_position
 
+    def part(self, from_position: int, to_position: int) -> RecordingRange:
+        """Return the same with another range of positions, within this one."""
+        return replace(self, from_position=from_position, to_position=to_position)
+
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -152,9 +155,8 @@ def recording_range(
     limit = max(recording.recorded_position, start)
     begin = start if from_position is None else min(max(from_position, start), limit)
     end = limit if to_position is None else min(to_position, limit)
-    segments = recording.segment_files()
     return RecordingRange(
-        archive_dir=str(Path(segments[0].path).parent if segments else "."),
+        archive_dir=str(recording.archive_dir),
         recording_id=descriptor.recording_id,
         start_position=start,
         term_length=descriptor.term_buffer_length,

@@ -1,1 +1,33 @@
+"""Recordings as Spark tables, and the job that turns recordings into Parquet.
 
+    >>> aerotape.spark.register(spark)
+    >>> spark.read.format("aerotape").option("recordingIds", "0,3").load(archive_dir)
+
+Needs ``aerotape[spark]``. One row is one message; `aerotape.spark.options` tells the options and
+docs/architecture.md how partitions are cut. PySpark finds the data source by itself in a session
+that starts after aerotape was installed, through the module `pyspark_aerotape`; `register` is for
+sessions where that is turned off, and does no harm elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("aerotape")` known to a session.
+
+    Workers must be able to import aerotape: set PYSPARK_PYTHON to the interpreter that it is
+    installed for (locally `sys.executable`) before the session starts.
+
+    Args:
+        spark: the session.
+    """
+    from aerotape.spark.source import AerotapeDataSource
+
+    spark.dataSource.register(AerotapeDataSource)

@@ -1,0 +1,80 @@
+"""Which recordings to read, and how they are cut into partitions.
+
+Partitions are cut at term boundaries, which no message spans, into parts of roughly equal bytes;
+a part is never less than a term. Recordings smaller than a partition share one, so that a
+directory with thousands of small recordings does not become thousands of tasks.
+
+Planning looks at a directory that may be recording: what counts as recorded is read here, once,
+and goes into each range as its limit, so that all partitions agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from aerotape.replay.reader import RecordingRange, recording_range
+from aerotape.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import ArchiveDirectory, Recording
+
+
+def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
+    """Return the recordings that the options ask for, by ascending id.
+
+    Raises:
+        UnknownRecordingError: an id that was asked for does not exist.
+    """
+    if options.recording_ids is None:
+        recordings = list(directory.recordings())
+    else:
+        recordings = [directory.recording(id) for id in options.recording_ids]
+    return [
+        recording
+        for recording in recordings
+        if (options.stream_id is None or recording.descriptor.stream_id == options.stream_id)
+        and (options.channel is None or options.channel in recording.descriptor.original_channel)
+    ]
+
+
+def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:
+    """Return the range of each recording that is to be read, without the empty ones."""
+    ranges = (
+        recording_range(recording, options.from_position, options.to_position)
+        for recording in recordings
+    )
+    return [whole for whole in ranges if whole.length > 0]
+
+
+def cut(whole: RecordingRange, partition_bytes: int) -> list[RecordingRange]:
+    """Cut a range at term boundaries into touching parts of about `partition_bytes`."""
+    count = max(1, -(-whole.length // partition_bytes))
+    term = whole.term_length
+    edges = [whole.from_position]
+    for index in range(1, count):
+        ideal = whole.from_position + whole.length * index // count
+        boundary = (ideal + term // 2) // term * term
+        if edges[-1] < boundary < whole.to_position:
+            edges.append(boundary)
+    edges.append(whole.to_position)
+    return [whole.part(begin, end) for begin, end in pairwise(edges)]
+
+
+def plan_partitions(
+    ranges: Sequence[RecordingRange], partition_bytes: int
+) -> list[tuple[RecordingRange, ...]]:
+    """Cut ranges into parts and put small ones together; each partition keeps their order."""
+    partitions: list[tuple[RecordingRange, ...]] = []
+    gathered: list[RecordingRange] = []
+    gathered_bytes = 0
+    for part in (part for whole in ranges for part in cut(whole, partition_bytes)):
+        if gathered and gathered_bytes + part.length > partition_bytes:
+            partitions.append(tuple(gathered))
+            gathered, gathered_bytes = [], 0
+        gathered.append(part)
+        gathered_bytes += part.length
+    if gathered:
+        partitions.append(tuple(gathered))
+    return partitions

@@ -1,0 +1,105 @@
+"""The Spark session of a job: workers that can import aerotape, and a clean standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aerotape
+from aerotape.errors import AerotapeError, ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[*]"
+
+
+@contextmanager
+def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
+    """Start a Spark session for one job and stop it afterwards.
+
+    Spark logs errors only, to standard error; its JVM's standard output goes there as well, so
+    that standard output belongs to the job's results.
+
+    Args:
+        master: Spark's master URL; all cores of this machine when None.
+        app_name: what the cluster's pages shall show.
+
+    Raises:
+        ConfigurationError: PySpark or pyarrow is not installed.
+        AerotapeError: Spark does not start.
+    """
+    try:
+        import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{error.name} is not installed: `pip install aerotape[spark]`"
+        ) from error
+
+    master = master or os.environ.get("MASTER") or DEFAULT_MASTER
+    builder = (
+        SparkSession.builder.master(master)
+        .appName(app_name)
+        .config("spark.log.level", "ERROR")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    if is_local(master):
+        prepare_local_workers()
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
+            "spark.driver.host", "127.0.0.1"
+        )
+    with _quiet_start():
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:  # py4j's and Spark's own have no base in common
+            raise AerotapeError(
+                f"Spark does not start with master {master!r}; is a JDK 17 or later on the PATH "
+                f"or in JAVA_HOME? ({_first_line(error)})"
+            ) from error
+    try:
+        yield session
+    finally:
+        # After an interrupt the JVM may be gone already.
+        with suppress(Exception):
+            session.stop()
+
+
+def is_local(master: str) -> bool:
+    """Whether a master URL runs tasks in processes of this machine and environment."""
+    return master.startswith("local")
+
+
+def prepare_local_workers() -> None:
+    """Make local Python workers run this interpreter and import this aerotape.
+
+    To be called before the session starts. What the user has set stays.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    root = Path(aerotape.__file__).parents[1]
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # Not needed when installed; in a checkout only this process knows where the package is.
+    if root.name not in ("site-packages", "dist-packages") and str(root) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*paths, str(root)])
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Let the JVM that is started inside inherit standard error as its standard output."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
