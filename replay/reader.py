@@ -22,9 +22,9 @@ from aerotape.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow
-    from aerotape.catalog.directory import Recording
 
     from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import Recording
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")

@@ -1,0 +1,44 @@
+"""Archive directories around recordings that `segment_builder` wrote."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from segment_builder import SegmentBuilder
+
+from aerotape.catalog.catalog import Catalog
+
+CHANNEL = "aeron:udp?endpoint=localhost:40123|alias=prices"
+MIXED_LENGTHS = (0, 1, 31, 32, 33, 256, 1376, 1377, 5000)
+
+
+def fill(builder: SegmentBuilder, count: int, seed: int = 1) -> SegmentBuilder:
+    """Append `count` messages of mixed lengths, some of them fragmented."""
+    rng = random.Random(seed)
+    for index in range(count):
+        length = rng.choice([*MIXED_LENGTHS, rng.randrange(12_000)])
+        builder.message(rng.randbytes(length), reserved_value=index - 5)
+    return builder
+
+
+def add_recording(archive_dir: Path, builder: SegmentBuilder, *, live: bool = False) -> int:
+    """Write a builder's segments and its descriptor; return the recording id it got."""
+    with Catalog.open(archive_dir, create=True) as catalog:
+        builder.recording_id = catalog.add_recording(
+            start_position=builder.start_position,
+            start_timestamp_ms=1_700_000_000_000,
+            initial_term_id=builder.initial_term_id,
+            segment_file_length=builder.segment_length,
+            term_buffer_length=builder.term_length,
+            mtu_length=builder.mtu_length,
+            session_id=builder.session_id,
+            stream_id=builder.stream_id,
+            stripped_channel="aeron:udp?endpoint=localhost:40123",
+            original_channel=CHANNEL,
+            source_identity="127.0.0.1:40123",
+        )
+        if not live:
+            catalog.recording_stopped(builder.recording_id, builder.position, 1_700_000_001_000)
+    builder.write(archive_dir)
+    return builder.recording_id

@@ -1,0 +1,86 @@
+"""Options of the data source."""
+
+from __future__ import annotations
+
+import pytest
+
+from aerotape.errors import ConfigurationError
+from aerotape.replay.reader import COLUMNS
+from aerotape.spark.options import (
+    COLUMN_TYPES,
+    DEFAULT_PARTITION_BYTES,
+    ReadOptions,
+    parse_partition_bytes,
+)
+
+
+def test_defaults() -> None:
+    """A path alone reads all columns of everything, unverified."""
+    assert ReadOptions.parse({"path": "/a"}) == ReadOptions(
+        archive_dir="/a", columns=COLUMNS, checksum="none", partition_bytes=DEFAULT_PARTITION_BYTES
+    )
+
+
+def test_spark_and_native_know_the_same_columns() -> None:
+    """The columns that Spark is told of are those that the scan builds, in the same order."""
+    assert tuple(COLUMN_TYPES) == COLUMNS
+
+
+def test_every_option_is_parsed_in_any_case() -> None:
+    """Names in any case, lists with spaces, ids sorted and made unique."""
+    options = ReadOptions.parse(
+        {
+            "PATH": "file:///a/b",
+            "recordingids": "7, 3,3",
+            "fromPosition": "64",
+            "TOPOSITION": "128",
+            "channel": "alias=prices",
+            "streamId": "-5",
+            "columns": "payload, position",
+            "checksum": "CRC-32C",
+            "partitionBytes": "2m",
+        }
+    )
+    assert options == ReadOptions(
+        archive_dir="/a/b",
+        recording_ids=(3, 7),
+        from_position=64,
+        to_position=128,
+        channel="alias=prices",
+        stream_id=-5,
+        columns=("payload", "position"),
+        checksum="crc-32c",
+        partition_bytes=2 << 20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"path": ""}, "no archive directory"),
+        ({"recordingId": "1"}, "unknown option 'recordingId', do you mean recordingIds"),
+        ({"header": "true"}, "unknown option 'header'"),
+        ({"recordingIds": "1,x"}, "recordingIds: 'x' is not a whole number"),
+        ({"recordingIds": ","}, "no recording id"),
+        ({"fromPosition": "-1"}, "position -1 is negative"),
+        ({"toPosition": "1.5"}, "not a whole number"),
+        ({"streamId": ""}, "not a whole number"),
+        ({"columns": "payload,colour"}, "unknown column 'colour'"),
+        ({"columns": "length,length"}, "named twice"),
+        ({"columns": " "}, "no column"),
+        ({"checksum": "md5"}, "unknown checksum 'md5'"),
+        ({"partitionBytes": "0"}, "above zero"),
+        ({"schema": "car.xml"}, "payloads are not decoded yet"),
+        ({"template": "1"}, "payloads are not decoded yet"),
+    ],
+)
+def test_bad_options_are_refused(given: dict[str, str], complaint: str) -> None:
+    """Each bad option is named with what is wrong with it."""
+    with pytest.raises(ConfigurationError, match=complaint):
+        ReadOptions.parse({"path": "/a", **given})
+
+
+@pytest.mark.parametrize(("text", "count"), [("1", 1), ("64k", 65_536), ("1G", 1 << 30)])
+def test_partition_bytes_take_suffixes(text: str, count: int) -> None:
+    """Bytes alone, or with k, m, g."""
+    assert parse_partition_bytes(text, "partitionBytes") == count
