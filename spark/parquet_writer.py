@@ -136,9 +136,8 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
             for batch in arrow_batches(scan):
                 # `nbytes` is that of values and offsets; the sum of lengths is the payload's.
                 payload_bytes += batch.column("payload").nbytes - 4 * (batch.num_rows + 1)
-                writer.write_table(
-                    pyarrow.Table.from_batches([batch]).cast(schema), row_group_size=batch.num_rows
-                )
+                table = pyarrow.Table.from_batches([batch])
+                writer.write_table(table, row_group_size=batch.num_rows)
         with path.open("rb") as written:
             os.fsync(written.fileno())
     except BaseException:

@@ -23,10 +23,11 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
     """Start a Spark session for one job and stop it afterwards.
 
     Spark logs errors only, to standard error; its JVM's standard output goes there as well, so
-    that standard output belongs to the job's results.
+    that standard output belongs to the job's results. In a notebook that has a session already,
+    that one is used and left running.
 
     Args:
-        master: Spark's master URL; all cores of this machine when None.
+        master: Spark's master URL. When None, the session there is, or all cores of this machine.
         app_name: what the cluster's pages shall show.
 
     Raises:
@@ -41,6 +42,16 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
             f"{error.name} is not installed: `pip install aerotape[spark]`"
         ) from error
 
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        if master is not None and active.sparkContext.master != master:
+            raise ConfigurationError(
+                f"a Spark session with master {active.sparkContext.master!r} is active, "
+                f"stop it to use {master!r}"
+            )
+        yield active
+        return
+
     master = master or os.environ.get("MASTER") or DEFAULT_MASTER
     builder = (
         SparkSession.builder.master(master)
@@ -51,6 +62,8 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
     )
     if is_local(master):
         prepare_local_workers()
+        # Else Spark looks for an outside address and warns when it is not the host name's.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
             "spark.driver.host", "127.0.0.1"
         )

@@ -1,0 +1,22 @@
+"""One Spark session for all Spark tests: starting one takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with two cores, where the data source was not registered by hand."""
+    pytest.importorskip("pyspark")
+    from aerotape.spark.session import job_session
+
+    with job_session("local[2]", "aerotape tests") as session:
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+        yield session

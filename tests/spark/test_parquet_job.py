@@ -1,0 +1,240 @@
+"""The Parquet job and its command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import BEGIN, SegmentBuilder, crc32
+
+import aerotape
+from aerotape.catalog.directory import open_directory
+from aerotape.errors import ConfigurationError, UnknownRecordingError
+from aerotape.replay.reader import read_messages, recording_range
+from aerotape.spark.options import ReadOptions
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pyarrow import dataset, parquet
+
+from aerotape.spark.parquet_job import MANIFEST_NAME, convert
+from aerotape.spark.parquet_writer import FILE_COLUMNS, WriteSettings, write_ranges
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(aerotape.__file__).parents[1]
+
+
+@pytest.fixture
+def archive_dir(tmp_path: Path) -> Path:
+    """Three recordings: one from 0, one from the middle of a term, one empty."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    add_recording(directory, fill(SegmentBuilder(checksum=crc32), 300))
+    add_recording(directory, fill(SegmentBuilder(checksum=crc32, start_position=98_304), 200, 2))
+    add_recording(directory, SegmentBuilder())
+    return directory
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = dataset.dataset(folder, format="parquet").to_table().to_pylist()
+    return rows
+
+
+def expected_rows(archive_dir: Path, recording_id: int) -> list[dict[str, Any]]:
+    recording = open_directory(archive_dir).recording(recording_id)
+    rows = [{**m._asdict(), "length": m.length} for m in read_messages(recording)]
+    return [{name: row[name] for name in FILE_COLUMNS} for row in rows]
+
+
+def damage(archive_dir: Path, recording_id: int, position: int) -> None:
+    """Flip a bit of a payload in a recording's first segment."""
+    path = min(archive_dir.glob(f"{recording_id}-*.rec"), key=lambda p: int(p.stem.split("-")[1]))
+    data = bytearray(path.read_bytes())
+    data[position - int(path.stem.split("-")[1]) + 32] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_directory_becomes_a_partitioned_table(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """Every message once, several files a recording, readable by pyarrow and Spark; manifest,
+    key-value metadata, row-group statistics and report say what is there."""
+    out = tmp_path / "out"
+    options = ReadOptions(
+        archive_dir=str(archive_dir), checksum="crc-32", partition_bytes=200 * 1024
+    )
+    report = convert(options, out)
+
+    assert sorted(path.name for path in out.iterdir()) == [
+        "recording_id=0", "recording_id=1", "recording_id=2",
+    ]  # fmt: skip
+    for recording_id in (0, 1):
+        assert rows_of(out / f"recording_id={recording_id}") == expected_rows(
+            archive_dir, recording_id
+        )
+    counts = {
+        row["recording_id"]: row["count"]
+        for row in spark.read.parquet(str(out)).groupBy("recording_id").count().collect()
+    }
+    assert counts == {0: 300, 1: 200}
+
+    manifest = json.loads((out / "recording_id=1" / MANIFEST_NAME).read_text())
+    recording = open_directory(archive_dir).recording(1)
+    stop_position = recording.descriptor.stop_position
+    assert (manifest["from_position"], manifest["to_position"]) == (98_304, stop_position)
+    assert manifest["recording"]["original_channel"] == recording.descriptor.original_channel
+    assert (manifest["rows"], manifest["checksum"]) == (200, "crc-32")
+    files = sorted((out / "recording_id=1").glob("*.parquet"))
+    assert [file["name"] for file in manifest["files"]] == [file.name for file in files]
+    assert len(files) > 1
+    for entry, file in zip(manifest["files"], files, strict=True):
+        metadata = parquet.read_metadata(file)
+        assert metadata.num_rows == entry["rows"]
+        key_values = metadata.metadata
+        assert json.loads(key_values[b"aerotape.recording"]) == manifest["recording"]
+        assert int(key_values[b"aerotape.from_position"]) == entry["from_position"]
+        group = metadata.row_group(0)
+        assert group.column(0).compression == "ZSTD"
+        assert entry["from_position"] <= group.column(0).statistics.min
+        assert group.column(0).statistics.max < entry["to_position"]
+        assert group.sorting_columns == (parquet.SortingColumn(0),)
+
+    assert json.loads((out / "recording_id=2" / MANIFEST_NAME).read_text())["files"] == []
+    [first, second, empty] = report.recordings
+    assert (first.messages, second.messages, empty.messages) == (300, 200, 0)
+    assert first.payload_bytes == sum(row["length"] for row in expected_rows(archive_dir, 0))
+    assert second.recording_bytes == stop_position - 98_304
+    assert second.parquet_bytes == sum(file.stat().st_size for file in files)
+    assert report.total("messages") == 500
+
+
+def test_a_damaged_recording_is_left_out_and_named(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """One bad frame keeps its recording out of the table, whole, and no other."""
+    damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
+    options = ReadOptions(archive_dir=str(archive_dir), checksum="crc-32")
+    report = convert(options, tmp_path / "out")
+    assert [recording.error is None for recording in report.recordings] == [False, True, True]
+    assert "recording 0: frame checksum" in str(report.recordings[0].error)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "recording_id=1", "recording_id=2",
+    ]  # fmt: skip
+
+
+def read_messages_with_payload(archive_dir: Path) -> Any:
+    recording = open_directory(archive_dir).recording(0)
+    return (message.position for message in read_messages(recording) if message.length)
+
+
+def test_what_is_there_is_replaced_only_when_allowed(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """A second run refuses to touch a recording that is there, unless told to overwrite."""
+    out = tmp_path / "out"
+    options = ReadOptions(archive_dir=str(archive_dir), recording_ids=(1,))
+    convert(options, out)
+    before = {path.name for path in (out / "recording_id=1").iterdir()}
+    with pytest.raises(ConfigurationError, match="already holds recording 1"):
+        convert(options, out)
+    assert {path.name for path in (out / "recording_id=1").iterdir()} == before
+    convert(options, out, overwrite=True)
+    assert {path.name for path in (out / "recording_id=1").iterdir()} != before
+    assert rows_of(out / "recording_id=1") == expected_rows(archive_dir, 1)
+    assert [path.name for path in out.iterdir()] == ["recording_id=1"]
+
+
+def test_fragments_that_were_left_out_are_warned_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A stopped recording that ends within a message says so; a live one does not."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    for live in (False, True):
+        builder = fill(SegmentBuilder(), 5)
+        builder.frame(b"the rest never came", flags=BEGIN)
+        add_recording(archive_dir, builder, live=live)
+    report = convert(ReadOptions(archive_dir=str(archive_dir)), tmp_path / "out")
+    assert [recording.messages for recording in report.recordings] == [5, 5]
+    assert report.recordings[0].warnings == [
+        "1 fragments of messages that were not recorded whole left out"
+    ]
+    assert report.recordings[1].warnings == []
+
+
+def test_repeated_attempts_do_not_share_files(archive_dir: Path, tmp_path: Path) -> None:
+    """Two attempts at one range write two whole files, so that either can be taken; an attempt
+    that fails leaves none."""
+    part = recording_range(open_directory(archive_dir).recording(0))
+    settings = WriteSettings(str(tmp_path / "attempts"), "crc-32", {0: {}})
+    [first] = write_ranges(iter([(part,)]), settings)
+    [second] = write_ranges(iter([(part,)]), settings)
+    assert first.path != second.path
+    assert (first.rows, first.file_bytes) == (second.rows, second.file_bytes)
+    damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
+    [failed] = write_ranges(iter([(part,)]), settings)
+    assert failed.path is None
+    assert "checksum" in str(failed.error)
+    assert len(list((tmp_path / "attempts" / "0").iterdir())) == 2
+
+
+def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path: Path) -> None:
+    """A file in place of the folder, an object store, an unknown recording: a clear error."""
+    options = ReadOptions(archive_dir=str(archive_dir))
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is a file"):
+        convert(options, tmp_path / "file")
+    with pytest.raises(ConfigurationError, match="only paths of a file system"):
+        convert(options, Path("s3://bucket/table"))
+    with pytest.raises(UnknownRecordingError):
+        convert(ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_command_keeps_standard_output_for_the_report(archive_dir: Path, tmp_path: Path) -> None:
+    """With --json standard output is one JSON document, whatever Spark and Java have to say; a
+    recording that was left out is named on standard error and makes the exit code 3."""
+    damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
+    done = command(archive_dir, tmp_path / "out", "--checksum", "crc-32", "--json",
+                   "--master", "local[1]")  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["messages"], report["out_dir"]) == (200, str(tmp_path / "out"))
+    assert [r["recording_id"] for r in report["recordings"] if r["error"]] == [0]
+    assert "left out: recording 0: frame checksum" in done.stderr
+    assert rows_of(tmp_path / "out" / "recording_id=1") == expected_rows(archive_dir, 1)
+
+
+def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Path) -> None:
+    """Usage errors give exit code 2, a directory that is no archive 1, and no traceback."""
+    for arguments, code, complaint in [
+        ((tmp_path, tmp_path / "out"), 1, "no catalog"),
+        ((archive_dir, tmp_path / "out", "--recording-ids", "a"), 2, "not a whole number"),
+        ((archive_dir, tmp_path / "out", "--partition-bytes", "0"), 2, "above zero"),
+        ((archive_dir, archive_dir / "0-0.rec"), 2, "is a file"),
+        ((archive_dir, tmp_path / "out", "--recording-ids", "9"), 1, "no recording with id 9"),
+    ]:
+        done = command(*arguments)
+        assert done.returncode == code, done.stderr
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
