@@ -104,7 +104,7 @@ def write_ranges(
 
 def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
     import pyarrow
-    from pyarrow import parquet
+    from pyarrow import compute, parquet
 
     folder = Path(settings.attempts_dir) / str(part.recording_id)
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,8 +134,7 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
             sorting_columns=[parquet.SortingColumn(schema.get_field_index("position"))],
         ) as writer:
             for batch in arrow_batches(scan):
-                # `nbytes` is that of values and offsets; the sum of lengths is the payload's.
-                payload_bytes += batch.column("payload").nbytes - 4 * (batch.num_rows + 1)
+                payload_bytes += compute.sum(batch.column("length")).as_py()
                 table = pyarrow.Table.from_batches([batch])
                 writer.write_table(table, row_group_size=batch.num_rows)
         with path.open("rb") as written:
