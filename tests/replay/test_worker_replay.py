@@ -418,3 +418,32 @@ def test_numbers_that_no_replay_has_are_refused(
     """Lengths below zero are an error at once, not a session that waits for ever."""
     with pytest.raises(ValueError, match="cannot replay -32 bytes"):
         rig.replay(worker, stopped, length=-32)
+
+
+def test_a_frame_that_leaves_its_term_is_damage(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A length that points past the term ends the replay, live or not, instead of waiting."""
+    position = [at for at in data_positions(stopped) if at < 65_536][-1]
+    with (rig.archive_dir / "0-0.rec").open("r+b") as file:
+        file.seek(position)
+        file.write((65_536).to_bytes(4, "little"))
+    for replay_session_id, limit_counter in enumerate([None, stopped.counter]):
+        subscription = rig.replay(
+            worker,
+            stopped,
+            replay_session_id=replay_session_id,
+            stream_id=30 + replay_session_id,
+            limit_counter=limit_counter,
+        )
+        received, event = drain(rig, subscription, replay_session_id)
+        assert event[2:4] == (position, GENERIC) and "longer than" in str(event[4])
+        assert received == stopped.messages[: len(received)]
+
+
+def test_a_connect_timeout_beyond_all_clocks_never_ends(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """The longest timeout that can be asked for neither fails nor harms the worker."""
+    subscription = rig.replay(worker, stopped, connect_timeout_ms=(1 << 64) - 1)
+    assert payloads(rig.receive(subscription, 150)) == stopped.messages

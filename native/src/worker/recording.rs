@@ -51,6 +51,8 @@ pub struct RecordingSession {
     recording_id: i64,
     image: ImageHandle,
     position_counter: CounterHandle,
+    /// What the counter was set to last.
+    counted_position: i64,
     block_length_limit: usize,
     writer: SegmentWriter,
 }
@@ -100,6 +102,7 @@ impl RecordingSession {
             recording_id,
             image,
             position_counter,
+            counted_position: join_position,
             block_length_limit: term_length.min(file_io_max_length),
             writer,
         })
@@ -119,8 +122,9 @@ impl RecordingSession {
         let outcome = self.record_blocks(scratch);
         // Also after a failure: a replay that follows must see the last good frame.
         let position = self.writer.recorded_position();
-        if position != self.position_counter.get() {
+        if position != self.counted_position {
             self.position_counter.set_release(position);
+            self.counted_position = position;
         }
         match outcome {
             Err(failure) => RecordingTurn::Failed(failure),

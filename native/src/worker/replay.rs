@@ -33,6 +33,7 @@ pub struct ReplayRequest {
     /// Stream id of the recorded frames.
     pub stream_id: i32,
     pub connect_timeout: Duration,
+    /// Longest read of this replay; none or zero for the worker's.
     pub file_io_max_length: Option<usize>,
     pub limit: ReplayLimit,
     pub publication: ExclusivePublicationHandle,
@@ -101,7 +102,8 @@ pub struct ReplaySession {
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
-    connect_deadline: Instant,
+    /// `None` when that is further off than the clock can tell.
+    connect_deadline: Option<Instant>,
     checksum: Option<Checksum>,
     reader: SegmentReader,
     publication: ExclusivePublicationHandle,
@@ -125,6 +127,7 @@ impl ReplaySession {
         );
         let batch_length_limit = request
             .file_io_max_length
+            .filter(|&length| length > 0)
             .unwrap_or(file_io_max_length)
             .min(file_io_max_length)
             .min(request.term_length as usize);
@@ -141,7 +144,7 @@ impl ReplaySession {
             term_length: request.term_length,
             batch_length_limit,
             padding: 0,
-            connect_deadline: Instant::now() + request.connect_timeout,
+            connect_deadline: Instant::now().checked_add(request.connect_timeout),
             checksum,
             reader,
             publication: request.publication,
@@ -190,7 +193,7 @@ impl ReplaySession {
         // Where nothing is to be read no file is needed: it may never have been made.
         if !self.is_empty() {
             if !self.reader.try_open()? {
-                if Instant::now() > self.connect_deadline {
+                if self.is_connect_timed_out() {
                     let place = self.reader.place();
                     return Err(Failure::generic(format!("segment file not found: {place}")));
                 }
@@ -200,6 +203,11 @@ impl ReplaySession {
         }
         self.state = State::Connecting;
         Ok(ReplayTurn::Ready)
+    }
+
+    fn is_connect_timed_out(&self) -> bool {
+        self.connect_deadline
+            .is_some_and(|deadline| Instant::now() > deadline)
     }
 
     fn is_empty(&self) -> bool {
@@ -239,7 +247,7 @@ impl ReplaySession {
             self.state = State::Replaying;
             return Ok(ReplayTurn::Replayed(1));
         }
-        if Instant::now() > self.connect_deadline {
+        if self.is_connect_timed_out() {
             return Err(Failure::generic(format!(
                 "no subscriber connected in time to channel {}, stream id {}",
                 self.publication.channel(),
@@ -320,9 +328,10 @@ impl ReplaySession {
             _ if length > 0 => Ok(self.offered(length)),
             Follows::Damage(why) => Err(self.damage(&why)),
             _ if read < expected => Err(self.damage("the segment file ends too early")),
-            _ if expected == batch_length_limit && (expected as i64) < available => {
-                Err(self.damage(&format!("frame is longer than a read of {expected} bytes")))
-            }
+            // More was there to be had, but for the end of the term or of a read.
+            _ if (expected as i64) < available => Err(self.damage(&format!(
+                "a frame is longer than the {expected} bytes it has"
+            ))),
             _ => self.wait_for_rest_of_frame(),
         }
     }
