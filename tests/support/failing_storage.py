@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import time
 from pathlib import Path
 
 from support.messages import message
-from support.worker_rig import WorkerRig
+from support.worker_rig import TIMEOUT_S, WorkerRig
 
 
 def main(aeron_dir: Path, archive_dir: Path, sync_level: int, file_size_limit: int) -> None:
@@ -28,12 +29,15 @@ def main(aeron_dir: Path, archive_dir: Path, sync_level: int, file_size_limit: i
     if file_size_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_limit, resource.RLIM_INFINITY))
     rig.events += rig.mailbox.wait()
-    for index in range(1, 200):
+    index = 1
+    deadline = time.monotonic() + TIMEOUT_S
+    while not any(event[0] == "recording_stopped" for event in rig.events):
+        assert time.monotonic() < deadline, "storage did not fail"
+        # Held up while the recorder is behind, and for good once it has stopped.
         if failing.publication.offer(message(0, index)) > 0:
             failing.log.append([message(0, index)])
+            index += 1
         rig.events += rig.mailbox.wait(timeout_ns=500_000)
-        if any(event[0] == "recording_stopped" for event in rig.events):
-            break
     event = rig.event("recording_stopped", 0)
     # Where syncs fail, they fail for the other one too.
     survived = False
