@@ -333,14 +333,14 @@ def _inspect(
     if problem:
         return [Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)]
     findings = []
-    missing = missing_base_positions(descriptor, segments, stop_position)
-    if missing:
-        listed = ", ".join(str(base) for base in missing[:5])
+    count, missing = missing_base_positions(descriptor, segments, stop_position)
+    if count:
+        listed = ", ".join(str(base) for base in missing)
         findings.append(
             Finding(
                 Outcome.MISSING_SEGMENTS,
-                f"{len(missing)} segment files are missing, with base positions {listed}"
-                f"{' …' if len(missing) > 5 else ''}",
+                f"{count} segment files are missing, with base positions {listed}"
+                f"{' …' if count > len(missing) else ''}",
                 position=missing[0],
                 suspect=True,
             )

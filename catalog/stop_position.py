@@ -19,6 +19,7 @@ recording ends there.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
 FRAME_HEADER_LENGTH = 32
 _CHUNK_LENGTH = 1 << 20
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +248,25 @@ def find_data_end(path: Path, start_offset: int) -> int:
 
 def missing_base_positions(
     descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], stop_position: int
-) -> list[int]:
-    """List the base positions between a recording's start and `stop_position` without a file."""
+) -> tuple[int, list[int]]:
+    """Find which segment files are not there between a recording's start and `stop_position`.
+
+    Returns:
+        How many, and the base positions of the first five. Cheap for any stop position, for a
+        damaged one may lie very far away.
+    """
     if stop_position <= descriptor.start_position:
-        return []
+        return 0, []
     last = segment_base_position(
         descriptor.start_position,
         stop_position - 1,
         descriptor.term_buffer_length,
         descriptor.segment_file_length,
     )
-    present = {segment.base_position for segment in segments}
     bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
-    return [base for base in bases if base not in present]
+    present = {segment.base_position for segment in segments if segment.base_position in bases}
+    missing = (base for base in bases if base not in present)
+    return len(bases) - len(present), list(itertools.islice(missing, _LISTED))
 
 
 def describe_problem(descriptor: RecordingDescriptor) -> str:

@@ -183,12 +183,12 @@ class _Check:
                 if end.torn:
                     path = str(end.segment.path) if end.segment else ""
                     self._found(f"behind its last whole frame: {end.torn}", end.position, path)
-        missing = missing_base_positions(self._descriptor, segments, self._stop_position)
-        if missing:
-            listed = ", ".join(str(base) for base in missing[:_LISTED])
-            more = " …" if len(missing) > _LISTED else ""
+        count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
+        if count:
+            listed = ", ".join(str(base) for base in missing)
+            more = " …" if count > len(missing) else ""
             self._found(
-                f"{len(missing)} segment files are missing, with base positions {listed}{more}",
+                f"{count} segment files are missing, with base positions {listed}{more}",
                 missing[0],
             )
         within = [

@@ -455,3 +455,13 @@ def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
     summed.refresh()
     assert summed.catalog.entry(0).checksum == summed.catalog.compute_checksum(0) != 0
     assert summed.catalog.entry(0).checksum == crc32(summed.catalog.wire_descriptor(0))
+
+
+def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
+    """A damaged descriptor that claims an exabyte is named as quickly as any other."""
+    crashed.stream.frame(b"x" * 100)
+    crashed.stream.write(crashed.path)
+    crashed.catalog.recording_stopped(0, 1 << 60, 5)
+    outcome = crashed.refresh()
+    assert (outcome.outcome, outcome.suspect) == (Outcome.MISSING_SEGMENTS, True)
+    assert f"{(1 << 60) // SEGMENT_LENGTH - 1} segment files are missing" in str(outcome)
