@@ -342,7 +342,9 @@ SCAN_COLUMNS: tuple[str, ...]
 class ArrowRecordBatch(Protocol):
     """A record batch of the Arrow C data interface: `pyarrow.record_batch(batch)` takes it."""
 
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
 
 class ArrowSchema(Protocol):
     """A schema of the Arrow C data interface: `pyarrow.schema(schema)` takes it."""

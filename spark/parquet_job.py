@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import threading
 import time
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
 from aerotape.catalog.directory import Recording, open_directory
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.parquet_writer import FILE_COLUMNS, RangeOutcome, WriteSettings, write_ranges
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME: Final = "_manifest.json"
 _POLL_S: Final = 0.2
+_PYTHON_ERROR: Final = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Invalid): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def convert(
         CatalogError: the archive directory cannot be read.
         UnknownRecordingError: a recording that was asked for does not exist.
         StorageError: `out_dir` cannot be written.
+        AerotapeError: Spark does not start, or a task failed as often as Spark tries.
     """
     if "://" in str(out_dir) or ":/" in str(out_dir):
         raise ConfigurationError(f"{out_dir}: only paths of a file system can be written yet")
@@ -114,8 +117,8 @@ def convert(
     options = dataclasses.replace(options, archive_dir=str(Path(options.archive_dir).resolve()))
     recordings = choose_recordings(open_directory(options.archive_dir), options)
     _refuse_existing(recordings, out_dir, overwrite)
-    ranges = plan_ranges(recordings, options)
-    partitions = plan_partitions(ranges, options.partition_bytes)
+    ranges, unreadable = _plan(recordings, options)
+    partitions = plan_partitions(list(ranges.values()), options.partition_bytes)
 
     job_dir = out_dir / f"_aerotape-{uuid.uuid4().hex[:12]}"
     settings = WriteSettings(
@@ -134,11 +137,15 @@ def convert(
             with job_session(master, "aerotape parquet") as session:
                 begun_ns = time.monotonic_ns()
                 outcomes = _run(session.sparkContext, partitions, settings, on_progress)
+        by_recording: dict[int, list[RangeOutcome]] = {}
+        for outcome in outcomes:
+            by_recording.setdefault(outcome.recording_id, []).append(outcome)
         reports = [
-            _commit(
+            unreadable.get(recording.recording_id)
+            or _commit(
                 recording,
-                next((r for r in ranges if r.recording_id == recording.recording_id), None),
-                [o for o in outcomes if o.recording_id == recording.recording_id],
+                ranges.get(recording.recording_id),
+                by_recording.get(recording.recording_id, []),
                 options,
                 job_dir,
                 out_dir,
@@ -149,6 +156,21 @@ def convert(
     finally:
         shutil.rmtree(job_dir, ignore_errors=True)
     return JobReport(str(out_dir), reports, round(elapsed_s, 3))
+
+
+def _plan(
+    recordings: Sequence[Recording], options: ReadOptions
+) -> tuple[dict[int, RecordingRange], dict[int, RecordingReport]]:
+    """Find what is to be read of each recording; one that cannot be looked at is reported."""
+    ranges: dict[int, RecordingRange] = {}
+    unreadable: dict[int, RecordingReport] = {}
+    for recording in recordings:
+        id = recording.recording_id
+        try:
+            ranges.update((id, whole) for whole in plan_ranges([recording], options))
+        except StorageError as error:
+            unreadable[id] = RecordingReport(id, error=f"recording {id}: {error}")
+    return ranges, unreadable
 
 
 def _refuse_existing(recordings: Sequence[Recording], out_dir: Path, overwrite: bool) -> None:
@@ -188,10 +210,19 @@ def _run(
     try:
         tasks = context.parallelize(partitions, len(partitions))
         return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
+    except Exception as error:  # py4j's and Spark's own have no base in common
+        raise AerotapeError(f"the Spark job failed: {_cause(error)}") from error
     finally:
         done.set()
         if on_progress is not None:
             watcher.join()
+
+
+def _cause(error: Exception) -> str:
+    """Find the line of Spark's long story that tells what went wrong in a task."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return (python or [line for line in lines if line] or [type(error).__name__])[0]
 
 
 def _watch(

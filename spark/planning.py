@@ -50,8 +50,9 @@ def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[R
 
 def cut(whole: RecordingRange, partition_bytes: int) -> list[RecordingRange]:
     """Cut a range at term boundaries into touching parts of about `partition_bytes`."""
-    count = max(1, -(-whole.length // partition_bytes))
     term = whole.term_length
+    # A descriptor with nonsense for a term length is the scan's to complain about.
+    count = max(1, -(-whole.length // partition_bytes)) if term > 0 else 1
     edges = [whole.from_position]
     for index in range(1, count):
         ideal = whole.from_position + whole.length * index // count

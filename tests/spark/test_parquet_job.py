@@ -15,7 +15,7 @@ from segment_builder import BEGIN, SegmentBuilder, crc32
 
 import aerotape
 from aerotape.catalog.directory import open_directory
-from aerotape.errors import ConfigurationError, UnknownRecordingError
+from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.replay.reader import read_messages, recording_range
 from aerotape.spark.options import ReadOptions
 
@@ -198,6 +198,34 @@ def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path:
     with pytest.raises(UnknownRecordingError):
         convert(ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_job_that_fails_leaves_nothing_and_says_why(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """When tasks cannot write (here a path too long for the system), the error is one line with
+    the reason, and nothing stays behind."""
+    out = tmp_path
+    while len(str(out)) < 4060:
+        out /= "d" * min(200, max(1, 4060 - len(str(out)) - 1))
+    with pytest.raises(AerotapeError, match=r"Spark job failed: OSError: .*File name too long"):
+        convert(ReadOptions(archive_dir=str(archive_dir)), out)
+    assert list(out.iterdir()) == []
+
+
+def test_a_recording_that_cannot_be_looked_at_does_not_stop_the_others(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """A live recording whose segment cannot be read is named; the others are converted."""
+    builder = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, builder, live=True)
+    segment = builder.segment_path(archive_dir, 0)
+    segment.unlink()
+    segment.mkdir()
+    report = convert(ReadOptions(archive_dir=str(archive_dir)), tmp_path / "out")
+    assert [recording.error is None for recording in report.recordings] == [True, True, True, False]
+    assert "recording 3" in str(report.recordings[3].error)
+    assert str(segment) in str(report.recordings[3].error)
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
