@@ -48,7 +48,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "--response-stream-id", metavar="ID", type=integer, help="stream for the answers (20)"
     )
     group.add_argument(
-        "--timeout", metavar="TIME", help="for the connect and each request: 5s, 500ms, … (10s)"
+        "--timeout", metavar="TIME", help="for the connect and each request: 5, 5s, 500ms (10s)"
     )
     group.add_argument(
         "-D",
@@ -86,7 +86,7 @@ def connect(args: argparse.Namespace) -> ArchiveClient:
         "control_response_stream_id": settings.get(
             args.response_stream_id, RESPONSE_STREAM_ID, integer
         ),
-        "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
+        "timeout_ns": settings.get(_with_unit(args.timeout), TIMEOUT, _timeout_ns),
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     return connect_client(client_name="aerotape-cli", **given)
@@ -112,6 +112,11 @@ class _Settings:
             return parse(value)
         except ValueError as error:
             raise ConfigurationError(f"{name}={value!r}: {error}", name) from error
+
+
+def _with_unit(timeout: str | None) -> str | None:
+    # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
+    return f"{timeout}s" if timeout is not None and timeout.isdecimal() else timeout
 
 
 def _timeout_ns(text: str) -> int:

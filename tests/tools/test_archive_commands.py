@@ -231,5 +231,5 @@ def test_bad_settings(cli: CommandLine, tmp_path: Path) -> None:
     cli.run("record", "aeron:ipc", "not-a-number", expect=2)
     absent = cli.error("list", "--control-stream-id", 4711, "--timeout", "300ms")
     assert "stream 4711" in absent
-    nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1s")
+    nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1")
     assert str(tmp_path) in nowhere
