@@ -9,6 +9,7 @@ positions of running recordings written and the directory freed.
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import shutil
 import threading
@@ -30,7 +31,7 @@ from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.protocol import NULL_VALUE
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.refresh import RecordingOutcome, refresh
+from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.errors import ConfigurationError, StorageError
 
 DriverKind = Literal["embedded", "external"]
@@ -131,6 +132,9 @@ class Archive:
         self.outcomes = refresh(
             catalog, self.archive_dir, checksum=config.record_checksum, now_ms=epoch_ms()
         )
+        for outcome in self.outcomes:
+            if outcome.outcome is not Outcome.CLEAN:
+                LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(

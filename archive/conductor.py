@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from aerotape.catalog.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
+# Aeron's codes for a driver that gives no sign of life, a client that the driver has given up,
+# and a client conductor that was held up for too long: after these the client is of no use.
+_FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
 _SOON_TIMEOUT_NS = 1_000_000
 
@@ -96,6 +100,8 @@ class Conductor:
         self._sessions: dict[int, ControlSession] = {}
         self._next_session_id = random.SystemRandom().randrange(1 << 31)
         self._deferred: list[Callable[[], None]] = []
+        # What has come and is not handled yet; the end of the driver may come in between.
+        self._events: deque[tuple[Any, ...]] = deque()
         self._mark_file_due_ms = 0
         self._stopping = False
         self._now_ms = self._clock_ms()
@@ -181,8 +187,9 @@ class Conductor:
         """
         begin_ns = time.monotonic_ns()
         self._now_ms = begin_ns // 1_000_000
-        for event in events:
-            self._dispatch(event)
+        self._events.extend(events)
+        while self._events:
+            self._dispatch(self._events.popleft())
         if self._deferred:
             deferred, self._deferred[:] = list(self._deferred), []
             for call in deferred:
@@ -252,6 +259,8 @@ class Conductor:
         )
 
     def _on_client_error(self, code: int, message: str) -> None:
+        if code in _FATAL_CLIENT_ERRORS:
+            raise ClosedError(f"the media driver in {self._client.aeron_dir} is lost: {message}")
         self.errors.record(f"Aeron client error {code}", message)
 
     def _on_image_available(self, image: Any) -> None:
@@ -385,10 +394,10 @@ class Conductor:
         for worker in self._workers:
             self._quietly(worker.close)
         try:
-            last_words = self._mailbox.wait()
-        except AerotapeError:
-            last_words = []
-        for event in last_words:
+            self._events.extend(self._mailbox.wait())
+        except AerotapeError as error:
+            self.errors.record("closing", error)
+        for event in self._events:
             if event[0] in ("recording_stopped", "replay_done"):
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
         self._quietly(self.recordings.close)

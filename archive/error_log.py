@@ -6,9 +6,12 @@ has occurred. The archive's error counter counts them all.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import Protocol
+
+from aerotape.errors import ClosedError
 
 LOGGER = logging.getLogger("aerotape.archive")
 
@@ -46,7 +49,9 @@ class ErrorLog:
             exception: shown with its traceback; for errors that are ours.
         """
         if self._counter is not None:
-            self._counter.add(1)
+            # The counter goes with the media driver, whose loss is one of the things to tell.
+            with contextlib.suppress(ClosedError):
+                self._counter.add(1)
         occurrences, told_at_s = self._kinds.pop(kind, (0, 0.0))
         occurrences += 1
         now_s = time.monotonic()

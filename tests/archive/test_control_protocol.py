@@ -6,7 +6,7 @@ import random
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.control_rig import RawClient, await_true, control_session_counters
@@ -267,7 +267,7 @@ def test_damaged_requests_at_random(start_daemon: Callable[..., Any], seed: int)
     raw.connect()
     dice = random.Random(seed)
     templates = [
-        kind(control_session_id=raw.control_session_id, correlation_id=5).encode()
+        cast(Any, kind)(control_session_id=raw.control_session_id, correlation_id=5).encode()
         for kind in codecs.MESSAGES.values()
         if kind.__name__.endswith(("Request", "Request2"))
         and kind not in (codecs.AuthConnectRequest, codecs.CloseSessionRequest)

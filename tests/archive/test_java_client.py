@@ -187,7 +187,7 @@ def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
 
 def test_listings(client: JavaClient) -> None:
     """Ranges by id, by channel fragment and stream, single ones, and the last that matches."""
-    streams = []
+    streams: list[Recorded] = []
     for stream_id in (21, 22, 21, 22, 21):
         channel = f"{IPC}|alias=a{len(streams)}"
         client.call("startRecording", channel, stream_id, "LOCAL")

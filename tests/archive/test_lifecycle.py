@@ -1,0 +1,297 @@
+"""Starting, stopping and losing things: the command `aerotape archive` and `Archive.launch`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import RawClient, await_true
+
+from aerotape import _native
+from aerotape.archive.archive import Archive
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.codecs import archive as codecs
+from aerotape.errors import ArchiveInUseError, ConfigurationError
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCAL = "aeron:ipc?term-length=64k"
+
+
+def aerotape(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "aerotape", *args],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+
+
+class Live:
+    """A recording in progress: the client, the publication that feeds it, and how far it is."""
+
+    def __init__(self, aeron: _native.AeronClient, publication: Any, position: int) -> None:
+        self.aeron = aeron
+        self.publication = publication
+        self.position = position
+
+
+def record_one(aeron_dir: Path, stream_id: int = 1) -> Live:
+    """Start a recording and publish to it."""
+    aeron = _native.AeronClient(str(aeron_dir))
+    raw = RawClient(aeron, LOCAL, response_stream_id=900)
+    raw.connect()
+    raw.call(codecs.StartRecordingRequest, stream_id=stream_id, channel="aeron:ipc")
+    publication = aeron.add_exclusive_publication("aeron:ipc", stream_id)
+    position = 0
+    for _ in range(10):
+        position = publication.offer_within(b"x" * 500, 5_000_000_000)
+        assert position > 0
+    await_true(lambda: [row[7] for row in aeron.counters().rows(100)] == [position])
+    return Live(aeron, publication, position)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly(
+    start_daemon: Callable[..., Any], number: signal.Signals
+) -> None:
+    """Exit code 0, running recordings get their stop position, the directory is free at once."""
+    daemon = start_daemon()
+    live = record_one(daemon.aeron_dir)
+    assert daemon.stop(number) == 0
+    live.aeron.close()
+    with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
+        descriptor = catalog.descriptor(0)
+    assert descriptor.stop_position == live.position
+    assert descriptor.stop_timestamp_ms >= descriptor.start_timestamp_ms
+    assert MarkFile.read(daemon.archive_dir).header.activity_timestamp_ms == -1
+    again = start_daemon()
+    assert again.stop() == 0
+
+
+def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
+    """The ready line names channel, directories and id; describe of ArchiveTool agrees."""
+    archive_dir = tmp_path / "archive"
+    aeron_dir = tmp_path / "aeron"
+    file = tmp_path / "my.properties"
+    channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    file.write_text(
+        f"aeron.archive.dir={archive_dir}\naeron.dir={aeron_dir}\naeron.archive.id=17\n"
+        f"aeron.archive.control.channel={channel}\naeron.archive.control.stream.id=33\n"
+        "aeron.archive.no.such.thing=1\n"
+    )
+    command = [sys.executable, "-m", "aerotape", "archive", str(file), "--json"]
+    command += ["-Daeron.archive.control.stream.id=34", "-Daeron.term.buffer.length=64k"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    ready = json.loads(process.stdout.readline())
+    try:
+        assert ready == {
+            "event": "ready",
+            "archive_id": 17,
+            "archive_dir": str(archive_dir),
+            "aeron_dir": str(aeron_dir),
+            "control_channel": channel,
+            "control_stream_id": 34,
+            "local_control_channel": "aeron:ipc?term-length=64k",
+            "local_control_stream_id": 10,
+        }
+        described = java.archive_tool(archive_dir, "describe").stdout
+        assert channel in described
+        assert f"aeronDirectory='{aeron_dir}'" in described
+        assert str(process.pid) in java.archive_tool(archive_dir, "pid").stdout
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, log = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "")
+    assert "aeron.archive.no.such.thing" in log
+
+
+def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[..., Any]) -> None:
+    """Exit code 1 with one line that says who has it; the first goes on undisturbed."""
+    daemon = start_daemon()
+    live = record_one(daemon.aeron_dir)
+    before = {path.name: path.stat().st_mtime_ns for path in daemon.archive_dir.glob("*.*")}
+    refused = aerotape("archive", "--dir", str(daemon.archive_dir), "--aeron-dir", "/dev/shm/no")
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert str(daemon.process.pid) in refused.stderr
+    assert refused.stdout == ""
+    assert not Path("/dev/shm/no").exists()
+    after = {path.name: path.stat().st_mtime_ns for path in daemon.archive_dir.glob("*.*")}
+    before.pop("archive-mark.dat"), after.pop("archive-mark.dat")
+    assert after == before
+    with pytest.raises(ArchiveInUseError):
+        Archive.launch(dir=daemon.archive_dir, aeron_dir="/dev/shm/no")
+    raw = RawClient(live.aeron, LOCAL, response_stream_id=901)
+    raw.connect()
+    assert raw.call(codecs.RecordingPositionRequest, recording_id=0).relevant_id == live.position
+    live.aeron.close()
+
+
+def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
+    """The activity timestamp moves on about once a second."""
+    daemon = start_daemon()
+
+    def timestamp() -> int:
+        return MarkFile.read(daemon.archive_dir).header.activity_timestamp_ms
+
+    first = timestamp()
+    await_true(lambda: timestamp() > first)
+    second = timestamp()
+    await_true(lambda: timestamp() > second)
+    assert abs(timestamp() - time.time() * 1000) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (["-Daeron.archive.segment.file.length=100"], "aeron.archive.segment.file.length=100"),
+        (["-Daeron.archive.control.channel=ipc"], "aeron.archive.control.channel=ipc"),
+        (["-Dnonsense"], "-Dnonsense"),
+        (["missing.properties"], "missing.properties"),
+    ],
+)
+def test_usage_errors_are_one_line(tmp_path: Path, args: list[str], name: str) -> None:
+    """Exit code 2, the property named, and no directory made."""
+    refused = aerotape("archive", "--dir", str(tmp_path / "a"), *args)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert name in refused.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_archive_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """A file where the directory should be is a failure with its path."""
+    (tmp_path / "file").write_text("")
+    refused = aerotape("archive", "--dir", str(tmp_path / "file"))
+    assert refused.returncode == 1
+    assert str(tmp_path / "file") in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_no_external_driver(tmp_path: Path) -> None:
+    """An external driver that does not run is a failure, and the directory is free again."""
+    archive_dir = tmp_path / "archive"
+    refused = aerotape(
+        "archive", "--dir", str(archive_dir), "--driver", "external",
+        "--aeron-dir", str(tmp_path / "none"), "-Daeron.driver.timeout=1000",
+    )  # fmt: skip
+    assert refused.returncode == 1
+    assert str(tmp_path / "none") in refused.stderr
+    assert MarkFile.read(archive_dir).header.activity_timestamp_ms == -1
+
+
+def test_an_external_driver_and_its_death(
+    tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
+) -> None:
+    """The archive uses `aerotape driver`; when that is killed it ends by itself, books kept."""
+    command = [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(aeron_dir)]
+    command += ["-Daeron.threading.mode=SHARED", "-Daeron.client.liveness.timeout=2s"]
+    driver = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert driver.stdout is not None
+    try:
+        assert str(aeron_dir) in driver.stdout.readline()
+        daemon = start_daemon(driver="external")
+        live = record_one(aeron_dir)
+        driver.kill()
+        daemon.process.wait(60)
+        live.aeron.close()
+        assert daemon.process.returncode == 1
+        daemon.stop()
+        assert "media driver" in daemon.log()
+        assert "Traceback" not in daemon.log()
+        with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
+            assert catalog.stop_position(0) == live.position
+        assert MarkFile.read(daemon.archive_dir).header.activity_timestamp_ms == -1
+    finally:
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()
+
+
+def test_delete_on_start_empties_the_directory(start_daemon: Callable[..., Any]) -> None:
+    """aeron.archive.dir.delete.on.start removes recordings, but only from a free directory."""
+    daemon = start_daemon()
+    live = record_one(daemon.aeron_dir)
+    assert daemon.stop() == 0
+    live.aeron.close()
+    assert list(daemon.archive_dir.glob("*.rec"))
+    again = start_daemon(properties={"aeron.archive.dir.delete.on.start": "true"})
+    assert list(again.archive_dir.glob("*.rec")) == []
+    with Catalog.open(again.archive_dir, read_only=True) as catalog:
+        assert list(catalog.recording_ids()) == []
+
+
+@pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
+def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
+    """Archive.launch serves clients of this process and closes twice without harm."""
+    properties = {
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.archive.threading.mode": mode,
+        "aeron.archive.low.storage.space.threshold": "1m",
+        "aeron.archive.segment.file.length": "64k",
+        "aeron.ipc.term.buffer.length": "64k",
+        "aeron.threading.mode": "SHARED",
+    }
+    with Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+        assert archive.is_running
+        assert archive.control_channel == ""
+        assert archive.archive_dir == tmp_path / "a"
+        live = record_one(aeron_dir)
+        assert live.aeron.aeron_dir == archive.aeron_dir
+        live.aeron.close()
+        assert not archive.wait(0.0)
+    assert not archive.is_running
+    assert archive.failure is None
+    archive.close()
+    with Catalog.open(tmp_path / "a", read_only=True) as catalog:
+        assert catalog.stop_position(0) == live.position
+
+
+def test_launch_with_a_driver_of_no_kind(tmp_path: Path) -> None:
+    """The argument is checked before anything is made."""
+    with pytest.raises(ConfigurationError, match="embedded or external"):
+        Archive.launch(tmp_path / "a", driver="remote")  # type: ignore[arg-type]
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_recording_left_open_by_a_crash_is_repaired(
+    tmp_path: Path, start_daemon: Callable[..., Any]
+) -> None:
+    """After SIGKILL the next start finds the end of the recording and says so."""
+    daemon = start_daemon()
+    live = record_one(daemon.aeron_dir)
+    daemon.process.kill()
+    daemon.process.wait()
+    live.aeron.close()
+    with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
+        assert catalog.stop_position(0) == -1
+    # Until its timestamp is stale the directory counts as taken.
+    await_true(lambda: not MarkFile.read(daemon.archive_dir).is_active(), timeout_s=30)
+    again = start_daemon(aeron_dir=tmp_path / "aeron-2")
+    with Catalog.open(again.archive_dir, read_only=True) as catalog:
+        assert catalog.stop_position(0) == live.position
+    assert "recording 0" in again.log()
