@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from setuptools import setup
-from setuptools_rust import Binding, RustExtension
+from setuptools_rust import Binding, RustExtension, Strip
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "native"))
 from build_environment import build_environment
@@ -21,6 +21,7 @@ setup(
             binding=Binding.PyO3,
             py_limited_api=True,
             debug=False,
+            strip=Strip.Debug,
         )
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -1,0 +1,35 @@
+"""Both archives behind one handle, so that a test can ask the same of each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon import AerotapeArchive
+from support.java import JavaArchive
+
+AnyArchive = AerotapeArchive | JavaArchive
+StartArchive = Callable[..., AnyArchive]
+
+
+@pytest.fixture
+def start_archive(tmp_path: Path, aeron_dir: Path) -> Iterator[StartArchive]:
+    """A function that starts an archive: `start("aerotape" or "java", **options)`.
+
+    The directory is tmp_path/archive for both unless another is given, the driver's own one.
+    """
+    with ExitStack() as stack:
+
+        def start(kind: str, **options: Any) -> AnyArchive:
+            options.setdefault("archive_dir", tmp_path / "archive")
+            options.setdefault("aeron_dir", aeron_dir)
+            if options.get("driver", "embedded") == "embedded":
+                shutil.rmtree(options["aeron_dir"], ignore_errors=True)
+            made = (AerotapeArchive if kind == "aerotape" else JavaArchive)(**options)
+            return stack.enter_context(made)
+
+        yield start
