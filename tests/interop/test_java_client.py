@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def attempt(client: JavaClient, method: str, *args: Any) -> Any:
         return client.call(method, *args)
     except JavaArchiveException as error:
         return (error.exception, error.error_code)
+
+
+def await_stopped(client: JavaClient, *recording_ids: int) -> None:
+    """A stop is answered when it has been ordered: the position is written a little later."""
+    deadline = time.monotonic() + 10
+    for recording_id in recording_ids:
+        while client.call("getStopPosition", recording_id) == -1:
+            assert time.monotonic() < deadline, "the recording does not stop"
 
 
 def record(client: JavaClient, channel: str, stream_id: int, seed: int, count: int) -> Any:
@@ -111,6 +120,7 @@ def test_record_query_and_stop(run_on_both: Callable[..., Any]) -> None:
         client.call("stopRecording", "aeron:ipc", 1)
         client.call("stopRecording", subscription_id)
         seen.append(client.call("tryStopRecordingByIdentity", 2))
+        await_stopped(client, 0, 1, 2)
         seen.append(client.call("tryStopRecordingByIdentity", 2))
         seen.append(client.call("tryStopRecording", "aeron:ipc", 1))
         seen.append(client.call("tryStopRecording", subscription_id))
@@ -134,6 +144,7 @@ def test_replay_of_a_stopped_recording(run_on_both: Callable[..., Any]) -> None:
         client.close_resource(publication)
         recording_id = counter["recordingId"]
         client.call("stopRecording", "aeron:ipc", 1)
+        await_stopped(client, recording_id)
         seen = []
 
         def replay(position: int, length: int, channel: str) -> list[dict[str, Any]]:
@@ -239,6 +250,7 @@ def test_refusals_carry_the_same_codes(run_on_both: Callable[..., Any]) -> None:
             attempt(client, "stopAllReplays", -1),
         ]
         client.call("stopRecording", "aeron:ipc", 1)
+        await_stopped(client, live)
         seen += [
             attempt(client, "startReplay", live, end, 1_024, "aeron:ipc", 9),
             attempt(client, "startReplay", live, end + 32, 1_024, "aeron:ipc", 9),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,9 @@ def test_record_list_and_replay(java_archive: JavaArchive, java_client: StartCli
     assert client.call("getRecordingPosition", recording_id) == offered["position"]
     assert client.call("getStopPosition", recording_id) == -1
     client.call("stopRecording", IPC, 1001)
+    deadline = time.monotonic() + 10
+    while client.call("getStopPosition", recording_id) == -1:
+        assert time.monotonic() < deadline, "the recording does not stop"
     assert client.call("getStopPosition", recording_id) == offered["position"]
     assert client.call("getStartPosition", recording_id) == 0
     assert client.call("getMaxRecordedPosition", recording_id) == offered["position"]

@@ -46,6 +46,13 @@ def await_position(client: ArchiveClient, recording_id: int, position: int) -> N
         time.sleep(0.005)
 
 
+def await_stopped(client: ArchiveClient, recording_id: int) -> None:
+    """A stop is answered when it has been ordered: the position is written a little later."""
+    deadline = time.monotonic() + 10
+    while client.stop_position(recording_id) == -1:
+        assert time.monotonic() < deadline, "the recording does not stop"
+
+
 def publish(client: ArchiveClient, seed: int, stream_id: int = 1) -> tuple[int, list[int]]:
     """Publish into a recording that has been started: its id and where each message ends."""
     with client.aeron.add_exclusive_publication(IPC, stream_id) as publication:
@@ -71,6 +78,7 @@ def test_record_list_stop(archive: JavaArchive, client: ArchiveClient) -> None:
     assert client.start_position(recording_id) == 0
     assert client.max_recorded_position(recording_id) == ends[-1]
     client.stop_recording_subscription(subscription_id)
+    await_stopped(client, recording_id)
     assert client.try_stop_recording("aeron:ipc", 1) is False
     assert client.stop_recording_by_identity(recording_id) is False
     assert client.stop_position(recording_id) == ends[-1]
@@ -123,6 +131,7 @@ def test_replay(archive: JavaArchive, client: ArchiveClient, channel: str) -> No
     client.start_recording("aeron:ipc", 1, "local")
     recording_id, ends = publish(client, 4)
     client.stop_recording("aeron:ipc", 1)
+    await_stopped(client, recording_id)
     sent = list(messages(4, COUNT, max_length=MAX_LENGTH))
     with client.replay(recording_id, channel=channel) as replay:
         found = list(replay)

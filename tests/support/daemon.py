@@ -19,9 +19,9 @@ from typing import Self
 from support.java import FAST_ARCHIVE, FAST_DRIVER, ROOT, HarnessError, free_port
 
 _PR_SET_PDEATHSIG = 1
-# Offset of MarkFileHeader.activityTimestamp (int64, little-endian) in archive-mark.dat: after
-# version (int32) and four bytes of padding.
-_ACTIVITY_TIMESTAMP_OFFSET = 8
+# Offset of MarkFileHeader.activityTimestamp (int64, little-endian) in archive-mark.dat: after the
+# message header, version (int32) and four bytes of padding.
+_ACTIVITY_TIMESTAMP_OFFSET = 16
 
 
 def _end_with_the_test_run() -> None:

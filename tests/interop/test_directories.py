@@ -1,0 +1,188 @@
+"""One directory, two archives: each opens what the other has left, and goes on with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon import AerotapeArchive, age_mark_file
+from support.java import JavaArchive, JavaClient, archive_tool
+from support.messages import digest, messages
+
+from aerotape.catalog.directory import open_directory
+from aerotape.replay.reader import read_messages
+
+StartArchive = Callable[..., AerotapeArchive | JavaArchive]
+OTHER = {"java": "aerotape", "aerotape": "java"}
+CRC_32C = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
+CRC_32C_REPLAY = {**CRC_32C, "aeron.archive.replay.checksum": "io.aeron.archive.checksum.Crc32c"}
+COUNT = 300
+MAX_LENGTH = 6_000
+
+
+def record(client: JavaClient, stream_id: int, seed: int) -> dict[str, Any]:
+    """Record one stream, which rolls over several segments, and leave it live."""
+    channel = "aeron:ipc?term-length=64k"
+    client.call("startRecording", channel, stream_id, "LOCAL")
+    publication = client.add_exclusive_publication(channel, stream_id)
+    counter = client.recording_counter(publication["sessionId"])
+    offered = client.offer(publication, seed=seed, count=COUNT, max_length=MAX_LENGTH)
+    reached = client.await_counter(counter["counterId"], offered["position"])
+    assert reached == offered["position"] > 3 * 65_536
+    return {"publication": publication, "id": counter["recordingId"], **offered}
+
+
+def listed(client: JavaClient) -> list[dict[str, Any]]:
+    volatile = {"controlSessionId", "correlationId"}
+    return [
+        {name: row[name] for name in row.keys() - volatile}
+        for row in client.call("listRecordings", 0, 100)
+    ]
+
+
+def changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[Any]:
+    """What differs between two listings: recording, field, value before, value now."""
+    return [
+        (old["recordingId"], name, old[name], new[name])
+        for old, new in zip(before, now, strict=True)
+        for name in old
+        if old[name] != new[name]
+    ]
+
+
+def await_stopped(client: JavaClient, recording_id: int) -> None:
+    """A stop is answered when it has been ordered: the position is written a little later."""
+    deadline = time.monotonic() + 10
+    while client.call("getStopPosition", recording_id) == -1:
+        assert time.monotonic() < deadline, "the recording does not stop"
+
+
+def replayed(client: JavaClient, recording_id: int, end: int) -> str:
+    replay = client.call("replay", recording_id, 0, end, "aeron:ipc?term-length=64k", 99)
+    polled = client.poll(replay, COUNT + 1)
+    client.close_resource(replay)
+    assert polled["ended"]
+    return str(polled["digest"])
+
+
+@pytest.mark.parametrize("first", ["aerotape", "java"])
+@pytest.mark.parametrize("properties", [{}, CRC_32C_REPLAY], ids=["plain", "crc-32c"])
+def test_the_other_archive_takes_over(
+    start_archive: StartArchive, tmp_path: Path, first: str, properties: dict[str, str]
+) -> None:
+    """After a clean stop the other archive lists, replays and adds to what the first recorded,
+    and then the first one takes the directory back."""
+    made = []
+    before: list[dict[str, Any]] = []
+    for seed, kind in enumerate((first, OTHER[first], first)):
+        with (
+            start_archive(kind, properties=properties) as archive,
+            JavaClient(archive.aeron_dir) as client,
+        ):
+            client.connect(archive.control_channel)
+            now = listed(client)
+            assert changes(before, now) == []
+            for each in made:
+                assert replayed(client, each["id"], each["position"]) == each["digest"]
+            made.append(record(client, 10 + seed, seed))
+            assert made[-1]["id"] == seed
+            client.call("stopRecording", "aeron:ipc?term-length=64k", 10 + seed)
+            await_stopped(client, seed)
+            before = listed(client)
+    directory = open_directory(tmp_path / "archive")
+    for seed, recording in enumerate(directory.recordings()):
+        assert recording.descriptor.stop_position == made[seed]["position"]
+        assert digest(
+            message.payload
+            for message in read_messages(
+                recording, checksum="crc-32c" if properties else "none"
+            )
+        ) == digest(messages(seed, COUNT, max_length=MAX_LENGTH))
+    assert len(directory.recordings()) == 3
+
+
+@pytest.mark.parametrize("first", ["aerotape", "java"])
+def test_the_other_archive_takes_over_after_a_crash(
+    start_archive: StartArchive, tmp_path: Path, first: str
+) -> None:
+    """Killed while recording: the other archive finds the stop position and replays to it."""
+    archive = start_archive(first, properties=CRC_32C)
+    with JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        made = record(client, 5, 1)
+        archive.kill()
+    archive.stop()
+    age_mark_file(tmp_path / "archive")
+    with (
+        start_archive(OTHER[first], properties=CRC_32C) as successor,
+        JavaClient(successor.aeron_dir) as client,
+    ):
+        client.connect(successor.control_channel)
+        assert client.call("getStopPosition", made["id"]) == made["position"]
+        assert replayed(client, made["id"], made["position"]) == made["digest"]
+
+
+def test_our_directory_is_read_while_java_records(
+    start_archive: StartArchive, tmp_path: Path
+) -> None:
+    """A live Java recording is read offline up to where it has come."""
+    archive = start_archive("java")
+    with JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        made = record(client, 5, 2)
+        [recording] = open_directory(tmp_path / "archive").recordings()
+        assert recording.descriptor.stop_position == -1
+        assert recording.recorded_position == made["position"]
+        payloads = [message.payload for message in read_messages(recording)]
+    assert payloads == list(messages(2, COUNT, max_length=MAX_LENGTH))
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["stopped", "running"])
+def test_archive_tool_describes_our_directory(
+    start_archive: StartArchive, tmp_path: Path, live: bool
+) -> None:
+    """ArchiveTool tells our recordings, process id and mark file, also while we run."""
+    archive = start_archive("aerotape")
+    with JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        made = record(client, 5, 2)
+        if not live:
+            client.call("stopRecording", "aeron:ipc?term-length=64k", 5)
+            archive.stop()
+        described = archive_tool(tmp_path / "archive", "describe")
+        assert described.returncode == 0, described.stderr
+        stop = -1 if live else made["position"]
+        assert f"stopPosition={stop}" in described.stdout
+        assert "streamId=5" in described.stdout
+        pid = archive_tool(tmp_path / "archive", "pid").stdout.split()
+        if live:
+            assert pid[-1] == str(archive.process.pid)
+
+
+def test_archive_tool_verifies_our_checksums(
+    start_archive: StartArchive, tmp_path: Path
+) -> None:
+    """ArchiveTool finds each of our frames' CRC-32C right, and one that we spoil wrong."""
+    with (
+        start_archive("aerotape", properties=CRC_32C) as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        record(client, 5, 2)
+        client.call("stopRecording", "aeron:ipc?term-length=64k", 5)
+    verify = ("verify", "-a", "-checksum", "io.aeron.archive.checksum.Crc32c")
+    good = archive_tool(tmp_path / "archive", *verify, answers="y\n")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert "(recordingId=0) OK" in good.stdout
+
+    with (tmp_path / "archive" / "0-65536.rec").open("r+b") as segment:
+        segment.seek(40)
+        byte = segment.read(1)
+        segment.seek(40)
+        segment.write(bytes([byte[0] ^ 1]))
+    bad = archive_tool(tmp_path / "archive", *verify, answers="y\n")
+    assert "(recordingId=0) OK" not in bad.stdout
+    assert "0-65536.rec) ERR: checksum failed" in bad.stdout
