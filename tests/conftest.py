@@ -13,6 +13,12 @@ import pytest
 from support import java
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How hard the archive is tried; the defaults are those of the continuous integration."""
+    parser.addoption("--kill-rounds", type=int, default=20, help="SIGKILLs for each checksum")
+    parser.addoption("--kill-seed", type=int, default=1, help="what their moments are drawn from")
+
+
 @pytest.fixture
 def aeron_dir() -> Iterator[Path]:
     """A path for a media driver's directory, in memory, not there yet, removed afterwards."""

@@ -29,7 +29,11 @@ def start_archive(tmp_path: Path, aeron_dir: Path) -> Iterator[StartArchive]:
             options.setdefault("aeron_dir", aeron_dir)
             if options.get("driver", "embedded") == "embedded":
                 shutil.rmtree(options["aeron_dir"], ignore_errors=True)
-            made = (AerotapeArchive if kind == "aerotape" else JavaArchive)(**options)
-            return stack.enter_context(made)
+            made: AnyArchive
+            if kind == "aerotape":
+                made = stack.enter_context(AerotapeArchive(**options))
+            else:
+                made = stack.enter_context(JavaArchive(**options))
+            return made
 
         yield start

@@ -75,7 +75,7 @@ def test_the_other_archive_takes_over(
 ) -> None:
     """After a clean stop the other archive lists, replays and adds to what the first recorded,
     and then the first one takes the directory back."""
-    made = []
+    made: list[dict[str, Any]] = []
     before: list[dict[str, Any]] = []
     for seed, kind in enumerate((first, OTHER[first], first)):
         with (
