@@ -36,7 +36,7 @@ test: setup ## Run all tests (PYTEST_ARGS=…)
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH_ARGS=…)
-	@$(PY) tests/bench/bench.py $(BENCH_ARGS)
+	@$(PY) tests/bench/recording.py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
 	$(VENV)/bin/ruff check
