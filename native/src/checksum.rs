@@ -28,9 +28,47 @@ impl Checksum {
     pub fn compute(self, bytes: &[u8]) -> i32 {
         match self {
             Self::Crc32 => crc32fast::hash(bytes) as i32,
-            Self::Crc32c => crc32c::crc32c(bytes) as i32,
+            Self::Crc32c => crc32c_of(bytes) as i32,
         }
     }
+}
+
+/// Up to this many bytes the instruction in a plain loop beats the library, which prepares for
+/// long runs: 15 ns against 40 ns for the 32 bytes of a small message.
+const SHORT_LENGTH: usize = 512;
+
+#[inline]
+fn crc32c_of(bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() <= SHORT_LENGTH && std::arch::is_x86_feature_detected!("sse4.2") {
+        // SAFETY: the processor has the instructions, as just looked up.
+        return unsafe { crc32c_of_short(bytes) };
+    }
+    crc32c::crc32c(bytes)
+}
+
+/// # Safety
+/// The processor must have SSE 4.2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2")]
+#[allow(
+    unused_unsafe,
+    reason = "these intrinsics are unsafe in the oldest Rust we build with"
+)]
+unsafe fn crc32c_of_short(mut bytes: &[u8]) -> u32 {
+    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+    let mut crc = u64::from(u32::MAX);
+    while let Some((word, rest)) = bytes.split_first_chunk::<8>() {
+        // SAFETY: arithmetic on values; the caller vouches for the instruction.
+        crc = unsafe { _mm_crc32_u64(crc, u64::from_le_bytes(*word)) };
+        bytes = rest;
+    }
+    let mut crc = crc as u32;
+    for &byte in bytes {
+        // SAFETY: as above.
+        crc = unsafe { _mm_crc32_u8(crc, byte) };
+    }
+    !crc
 }
 
 /// Compute the checksum of `data` as a signed 32-bit integer, as it stands in a frame.
@@ -41,4 +79,27 @@ fn checksum(name: &str, data: &[u8]) -> PyResult<i32> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checksum, module)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_runs_have_the_sums_of_the_library() {
+        assert_eq!(
+            crc32c_of(b"123456789"),
+            0xE306_9283,
+            "the check value of CRC-32C"
+        );
+        let bytes: Vec<u8> = (0..2 * SHORT_LENGTH)
+            .map(|n| (n * 31 % 251) as u8)
+            .collect();
+        for start in 0..9 {
+            for end in start..bytes.len() {
+                let run = &bytes[start..end];
+                assert_eq!(crc32c_of(run), crc32c::crc32c(run), "{start}..{end}");
+            }
+        }
+    }
 }
