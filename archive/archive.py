@@ -140,6 +140,7 @@ class Archive:
             _native.AeronClient(
                 self.aeron_dir,
                 client_name=f"archive archiveId={self.archive_id}",
+                driver_timeout_ms=config.driver_timeout_ms,
                 mailbox=mailbox,
             )
         )

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.units import parse_duration_ns, parse_size
+from aerotape.catalog import layout
 from aerotape.errors import ConfigurationError
 
 ARCHIVE_PREFIX = "aeron.archive."
@@ -72,6 +73,7 @@ class ArchiveConfig:
     mark_file_dir: Path | None = None
     delete_archive_on_start: bool = False
     aeron_dir: str = ""
+    driver_timeout_ms: int = 10_000
     archive_id: int = -1
 
     control_channel_enabled: bool = True
@@ -138,6 +140,8 @@ class ArchiveConfig:
         if name == "aeron.dir":
             self.aeron_dir = value.strip()
         elif name.startswith("aeron."):
+            if name == "aeron.driver.timeout":
+                self.driver_timeout_ms = _COUNT(name, value.strip())
             self.driver_properties[name] = value.strip()
         else:
             self.warnings.append(f"{name} is not an Aeron property: ignored")
@@ -189,6 +193,12 @@ class ArchiveConfig:
             )
         if not 1024 * 1024 <= self.error_buffer_length <= _MAX_INT - 8192:
             raise _invalid("error.buffer.length", self.error_buffer_length, "must be 1m or more")
+        if not layout.MIN_CAPACITY_BYTES <= self.catalog_capacity <= layout.MAX_CAPACITY_BYTES:
+            raise _invalid(
+                "catalog.capacity",
+                self.catalog_capacity,
+                f"must be from {layout.MIN_CAPACITY_BYTES} to {layout.MAX_CAPACITY_BYTES} bytes",
+            )
         self._validate_channels()
 
     def _validate_channels(self) -> None:

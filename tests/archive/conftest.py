@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,7 @@ import pytest
 from support import java
 
 ROOT = Path(__file__).resolve().parents[2]
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 # Small files and buffers: many daemons are started, in memory.
 SMALL = {
@@ -128,34 +130,26 @@ def start_daemon(tmp_path: Path, aeron_dir: Path) -> Iterator[Callable[..., Daem
         yield start
 
 
-@pytest.fixture
-def daemon(start_daemon: Callable[..., Daemon]) -> Daemon:
-    """A running daemon with the defaults of these tests."""
-    return start_daemon()
+@contextmanager
+def running(kind: str) -> Iterator[Daemon | java.JavaArchive]:
+    """Our daemon ("aerotape") or the Java archive ("java") in directories of its own, in memory."""
+    with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir=IN_MEMORY) as parent:
+        archive_dir, aeron_dir = Path(parent, "archive"), Path(parent, "aeron")
+        if kind == "java":
+            properties = {"aeron.archive.low.storage.space.threshold": "1m"}
+            with java.JavaArchive(archive_dir, aeron_dir, properties=properties) as archive:
+                yield archive
+        else:
+            with Daemon(archive_dir, aeron_dir) as daemon:
+                daemon.await_ready()
+                yield daemon
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[java.JavaClient]:
-    """A Java client that is connected to the daemon."""
-    with java.JavaClient(daemon.aeron_dir) as connected:
-        connected.connect(daemon.control_channel)
-        yield connected
-
-
-@pytest.fixture(params=["aerotape", "java"])
-def either(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    aeron_dir: Path,
-    start_daemon: Callable[..., Daemon],
-) -> Iterator[Daemon | java.JavaArchive]:
-    """Our daemon and the Java archive in turn: what a test expects of ours is the reference's."""
-    if request.param == "aerotape":
-        yield start_daemon()
-        return
-    with java.JavaArchive(
-        tmp_path / "archive",
-        aeron_dir,
-        properties={"aeron.archive.low.storage.space.threshold": "1m"},
-    ) as archive:
+# Each in turn, so that what a test expects of ours is shown to be what the reference does. One
+# serves a whole module, since starting takes longer than most tests: they keep to streams and
+# recordings of their own.
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def either(request: pytest.FixtureRequest) -> Iterator[Daemon | java.JavaArchive]:
+    """Our daemon, then the Java archive."""
+    with running(request.param) as archive:
         yield archive

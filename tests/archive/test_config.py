@@ -76,6 +76,7 @@ def test_values_are_read_by_their_kind() -> None:
         ("dir.delete.on.start", "yes"),
         ("error.buffer.length", "1k"),
         ("dir", ""),
+        ("catalog.capacity", "4g"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:

@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from aerotape.archive import error_log
 from aerotape.archive.error_log import ErrorLog
 from aerotape.errors import ClosedError
 
@@ -32,7 +31,7 @@ def test_repetitions_are_counted_but_not_told(
 ) -> None:
     """A thousand of a kind make one line; after a second another, with the number."""
     now_s = [100.0]
-    monkeypatch.setattr(error_log.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     sink = Sink()
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):

@@ -14,9 +14,11 @@ from support.java import JavaArchiveException, JavaClient
 
 IPC = "aeron:ipc?term-length=64k"
 NULL = -1
+# An id that no recording of this module gets.
+NOBODY = 10_000
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(either: Any) -> Iterator[JavaClient]:
     """A Java client connected to one archive or the other."""
     with JavaClient(either.aeron_dir) as connected:
@@ -104,12 +106,12 @@ def test_recording_an_ipc_stream(either: Any, client: JavaClient) -> None:
 def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
     """A spy or a subscription of its own takes a UDP stream; the stripped channel drops set-up."""
     channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
-    given = f"{channel}|term-length=128k|alias=prices"
+    given = f"{channel}|term-length=128k|alias=prices-{source}"
     client.call("startRecording", given, 7, source)
     # Without a subscriber a spy alone must count as a connection.
     stream = Recorded(client, f"{given}|ssc=true", 7)
-    [row] = client.call("listRecordingsForUri", 0, 10, "prices", 7)
-    assert row["strippedChannel"] == f"{channel}|alias=prices"
+    [row] = client.call("listRecordingsForUri", 0, 10, f"prices-{source}", 7)
+    assert row["strippedChannel"] == f"{channel}|alias=prices-{source}"
     assert row["originalChannel"] == given
     assert row["termBufferLength"] == row["segmentFileLength"] == 131072
     identity = "aeron:ipc" if source == "LOCAL" else r"127\.0\.0\.1:\d+"
@@ -163,7 +165,7 @@ def test_ways_to_stop(client: JavaClient) -> None:
     await_true(lambda: stream.is_stopped(client))
     assert client.call("tryStopRecordingByIdentity", stream.recording_id) is False
     assert client.call("tryStopRecording", subscription_id) is False
-    assert error_code(client, "tryStopRecordingByIdentity", 99) == 5
+    assert error_code(client, "tryStopRecordingByIdentity", NOBODY) == 5
 
 
 def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
@@ -174,7 +176,8 @@ def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
     signals: list[Any] = []
 
     def have_both() -> bool:
-        signals.extend(client.call("takeSignals"))
+        taken = client.call("takeSignals")
+        signals.extend(each for each in taken if each["recordingId"] == stream.recording_id)
         return len(signals) >= 2
 
     await_true(have_both)
@@ -196,26 +199,28 @@ def test_listings(client: JavaClient) -> None:
         await_true(lambda: streams[-1].is_stopped(client))
         client.close_resource(streams[-1].publication)
     ids = [stream.recording_id for stream in streams]
-    assert ids == [0, 1, 2, 3, 4]
+    first = ids[0]
+    assert ids == list(range(first, first + 5))
 
     def listed(*args: Any) -> list[int]:
         rows = client.call("listRecordings" if len(args) == 2 else "listRecordingsForUri", *args)
-        return [row["recordingId"] for row in rows]
+        return [row["recordingId"] - first for row in rows]
 
-    assert listed(0, 100) == ids
-    assert listed(0, 2) == [0, 1]
-    assert listed(3, 100) == [3, 4]
-    assert listed(5, 1) == listed(1000, 5) == []
+    assert listed(first, 100) == [0, 1, 2, 3, 4]
+    assert listed(first, 2) == [0, 1]
+    assert listed(first + 3, 100) == [3, 4]
+    assert listed(0, first + 1)[-1] == 0
+    assert listed(first + 5, 1) == listed(NOBODY, 5) == []
     assert listed(0, 100, "ipc", 21) == [0, 2, 4]
-    assert listed(1, 1, "ipc", 21) == [2]
+    assert listed(first + 1, 1, "ipc", 21) == [2]
     assert listed(0, 100, "alias=a3", 22) == [3]
     assert listed(0, 100, "alias=a3", 21) == []
     assert listed(0, 100, "", 22) == [1, 3]
-    assert client.call("listRecording", 77) == []
+    assert client.call("listRecording", NOBODY) == []
 
     session = streams[2].session_id
-    assert client.call("findLastMatchingRecording", 0, "alias=a2", 21, session) == 2
-    assert client.call("findLastMatchingRecording", 3, "alias=a2", 21, session) == NULL
+    assert client.call("findLastMatchingRecording", 0, "alias=a2", 21, session) == first + 2
+    assert client.call("findLastMatchingRecording", first + 3, "alias=a2", 21, session) == NULL
     assert client.call("findLastMatchingRecording", 0, "alias=a1", 21, session) == NULL
     assert error_code(client, "findLastMatchingRecording", -1, "ipc", 21, session) == 5
 
@@ -228,7 +233,7 @@ def test_error_codes_of_queries_and_recordings(client: JavaClient) -> None:
         "getRecordingPosition",
         "getMaxRecordedPosition",
     ):
-        assert error_code(client, method, 42) == 5
+        assert error_code(client, method, NOBODY) == 5
     client.call("startRecording", IPC, 31, "LOCAL")
     assert error_code(client, "startRecording", "aeron:ipc?mtu=8k", 31, "LOCAL") == 3
     assert error_code(client, "startRecording", "aeron:nowhere", 31, "LOCAL") == 0
@@ -236,7 +241,7 @@ def test_error_codes_of_queries_and_recordings(client: JavaClient) -> None:
     assert error_code(client, "startRecording", "aeron:udp?endpoint=localhost", 1, "REMOTE") == 0
     assert error_code(client, "startRecording", "aeron:udp?ttl=999|endpoint=a:1", 1, "LOCAL") == 0
     # And the session is none the worse for all that.
-    assert client.call("listRecordings", 0, 1) == []
+    assert client.call("listRecordings", NOBODY, 1) == []
 
 
 def test_error_codes_of_replays(client: JavaClient) -> None:
@@ -250,7 +255,7 @@ def test_error_codes_of_replays(client: JavaClient) -> None:
     def replay_code(position: int, length: int, recording_id: int = stream.recording_id) -> Any:
         return error_code(client, "startReplay", recording_id, position, length, "aeron:ipc", 42)
 
-    assert replay_code(0, 100, recording_id=9) == 5
+    assert replay_code(0, 100, recording_id=NOBODY) == 5
     assert replay_code(end, 100) == 16
     assert replay_code(end + 32, 100) == 16
     assert replay_code(33, 100) == 0
@@ -416,7 +421,7 @@ def test_local_control_channel(either: Any) -> None:
     with JavaClient(either.aeron_dir) as client:
         session = client.connect("aeron:ipc", response_channel="aeron:ipc")
         assert client.call("archiveId") == session["archiveId"]
-        assert client.call("listRecordings", 0, 10) == []
+        assert client.call("listRecordings", NOBODY, 10) == []
 
 
 def test_requests_of_later_versions_are_answered_with_an_error(
