@@ -256,7 +256,11 @@ class Subscription:
 
     def __iter__(self) -> Iterator[Message]:
         while not self._native.is_closed:
-            yield from self.poll(timeout_ns=_POLL_SLICE_NS)
+            try:
+                batch = self.poll(timeout_ns=_POLL_SLICE_NS)
+            except ClosedError:  # by another thread, just now
+                return
+            yield from batch
 
     def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
         """Wait until there is a publisher.

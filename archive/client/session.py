@@ -10,6 +10,7 @@ Python program would not. So a small thread reads the response stream while nobo
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import weakref
@@ -329,7 +330,8 @@ class ControlSession:
         with self._lock:
             if self._closed_because is None and self.control_session_id is not None:
                 goodbye = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
-                self._publication.offer(goodbye.encode())
+                with contextlib.suppress(ClosedError):  # the media driver went away before
+                    self._publication.offer(goodbye.encode())
             if self._closed_because is None:
                 self._closed_because = "the client is closed"
             self._publication.close()

@@ -270,15 +270,19 @@ def test_replays_that_are_left_early_are_stopped(client: aerotape.ArchiveClient)
 
 
 def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A replay that the archive has to abort raises its error, after what could be replayed."""
+    """A replay that the archive has to abort raises its error and tells how far it came.
+
+    That may be short of the gap: an aborted publication may drop what was not yet consumed.
+    """
     made = recorded(client, 100)
     assert made.end > 3 * 65536
     (archive.archive_dir / f"{made.recording_id}-{2 * 65536}.rec").unlink()
     received: list[aerotape.Message] = []
     with pytest.raises(ReplayError, match="segment") as caught:
         received.extend(client.replay(made.recording_id))
-    assert caught.value.position == 2 * 65536
+    assert caught.value.position <= 2 * 65536
     assert caught.value.recording_id == made.recording_id
+    assert _received(received) == made.sent[: len(received)]
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
