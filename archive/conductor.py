@@ -33,7 +33,7 @@ from aerotape.archive.protocol import (
     PROTOCOL_VERSION,
     semantic_version_text,
 )
-from aerotape.archive.recording_session import Recordings
+from aerotape.archive.recordings import Recordings
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AerotapeError, ClosedError, CodecError, ConfigurationError

@@ -16,7 +16,7 @@ from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import Message
 from aerotape.errors import AerotapeError
-from aerotape.replay.session import ReplayRequest
+from aerotape.replay.request import ReplayRequest
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor

@@ -7,7 +7,7 @@ import pytest
 from aerotape.archive.protocol import ErrorCode
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ArchiveError
-from aerotape.replay.session import (
+from aerotape.replay.request import (
     MAX_POSITION,
     ReplayRequest,
     plan,
