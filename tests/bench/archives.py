@@ -118,6 +118,7 @@ class BenchedArchive:
             [
                 "java",
                 "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+                "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
                 f"-Daeron.dir={self.aeron_dir}",
                 f"-Daeron.archive.dir={self.archive_dir}",
                 *defines,

@@ -29,6 +29,8 @@ from market import Digest, messages
 HERE = Path(__file__).parent
 CHECKSUM = "io.aeron.archive.checksum.Crc32c"
 UDP_STREAM, IPC_STREAM, CRASH_STREAM = 1001, 1002, 1003
+# How old the activity timestamp of a killed archive must be before another may take over.
+MARK_FILE_LIVENESS_S = 10.0
 STARTED_AT = time.perf_counter()
 
 
@@ -117,25 +119,19 @@ class Demo:
         self.processes.append(process)
         return process
 
-    def start_archive(self) -> Process:
-        """Start the archive; a directory left by a crash is free once its mark file is stale."""
-        return self.start(
-            "-m",
-            "aerotape",
-            "archive",
-            "--dir",
-            str(self.archive_dir),
-            "--aeron-dir",
-            str(self.aeron_dir),
-            "--driver",
-            "external",
+    def archive_command(self) -> list[str]:
+        return [
+            *("-m", "aerotape", "archive", "--dir", str(self.archive_dir)),
+            *("--aeron-dir", str(self.aeron_dir), "--driver", "external"),
             f"-Daeron.archive.control.channel={self.control_channel}",
             "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
             f"-Daeron.archive.record.checksum={CHECKSUM}",
             f"-Daeron.archive.replay.checksum={CHECKSUM}",
             "-Daeron.archive.segment.file.length=16m",
-            ready="the archive",
-        )
+        ]
+
+    def start_archive(self) -> Process:
+        return self.start(*self.archive_command(), ready="the archive")
 
     def publisher(self, channel: str, stream_id: int, count: int) -> Process:
         script = str(HERE / "publisher.py")
@@ -279,14 +275,13 @@ class Demo:
                 time.sleep(0.01)
 
     def restart(self) -> Process:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                return self.start_archive()
-            except DemoError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(1)
+        refused = self.archive_command()
+        first = subprocess.run(
+            [sys.executable, *refused], capture_output=True, text=True, timeout=30, check=False
+        )
+        check(first.returncode == 1, f"at once it is refused: {first.stderr.strip()}")
+        time.sleep(MARK_FILE_LIVENESS_S)
+        return self.start_archive()
 
     def verify(self) -> None:
         verified = run("tool", str(self.archive_dir), "verify", "-a", "-checksum", CHECKSUM)

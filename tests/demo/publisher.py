@@ -37,7 +37,7 @@ def main() -> int:
         publication = aeron.add_publication(channel, int(stream_id))
         started_at = time.perf_counter()
         for payload in messages(int(seed), total or None):
-            position = publication.offer_within(payload, SEND_TIMEOUT_NS)
+            position = publication.send(payload, SEND_TIMEOUT_NS)
             if position < 0:
                 print(f"publisher {channel}: offer answered {position}", file=sys.stderr)
                 return 1
