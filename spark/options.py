@@ -129,9 +129,7 @@ class ReadOptions:
         )
 
 
-def _optional(
-    given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]
-) -> _T | None:
+def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:
     return parse(given[name], name) if name in given else None
 
 

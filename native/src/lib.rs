@@ -1,19 +1,23 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
 //! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
-//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver) and to memory
-//! maps; each block says why it is sound.
+//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver) and to the processor
+//! instruction in `checksum.rs`; each block says why it is sound.
 
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
 pub mod aeron;
 pub mod assembly;
+#[allow(unsafe_code)]
 pub mod checksum;
 pub mod errors;
 pub mod frame;
 pub mod idle;
 pub mod mailbox;
 mod scan;
-pub mod worker;
 pub mod segment;
+pub mod worker;
 
 use pyo3::prelude::*;
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from segment_builder import SegmentBuilder, crc32
@@ -389,7 +390,7 @@ def test_an_unreadable_segment_leaves_the_recording_as_it_is(crashed: Crashed) -
 
 def test_impossible_figures_in_a_descriptor_do_not_stop_the_others(crashed: Crashed) -> None:
     """A term length of zero is named; the next recording is repaired all the same."""
-    fields = {
+    fields: dict[str, Any] = {
         "start_position": 0,
         "start_timestamp_ms": 1,
         "initial_term_id": 7,
@@ -400,11 +401,9 @@ def test_impossible_figures_in_a_descriptor_do_not_stop_the_others(crashed: Cras
         "original_channel": "a",
         "source_identity": "a",
     }
-    crashed.catalog.add_recording(**fields, segment_file_length=0, term_buffer_length=0)  # type: ignore[arg-type]
+    crashed.catalog.add_recording(**fields, segment_file_length=0, term_buffer_length=0)
     second = crashed.catalog.add_recording(
-        **fields,
-        segment_file_length=131_072,
-        term_buffer_length=65_536,  # type: ignore[arg-type]
+        **fields, segment_file_length=131_072, term_buffer_length=65_536
     )
     stream = SegmentBuilder(recording_id=second)
     stream.frame(b"x" * 10)

@@ -22,9 +22,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from market import Digest, messages
+
 import aerotape
 from aerotape.catalog.directory import open_directory
-from market import Digest, messages
 
 HERE = Path(__file__).parent
 CHECKSUM = "io.aeron.archive.checksum.Crc32c"
@@ -77,7 +78,7 @@ class Process:
         """Read the JSON object that the process prints."""
         line = self._out().readline()
         if not line:
-            raise DemoError(f"{self.child.args} ended with {self.child.wait(10)} and no report")
+            raise DemoError(f"{self.child.args!r} ended with {self.child.wait(10)} and no report")
         return dict(json.loads(line))
 
     def close_input(self) -> None:
@@ -257,6 +258,8 @@ class Demo:
         archive = self.restart()
         with self.connect() as client:
             after = client.list_recording(recording_id)
+        if after is None:
+            raise DemoError(f"recording {recording_id} is gone after the restart")
         check(
             promised <= after.stop_position <= sent["position"],
             f"the restart found the stop position {after.stop_position:,} (the archive had said "

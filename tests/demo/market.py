@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 
 import market_data
 
+from aerotape.codecs.runtime import Message
+
 _LEVEL = struct.Struct("<qii")
 
 
@@ -37,6 +39,7 @@ def messages(seed: int, count: int | None = None) -> Iterator[bytes]:
         clock_ns += 1_000 + sequence % 977
         price += int(chance * 2_000) - 1_000
         instrument = sequence % 211
+        message: Message
         if chance < 0.80:
             message = quote(
                 sequence=sequence,

@@ -14,8 +14,9 @@ import select
 import sys
 import time
 
-import aerotape
 from market import Digest, messages
+
+import aerotape
 
 SEND_TIMEOUT_NS = 20_000_000_000
 FLOOD_PAUSE_S = 0.0005

@@ -97,9 +97,7 @@ def test_the_other_archive_takes_over(
         assert recording.descriptor.stop_position == made[seed]["position"]
         assert digest(
             message.payload
-            for message in read_messages(
-                recording, checksum="crc-32c" if properties else "none"
-            )
+            for message in read_messages(recording, checksum="crc-32c" if properties else "none")
         ) == digest(messages(seed, COUNT, max_length=MAX_LENGTH))
     assert len(directory.recordings()) == 3
 
@@ -162,9 +160,7 @@ def test_archive_tool_describes_our_directory(
             assert pid[-1] == str(archive.process.pid)
 
 
-def test_archive_tool_verifies_our_checksums(
-    start_archive: StartArchive, tmp_path: Path
-) -> None:
+def test_archive_tool_verifies_our_checksums(start_archive: StartArchive, tmp_path: Path) -> None:
     """ArchiveTool finds each of our frames' CRC-32C right, and one that we spoil wrong."""
     with (
         start_archive("aerotape", properties=CRC_32C) as archive,

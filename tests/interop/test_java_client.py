@@ -62,9 +62,7 @@ def record(client: JavaClient, channel: str, stream_id: int, seed: int, count: i
 
 
 @pytest.fixture
-def run_on_both(
-    start_archive: StartArchive, tmp_path: Path, aeron_dir: Path
-) -> Callable[..., Any]:
+def run_on_both(start_archive: StartArchive, tmp_path: Path, aeron_dir: Path) -> Callable[..., Any]:
     """Run a script on the Java archive and on ours; assert that it sees the same; return it."""
     port = free_port()
 
@@ -72,9 +70,7 @@ def run_on_both(
         seen = {}
         properties = {"aeron.archive.id": "7", **properties}
         for kind in ("java", "aerotape"):
-            archive = start_archive(
-                kind, archive_dir=tmp_path / kind, properties=properties
-            )
+            archive = start_archive(kind, archive_dir=tmp_path / kind, properties=properties)
             with archive, JavaClient(archive.aeron_dir) as client:
                 client.connect(archive.control_channel)
                 seen[kind] = script(client, port)
@@ -204,7 +200,10 @@ def test_bounded_replay(run_on_both: Callable[..., Any]) -> None:
         client.call("setCounter", bound["handle"], ends[9])
         subscription = client.add_subscription("aeron:ipc", 9)
         client.call(
-            "startReplay", counter["recordingId"], "aeron:ipc", 9,
+            "startReplay",
+            counter["recordingId"],
+            "aeron:ipc",
+            9,
             {"position": 0, "length": end, "boundingLimitCounterId": bound["counterId"]},
         )
         first = client.poll(subscription, 40, timeout_ms=1_500)

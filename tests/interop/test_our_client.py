@@ -176,8 +176,7 @@ def test_refusals(archive: JavaArchive, client: ArchiveClient) -> None:
     assert code(lambda: client.stop_recording("aeron:ipc", 99)) == error.UNKNOWN_SUBSCRIPTION
     client.start_recording("aeron:ipc", 1, "local")
     assert (
-        code(lambda: client.start_recording("aeron:ipc", 1, "local"))
-        == error.ACTIVE_SUBSCRIPTION
+        code(lambda: client.start_recording("aeron:ipc", 1, "local")) == error.ACTIVE_SUBSCRIPTION
     )
     assert code(lambda: client.start_replay(99, "aeron:ipc", 9)) == error.UNKNOWN_RECORDING
     recording_id, ends = publish(client, 6)

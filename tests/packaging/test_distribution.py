@@ -103,9 +103,7 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
         }
     assert all(member.isfile() for member in members.values())
     assert modules_of_the_tree() <= members.keys()
-    crate = {
-        str(path.relative_to(ROOT)) for path in (ROOT / "native" / "src").rglob("*.rs")
-    }
+    crate = {str(path.relative_to(ROOT)) for path in (ROOT / "native" / "src").rglob("*.rs")}
     needed = {
         ".cargo/config.toml",
         "LICENSE",

@@ -72,8 +72,7 @@ def test_recording_of_the_java_archive(
     assert (read[0].position, read[-1].end_position) == (START_POSITION, offered["position"])
     assert {m.session_id for m in read} == {publication["sessionId"]}
     assert all(
-        m.term_id == 5 + m.position // 65_536 and m.term_offset == m.position % 65_536
-        for m in read
+        m.term_id == 5 + m.position // 65_536 and m.term_offset == m.position % 65_536 for m in read
     )
 
     victim = read[COUNT // 2]

@@ -153,9 +153,7 @@ def test_what_is_there_is_replaced_only_when_allowed(
     assert [path.name for path in out.iterdir()] == ["recording_id=1"]
 
 
-def test_fragments_that_were_left_out_are_warned_of(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
     """A stopped recording that ends within a message says so; a live one does not."""
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()
