@@ -44,11 +44,17 @@ pub const COLUMNS: [(&str, Column); 11] = [
 
 impl Column {
     pub fn parse(name: &str) -> Option<Self> {
-        COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
+        COLUMNS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, column)| *column)
     }
 
     fn name(self) -> &'static str {
-        COLUMNS.iter().find(|(_, column)| *column == self).map_or("", |(name, _)| name)
+        COLUMNS
+            .iter()
+            .find(|(_, column)| *column == self)
+            .map_or("", |(name, _)| name)
     }
 
     fn data_type(self) -> DataType {
@@ -105,7 +111,11 @@ impl Messages {
     pub fn new(columns: &[Column], limits: BatchLimits, expected_bytes: usize) -> Self {
         let wanted = COLUMNS.map(|(_, column)| columns.contains(&column));
         let with_payload = wanted[Column::Payload as usize];
-        let capacity = if with_payload { limits.bytes.min(expected_bytes) } else { 0 };
+        let capacity = if with_payload {
+            limits.bytes.min(expected_bytes)
+        } else {
+            0
+        };
         Self {
             limits,
             with_payload,

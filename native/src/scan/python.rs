@@ -66,9 +66,18 @@ struct SegmentScan {
 }
 
 impl SegmentScan {
-    fn with<T: Send>(&self, py: Python<'_>, run: impl FnOnce(&mut Scan) -> T + Send) -> PyResult<T> {
-        py.detach(|| self.scan.lock().map(|mut scan| run(&mut scan)).map_err(|_| ()))
-            .map_err(|()| PyRuntimeError::new_err("the scan is unusable after a panic"))
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut Scan) -> T + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            self.scan
+                .lock()
+                .map(|mut scan| run(&mut scan))
+                .map_err(|_| ())
+        })
+        .map_err(|()| PyRuntimeError::new_err("the scan is unusable after a panic"))
     }
 }
 
@@ -125,14 +134,21 @@ impl SegmentScan {
             None => COLUMNS.iter().map(|(_, column)| *column).collect(),
             Some(names) => parse_columns(&names)?,
         };
-        let range = Range { from: from_position, to: to_position, limit: limit_position };
+        let range = Range {
+            from: from_position,
+            to: to_position,
+            limit: limit_position,
+        };
         let walk = Walk::new(recording, range, Checksum::parse(checksum)?);
         Ok(Self {
             schema: schema(&columns, nullable),
             columns,
             scan: Mutex::new(Scan {
                 walk,
-                limits: BatchLimits { rows: batch_rows, bytes: batch_bytes },
+                limits: BatchLimits {
+                    rows: batch_rows,
+                    bytes: batch_bytes,
+                },
                 to: to_position.min(limit_position),
                 rows: 0,
                 failure: None,
@@ -147,11 +163,17 @@ impl SegmentScan {
 
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
         let batch = self.with(py, |scan| {
-            let Some(messages) = scan.next(&self.columns)? else { return Ok(None) };
+            let Some(messages) = scan.next(&self.columns)? else {
+                return Ok(None);
+            };
             messages
                 .into_batch(scan.walk.recording(), &self.columns, self.schema.clone())
                 .map(Some)
-                .map_err(|error| scan.walk.recording().error(scan.walk.position(), &error.to_string()))
+                .map_err(|error| {
+                    scan.walk
+                        .recording()
+                        .error(scan.walk.position(), &error.to_string())
+                })
         })??;
         Ok(batch.map(PyRecordBatch::new))
     }
@@ -212,17 +234,25 @@ fn parse_columns(names: &[String]) -> PyResult<Vec<Column>> {
             )));
         };
         if columns.contains(&column) {
-            return Err(PyValueError::new_err(format!("column {name:?} is named twice")));
+            return Err(PyValueError::new_err(format!(
+                "column {name:?} is named twice"
+            )));
         }
         columns.push(column);
     }
     if columns.is_empty() {
-        return Err(PyValueError::new_err(format!("name at least one column of {}", known())));
+        return Err(PyValueError::new_err(format!(
+            "name at least one column of {}",
+            known()
+        )));
     }
     Ok(columns)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("SCAN_COLUMNS", PyTuple::new(module.py(), COLUMNS.map(|(name, _)| name))?)?;
+    module.add(
+        "SCAN_COLUMNS",
+        PyTuple::new(module.py(), COLUMNS.map(|(name, _)| name))?,
+    )?;
     module.add_class::<SegmentScan>()
 }

@@ -25,9 +25,10 @@ impl Recording {
     /// Refuse lengths and positions that no Aeron recording can have.
     pub fn check(&self) -> Result<(), String> {
         let id = self.recording_id;
-        for (name, length) in
-            [("term length", self.term_length), ("segment length", self.segment_length)]
-        {
+        for (name, length) in [
+            ("term length", self.term_length),
+            ("segment length", self.segment_length),
+        ] {
             if !LENGTHS.contains(&length) || length.count_ones() != 1 {
                 return Err(format!(
                     "recording {id}: {name} {length} is not a power of two from 64 KiB to 1 GiB"
@@ -62,7 +63,8 @@ impl Recording {
 
     /// Path of the segment file that begins at `base`: `<recordingId>-<segmentBasePosition>.rec`.
     pub fn segment_path(&self, base: i64) -> PathBuf {
-        self.archive_dir.join(format!("{}-{base}.rec", self.recording_id))
+        self.archive_dir
+            .join(format!("{}-{base}.rec", self.recording_id))
     }
 
     /// Position of the first byte of the term that holds `position`.
@@ -79,7 +81,8 @@ impl Recording {
     /// Term ids count on from the initial one and wrap as 32-bit integers.
     #[inline]
     pub fn term_id(&self, position: i64) -> i32 {
-        self.initial_term_id.wrapping_add((position >> self.term_length.trailing_zeros()) as i32)
+        self.initial_term_id
+            .wrapping_add((position >> self.term_length.trailing_zeros()) as i32)
     }
 
     /// An error that names the recording, the segment file, the offset in it and the position.

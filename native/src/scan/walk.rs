@@ -14,9 +14,7 @@ use super::recording::Recording;
 use super::window::Window;
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
-use crate::frame::{
-    FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD,
-};
+use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
 
 /// Where messages go. After `begin` come one or more `fragment`, then `end` or `abandon`.
 pub trait Sink {
@@ -33,7 +31,10 @@ pub trait Sink {
 enum Partial {
     None,
     /// Begun in the range: in the sink, `fragments` so far, its first frame's flags.
-    Wanted { fragments: u64, flags: u8 },
+    Wanted {
+        fragments: u64,
+        flags: u8,
+    },
     /// Begun before the range: its other fragments belong to another range.
     Unwanted,
 }
@@ -64,7 +65,11 @@ impl Walk {
         let position = recording.term_base(from).max(recording.start_position);
         Self {
             window: Window::new(recording, range.limit),
-            range: Range { from, to, limit: range.limit },
+            range: Range {
+                from,
+                to,
+                limit: range.limit,
+            },
             checksum,
             position: if from < to { position } else { range.limit },
             partial: Partial::None,
@@ -149,7 +154,10 @@ impl Walk {
                         partial = Partial::None;
                         if position >= from && position < to {
                             sink.begin(position, &header);
-                            partial = Partial::Wanted { fragments: 0, flags: header.flags };
+                            partial = Partial::Wanted {
+                                fragments: 0,
+                                flags: header.flags,
+                            };
                         } else if header.flags & FLAG_END == 0 {
                             partial = Partial::Unwanted;
                         }
@@ -158,7 +166,10 @@ impl Walk {
                     }
                     if let Partial::Wanted { fragments, flags } = partial {
                         sink.fragment(payload);
-                        partial = Partial::Wanted { fragments: fragments + 1, flags };
+                        partial = Partial::Wanted {
+                            fragments: fragments + 1,
+                            flags,
+                        };
                         if header.flags & FLAG_END != 0 {
                             sink.end(end_position, flags | header.flags);
                         }
@@ -226,7 +237,9 @@ fn check(
     }
     let aligned = header.aligned_length() as i64;
     if i64::from(term_offset) + aligned > recording.term_length {
-        return Err(format!("frame length {length} goes beyond the end of the term"));
+        return Err(format!(
+            "frame length {length} goes beyond the end of the term"
+        ));
     }
     if position + aligned > limit {
         return Err(format!(

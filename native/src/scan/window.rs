@@ -31,7 +31,14 @@ pub struct Window {
 
 impl Window {
     pub fn new(recording: Recording, limit: i64) -> Self {
-        Self { recording, limit, segment: None, buffer: Vec::new(), start: 0, filled: 0 }
+        Self {
+            recording,
+            limit,
+            segment: None,
+            buffer: Vec::new(),
+            start: 0,
+            filled: 0,
+        }
     }
 
     pub fn recording(&self) -> &Recording {
@@ -54,14 +61,21 @@ impl Window {
     #[cold]
     fn fill(&mut self, position: i64, length: usize) -> Result<()> {
         let base = self.recording.segment_base(position);
-        if self.segment.as_ref().is_none_or(|segment| segment.base != base) {
+        if self
+            .segment
+            .as_ref()
+            .is_none_or(|segment| segment.base != base)
+        {
             self.segment = None;
             let file = File::open(self.recording.segment_path(base)).map_err(|error| {
-                self.recording.error(position, &format!("cannot open segment file: {error}"))
+                self.recording
+                    .error(position, &format!("cannot open segment file: {error}"))
             })?;
             self.segment = Some(Segment { base, file });
         }
-        let Some(segment) = &self.segment else { return Ok(()) };
+        let Some(segment) = &self.segment else {
+            return Ok(());
+        };
         let end = self.limit.min(base + self.recording.segment_length);
         let available = usize::try_from(end - position).unwrap_or(0);
         let wanted = available.min(WINDOW_BYTES.max(length));
@@ -72,7 +86,10 @@ impl Window {
         self.filled = 0;
         while self.filled < wanted {
             let offset = (position - base) as u64 + self.filled as u64;
-            match segment.file.read_at(&mut self.buffer[self.filled..wanted], offset) {
+            match segment
+                .file
+                .read_at(&mut self.buffer[self.filled..wanted], offset)
+            {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
