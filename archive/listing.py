@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aerotape.archive import responses
 from aerotape.archive.protocol import ErrorCode
+from aerotape.errors import CatalogError
 
 if TYPE_CHECKING:
     from aerotape.catalog.catalog import Catalog
@@ -65,7 +66,7 @@ class _Listing:
 
 
 class RangeListing(_Listing):
-    """Up to `count` recordings from an id on, of those that a filter accepts."""
+    """Up to `count` recordings from an id on, of those that a filter accepts; no damaged ones."""
 
     def __init__(
         self,
@@ -91,10 +92,15 @@ class RangeListing(_Listing):
             islice(self._catalog.recording_ids(self._next_recording_id), MAX_SCANS_PER_CYCLE)
         )
         for recording_id in ids:
-            if self._accept is None or self._accept(recording_id):
-                if not self._send(recording_id):
-                    return
-                self._remaining -= 1
+            try:
+                if self._accept is None or self._accept(recording_id):
+                    if not self._send(recording_id):
+                        return
+                    self._remaining -= 1
+            except CatalogError:
+                # Damaged: named when the archive started, and to who asks for it alone. No client
+                # could read its descriptor, and an error would end the listing of the others.
+                pass
             self._next_recording_id = recording_id + 1
             if self._remaining == 0:
                 self.is_done = True
@@ -120,5 +126,10 @@ class SingleListing(_Listing):
         if not self._catalog.has_recording(self._recording_id):
             self._session.send_recording_unknown(self._correlation_id, self._recording_id)
             self.is_done = True
-        elif self._send(self._recording_id):
+            return
+        try:
+            if self._send(self._recording_id):
+                self.is_done = True
+        except CatalogError as error:
+            self._session.send_error(self._correlation_id, ErrorCode.GENERIC, str(error))
             self.is_done = True

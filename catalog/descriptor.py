@@ -13,6 +13,7 @@ from aerotape.errors import CatalogError
 
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
+FRAME_ALIGNMENT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,21 @@ class RecordingDescriptor:
         Raises:
             CatalogError: the bytes end within a field.
         """
+        descriptor, damage = cls.decode_damaged(data)
+        if damage:
+            raise CatalogError(f"recording {descriptor.recording_id}: {damage}")
+        return descriptor
+
+    @classmethod
+    def decode_damaged(cls, data: bytes | memoryview) -> tuple[RecordingDescriptor, str]:
+        """Decode as far as possible; strings that do not fit come out empty.
+
+        Returns:
+            The descriptor, and what is wrong with the strings or "".
+
+        Raises:
+            CatalogError: not even the fixed block is there.
+        """
         view = memoryview(data)
         if len(view) < layout.DESCRIPTOR_BLOCK_LENGTH:
             raise CatalogError(
@@ -103,24 +119,25 @@ class RecordingDescriptor:
                 f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
             )
         fields = layout.DESCRIPTOR_BLOCK.unpack_from(view)
-        recording_id = fields[2]
-        strings: list[str] = []
+        strings = ["", "", ""]
+        damage = ""
         offset = layout.DESCRIPTOR_BLOCK_LENGTH
-        for name in ("strippedChannel", "originalChannel", "sourceIdentity"):
+        for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):
             begin = offset + layout.VAR_LENGTH.size
             if begin > len(view):
-                raise CatalogError(f"recording {recording_id}: its descriptor ends before {name}")
+                damage = f"the descriptor ends before {name}"
+                break
             (length,) = layout.VAR_LENGTH.unpack_from(view, offset)
             offset = begin + length
             if offset > len(view):
-                raise CatalogError(
-                    f"recording {recording_id}: {name} of {length} bytes does not fit its "
-                    f"descriptor of {len(view)} bytes"
+                damage = (
+                    f"{name} of {length} bytes does not fit the descriptor of {len(view)} bytes"
                 )
+                break
             # An archive writes ASCII; anything else must still be shown rather than refused.
-            strings.append(bytes(view[begin:offset]).decode("ascii", "backslashreplace"))
-        return cls(
-            recording_id=recording_id,
+            strings[index] = bytes(view[begin:offset]).decode("ascii", "backslashreplace")
+        descriptor = cls(
+            recording_id=fields[2],
             start_timestamp_ms=fields[3],
             stop_timestamp_ms=fields[4],
             start_position=fields[5],
@@ -135,3 +152,40 @@ class RecordingDescriptor:
             original_channel=strings[1],
             source_identity=strings[2],
         )
+        return descriptor, damage
+
+
+def max_position(descriptor: RecordingDescriptor) -> int:
+    """Return the position at which a stream with terms of this length ends: 2^31 of them."""
+    return descriptor.term_buffer_length << 31
+
+
+def describe_problem(descriptor: RecordingDescriptor) -> str:
+    """Say what makes a descriptor's figures impossible; empty when they can be."""
+    for name, value in (
+        ("term buffer length", descriptor.term_buffer_length),
+        ("segment file length", descriptor.segment_file_length),
+    ):
+        if value < 64 * 1024 or value > 1 << 30 or value & (value - 1):
+            return f"{name} {value} is not a power of two from 64 KiB to 1 GiB"
+    if descriptor.segment_file_length < descriptor.term_buffer_length:
+        return (
+            f"segment file length {descriptor.segment_file_length} is less than the term length "
+            f"{descriptor.term_buffer_length}"
+        )
+    for name, value in (
+        ("start position", descriptor.start_position),
+        ("stop position", descriptor.stop_position),
+    ):
+        if value != NULL_VALUE and (value < 0 or value % FRAME_ALIGNMENT):
+            return f"{name} {value} is negative or not a multiple of {FRAME_ALIGNMENT}"
+        if value > max_position(descriptor):
+            return f"{name} {value} is beyond the last that terms of this length can have"
+    if descriptor.start_position < 0:
+        return "the start position is not set"
+    if NULL_VALUE < descriptor.stop_position < descriptor.start_position:
+        return (
+            f"stop position {descriptor.stop_position} is before start position "
+            f"{descriptor.start_position}"
+        )
+    return ""

@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from aerotape.catalog import suspect
-from aerotape.catalog.catalog import Catalog, CatalogEntry
+from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
 from aerotape.catalog.segments import SegmentFile, list_segment_files
@@ -19,12 +20,11 @@ from aerotape.catalog.stop_position import (
     PAGE_LENGTH,
     SECTOR_LENGTH,
     belongs,
-    describe_problem,
     find_recording_end,
     first_segment_base,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.errors import CatalogError, MarkFileError, UnknownRecordingError
+from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
@@ -51,8 +51,8 @@ class Recording:
 
     @property
     def recording_id(self) -> int:
-        """Id of the recording."""
-        return self._entry.descriptor.recording_id
+        """Id of the recording; -1 when damage to the catalog leaves open which it is."""
+        return self._entry.recording_id
 
     @property
     def descriptor(self) -> RecordingDescriptor:
@@ -65,6 +65,21 @@ class Recording:
         return self._entry
 
     @property
+    def damage(self) -> str:
+        """Why it cannot be read: its entry in the catalog is damaged. "" when it is not."""
+        return entry_damage(self._entry)
+
+    def check(self) -> None:
+        """Raise CatalogError when the recording is damaged."""
+        if self.damage:
+            name = f"recording {self.recording_id}" if self.recording_id >= 0 else "a recording"
+            raise CatalogError(
+                f"{name} has a damaged descriptor at offset {self._entry.offset} of the catalog: "
+                f"{self.damage}",
+                self._archive_dir / CATALOG_FILE_NAME,
+            )
+
+    @property
     def start_position(self) -> int:
         """Position of the first byte."""
         return self._entry.descriptor.start_position
@@ -74,9 +89,10 @@ class Recording:
         """The stop position; for a recording without one, the end of its last whole frame.
 
         Raises:
-            CatalogError: the descriptor's figures are impossible.
+            CatalogError: the descriptor is damaged.
             StorageError: a segment file cannot be read.
         """
+        self.check()
         descriptor = self._entry.descriptor
         if not descriptor.is_active:
             return descriptor.stop_position
@@ -111,18 +127,13 @@ class Recording:
         """List the segment files there are of this recording, ascending.
 
         Those that were detached (before the start position) or that cannot be this recording's
-        are left out. CatalogError when the descriptor's figures are impossible.
+        are left out. CatalogError when the descriptor is damaged.
         """
+        self.check()
         descriptor = self._entry.descriptor
-        problem = describe_problem(descriptor)
-        if problem:
-            raise CatalogError(
-                f"recording {descriptor.recording_id} has a damaged descriptor: {problem}",
-                self._archive_dir / CATALOG_FILE_NAME,
-            )
         return [
             segment
-            for segment in list_segment_files(self._archive_dir, descriptor.recording_id)
+            for segment in list_segment_files(self._archive_dir, self.recording_id)
             if segment.base_position >= first_segment_base(descriptor)
             and belongs(descriptor, segment.base_position)
         ]
@@ -142,10 +153,10 @@ class ArchiveDirectory:
     path: Path
 
     def recordings(self) -> list[Recording]:
-        """Return the valid recordings, by ascending id (CatalogError)."""
-        marks = suspect.read_marks(self.path)
+        """Return the valid recordings, by ascending id; see `Recording.damage` (CatalogError)."""
+        marks = self.suspect_notes()
         return [
-            Recording(self.path, entry, marks.get(entry.descriptor.recording_id, []))
+            Recording(self.path, entry, marks.get(entry.recording_id, []))
             for entry in self.entries()
             if entry.state == RecordingState.VALID
         ]
@@ -169,6 +180,10 @@ class ArchiveDirectory:
         with Catalog.open(self.path, read_only=True) as catalog:
             yield from catalog.entries()
 
+    def suspect_notes(self) -> dict[int, list[SuspectNote]]:
+        """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
+        return suspect.read_marks(self.path)
+
     def mark_file(self) -> MarkFileInfo:
         """Read the mark file (MarkFileError)."""
         return MarkFile.read(self.path)
@@ -186,4 +201,7 @@ def open_directory(path: str | os.PathLike[str]) -> ArchiveDirectory:
 
 
 def _age_ns(path: Path) -> int:
-    return time.time_ns() - path.stat().st_mtime_ns
+    try:
+        return time.time_ns() - path.stat().st_mtime_ns
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

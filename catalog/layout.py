@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import enum
 import struct
+from typing import Literal
 
 CATALOG_FILE_NAME = "archive.catalog"
+
+ChecksumName = Literal["none", "crc-32", "crc-32c"]
 
 # Semantic version of the files on disk that this package reads and writes: 3.1.0.
 MAJOR_VERSION = 3
@@ -30,6 +33,7 @@ MAX_CAPACITY_BYTES = (1 << 31) - 1
 CATALOG_HEADER = struct.Struct("<iiqi")
 CATALOG_HEADER_LENGTH = 32
 NEXT_RECORDING_ID_OFFSET = 8
+ALIGNMENT_OFFSET = 16
 DEFAULT_ALIGNMENT = 64
 
 # RecordingDescriptorHeader: length, state, checksum, then reserved up to byte 31.

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog, ChecksumName
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.segments import SegmentFile, index_segment_files
 from aerotape.catalog.stop_position import (
     RecordingEnd,
     belongs,
-    describe_problem,
     find_recording_end,
     first_segment_base,
     missing_base_positions,
@@ -136,7 +136,8 @@ def refresh(
         now_ms: stop timestamp to set, epoch milliseconds.
 
     Returns:
-        One outcome for each valid recording, ascending, then one for foreign files if there are.
+        One outcome for each valid recording, ascending, then for damaged entries of recordings
+        that cannot be told, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
     index, foreign = index_segment_files(directory)
@@ -164,6 +165,7 @@ def refresh(
                 recording_id, outcome.stop_position, outcome.findings, outcome.repaired, True
             )
         outcomes.append(outcome)
+    outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     known = set(catalog.all_recording_ids())
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
     if foreign:
@@ -323,6 +325,12 @@ class _Repair:
             quarantine,
             True,
         )
+
+
+def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
+    detail = f"the entry at offset {entry.offset} of the catalog is damaged: {entry.damage}"
+    finding = Finding(Outcome.DAMAGED_DESCRIPTOR, detail, catalog_path, suspect=True)
+    return RecordingOutcome(NULL_VALUE, NULL_VALUE, (finding,))
 
 
 def _inspect(

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.catalog import ChecksumName
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segments import SegmentFile, segment_base_position
 from aerotape.errors import StorageError
 
@@ -75,7 +75,7 @@ def first_segment_base(descriptor: RecordingDescriptor) -> int:
 def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)
-    return offset % descriptor.segment_file_length == 0
+    return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
 
 
 def walk(
@@ -267,32 +267,3 @@ def missing_base_positions(
     present = {segment.base_position for segment in segments if segment.base_position in bases}
     missing = (base for base in bases if base not in present)
     return len(bases) - len(present), list(itertools.islice(missing, _LISTED))
-
-
-def describe_problem(descriptor: RecordingDescriptor) -> str:
-    """Say what makes a descriptor's figures impossible; empty when they can be."""
-    for name, value in (
-        ("term buffer length", descriptor.term_buffer_length),
-        ("segment file length", descriptor.segment_file_length),
-    ):
-        if value < 64 * 1024 or value > 1 << 30 or value & (value - 1):
-            return f"{name} {value} is not a power of two from 64 KiB to 1 GiB"
-    if descriptor.segment_file_length < descriptor.term_buffer_length:
-        return (
-            f"segment file length {descriptor.segment_file_length} is less than the term length "
-            f"{descriptor.term_buffer_length}"
-        )
-    for name, value in (
-        ("start position", descriptor.start_position),
-        ("stop position", descriptor.stop_position),
-    ):
-        if value != -1 and (value < 0 or value % FRAME_HEADER_LENGTH):
-            return f"{name} {value} is negative or not a multiple of {FRAME_HEADER_LENGTH}"
-    if descriptor.start_position < 0:
-        return "the start position is not set"
-    if -1 < descriptor.stop_position < descriptor.start_position:
-        return (
-            f"stop position {descriptor.stop_position} is before start position "
-            f"{descriptor.start_position}"
-        )
-    return ""

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from aerotape import _native
-from aerotape.catalog.catalog import CatalogEntry, ChecksumName
 from aerotape.catalog.descriptor import NULL_VALUE
 from aerotape.catalog.directory import ArchiveDirectory, Recording
-from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.entries import CatalogEntry
+from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segments import SegmentFile
 from aerotape.catalog.stop_position import (
-    describe_problem,
     find_recording_end,
     missing_base_positions,
     walk,
@@ -46,7 +45,7 @@ class RecordingCheck:
     """The result of checking one recording.
 
     Attributes:
-        recording_id: the recording.
+        recording_id: the recording; -1 when damage to the catalog leaves open which it is.
         state: VALID, or INVALID for one that was marked so.
         active: it has no stop position.
         start_position: its start position.
@@ -99,7 +98,7 @@ def verify(
     entries = [
         entry
         for entry in directory.entries()
-        if recording_id in (None, entry.descriptor.recording_id)
+        if recording_id in (None, entry.recording_id)
         and entry.state in (RecordingState.VALID, RecordingState.INVALID)
     ]
     if recording_id is not None and not entries:
@@ -107,10 +106,10 @@ def verify(
             f"no recording with id {recording_id} in archive directory {directory.path}",
             recording_id,
         )
-    marks = {r.recording_id: r for r in directory.recordings()}
+    notes = directory.suspect_notes()
     checks = []
     for done, entry in enumerate(entries, start=1):
-        recording = marks.get(entry.descriptor.recording_id) or Recording(directory.path, entry, [])
+        recording = Recording(directory.path, entry, notes.get(entry.recording_id, []))
         checks.append(_Check(recording, entry, all_segments, checksum).run())
         progress(done)
     return checks
@@ -138,9 +137,8 @@ class _Check:
     def run(self) -> RecordingCheck:
         for note in self._recording.suspect_notes:
             self._found(f"marked as suspect: {note.detail}", note.position)
-        problem = describe_problem(self._descriptor)
-        if problem:
-            self._found(problem)
+        if self._recording.damage:
+            self._found(f"its descriptor is damaged: {self._recording.damage}")
         else:
             try:
                 self._check_descriptor()
@@ -148,7 +146,7 @@ class _Check:
             except (AerotapeError, OSError) as error:
                 self._found(str(error), path=str(getattr(error, "path", "") or ""))
         return RecordingCheck(
-            recording_id=self._descriptor.recording_id,
+            recording_id=self._entry.recording_id,
             state=RecordingState(self._entry.state).name,
             active=self._descriptor.is_active,
             start_position=self._descriptor.start_position,

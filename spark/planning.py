@@ -10,10 +10,12 @@ and goes into each range as its limit, so that all partitions agree.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from aerotape.errors import CatalogError
 from aerotape.replay.reader import RecordingRange, recording_range
 from aerotape.spark.options import ReadOptions
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
     """Return the recordings that the options ask for, by ascending id.
+
+    Damaged ones are among them unless their id is not asked for: what else the options choose by
+    is not known of them.
 
     Raises:
         UnknownRecordingError: an id that was asked for does not exist.
@@ -34,9 +39,32 @@ def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list
     return [
         recording
         for recording in recordings
-        if (options.stream_id is None or recording.descriptor.stream_id == options.stream_id)
-        and (options.channel is None or options.channel in recording.descriptor.original_channel)
+        if recording.damage
+        or (
+            (options.stream_id is None or recording.descriptor.stream_id == options.stream_id)
+            and (
+                options.channel is None or options.channel in recording.descriptor.original_channel
+            )
+        )
     ]
+
+
+def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> list[Recording]:
+    """Return the recordings that can be read; warn of damaged ones, which are left out.
+
+    Raises:
+        CatalogError: one that was asked for by its id is damaged.
+    """
+    sound = []
+    for recording in recordings:
+        try:
+            recording.check()
+            sound.append(recording)
+        except CatalogError as error:
+            if options.recording_ids is not None:
+                raise
+            warnings.warn(f"left out: {error}", RuntimeWarning, stacklevel=2)
+    return sound
 
 
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:

@@ -102,11 +102,16 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded at this moment into partitions."""
         from aerotape.catalog.directory import open_directory
-        from aerotape.spark.planning import choose_recordings, plan_partitions, plan_ranges
+        from aerotape.spark.planning import (
+            choose_recordings,
+            plan_partitions,
+            plan_ranges,
+            without_damaged,
+        )
 
         options = self._options
         recordings = choose_recordings(open_directory(options.archive_dir), options)
-        ranges = plan_ranges(recordings, options)
+        ranges = plan_ranges(without_damaged(recordings, options), options)
         return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

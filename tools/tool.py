@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 from aerotape.errors import ConfigurationError, MarkFileError, StorageError, UnknownRecordingError
 
 if TYPE_CHECKING:
-    from aerotape.catalog.catalog import CatalogEntry, ChecksumName
     from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.catalog.entries import CatalogEntry
+    from aerotape.catalog.layout import ChecksumName
 
 _COMMANDS = ("describe", "describe-all", "verify", "count-entries", "pid", "errors")
 _TAKING_ID = ("describe", "verify")
@@ -95,6 +96,7 @@ def _checksum(name: str | None) -> ChecksumName:
 
 def _describe(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
     from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState, version_string
     from aerotape.tools.output import emit, note
 
@@ -107,10 +109,13 @@ def _describe(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
             "recordings": len(catalog),
         }
         entries = list(catalog.entries())
-    marked = {r.recording_id for r in directory.recordings() if r.suspect_notes}
+    marked = directory.suspect_notes()
     everything = args.action == "describe-all"
+    for entry in entries:
+        if damage := entry_damage(entry):
+            note(f"warning: {_subject(entry)} is damaged: {damage}")
     rows = [
-        _recording_row(entry, entry.descriptor.recording_id in marked)
+        _recording_row(entry, entry.recording_id in marked)
         for entry in entries
         if everything or entry.state == RecordingState.VALID
     ]
@@ -131,16 +136,17 @@ def _describe(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
     return 0
 
 
+def _subject(entry: CatalogEntry) -> str:
+    name = f"recording {entry.recording_id}" if entry.recording_id >= 0 else "an entry"
+    return f"{name} at offset {entry.offset} of the catalog"
+
+
 def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
     from aerotape.tools.output import emit
 
     for entry in directory.entries():
-        if entry.descriptor.recording_id == args.recording_id:
-            marked = any(
-                recording.suspect_notes
-                for recording in directory.recordings()
-                if recording.recording_id == args.recording_id
-            )
+        if entry.recording_id == args.recording_id:
+            marked = entry.recording_id in directory.suspect_notes()
             emit(_recording_row(entry, marked), args)
             return 0
     raise UnknownRecordingError(
@@ -150,14 +156,16 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
 
 
 def _recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
+    from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState
 
     descriptor = entry.descriptor
     known = entry.state in {state.value for state in RecordingState}
     return {
-        "recording_id": descriptor.recording_id,
+        "recording_id": entry.recording_id,
         "state": RecordingState(entry.state).name if known else str(entry.state),
         "suspect": suspect,
+        "damage": entry_damage(entry),
         "start_timestamp_ms": descriptor.start_timestamp_ms,
         "stop_timestamp_ms": descriptor.stop_timestamp_ms,
         "start_position": descriptor.start_position,
@@ -236,9 +244,10 @@ def _show_mark_file(args: argparse.Namespace) -> int:
 
 
 def _count(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
+    from aerotape.catalog.layout import RecordingState
     from aerotape.tools.output import emit
 
-    count = len(directory.recordings())
+    count = sum(1 for entry in directory.entries() if entry.state == RecordingState.VALID)
     if args.json:
         emit({"entries": count}, args)
     else:

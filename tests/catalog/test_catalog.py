@@ -255,43 +255,6 @@ def test_a_next_id_that_lags_behind_is_put_right(tmp_path: Path) -> None:
     assert layout.LONG.unpack_from(catalog_file(tmp_path).read_bytes(), 8) == (3,)
 
 
-@pytest.mark.parametrize(
-    ("offset_in_entry", "value", "message"),
-    [
-        (0, 1 << 30, "claims"),
-        (0, 16, "claims"),
-        (layout.DESCRIPTOR_HEADER_LENGTH + 16, 0, "follows"),
-    ],
-)
-def test_damage_is_located(tmp_path: Path, offset_in_entry: int, value: int, message: str) -> None:
-    """A length that cannot be or an id out of order is refused with the offset in the file."""
-    with Catalog.open(tmp_path, create=True) as catalog:
-        add(catalog)
-        add(catalog)
-        offset = catalog.entry(1).offset
-    before = catalog_file(tmp_path).read_bytes()
-    with catalog_file(tmp_path).open("r+b") as file:
-        file.seek(offset + offset_in_entry)
-        file.write(layout.INT.pack(value))
-    with pytest.raises(CatalogError, match=f"offset {offset}.*{message}"):
-        Catalog.open(tmp_path, read_only=True)
-    assert len(catalog_file(tmp_path).read_bytes()) == len(before)
-
-
-def test_strings_that_run_out_of_their_entry_are_told(tmp_path: Path) -> None:
-    """A string longer than its descriptor raises for that recording alone."""
-    with Catalog.open(tmp_path, create=True) as catalog:
-        add(catalog)
-        add(catalog)
-        begin = catalog.entry(0).offset + layout.DESCRIPTOR_HEADER_LENGTH
-        with catalog_file(tmp_path).open("r+b") as file:
-            file.seek(begin + layout.DESCRIPTOR_BLOCK_LENGTH)
-            file.write(layout.INT.pack(10_000))
-        with pytest.raises(CatalogError, match="strippedChannel of 10000 bytes"):
-            catalog.descriptor(0)
-        assert catalog.descriptor(1).stripped_channel == "aeron:ipc"
-
-
 def test_changes_to_a_reader_or_after_closing_are_refused(tmp_path: Path) -> None:
     """Read-only catalogs raise CatalogError, closed ones ClosedError; closing twice is fine."""
     catalog = Catalog.open(tmp_path, create=True)

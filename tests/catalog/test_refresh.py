@@ -457,10 +457,13 @@ def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
 
 
 def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
-    """A damaged descriptor that claims an exabyte is named as quickly as any other."""
+    """An end as far away as can be is named as quickly as any other; one further cannot be."""
     crashed.stream.frame(b"x" * 100)
     crashed.stream.write(crashed.path)
-    crashed.catalog.recording_stopped(0, 1 << 60, 5)
+    crashed.catalog.recording_stopped(0, 1 << 47, 5)
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.suspect) == (Outcome.MISSING_SEGMENTS, True)
-    assert f"{(1 << 60) // SEGMENT_LENGTH - 1} segment files are missing" in str(outcome)
+    assert f"{(1 << 47) // SEGMENT_LENGTH - 1} segment files are missing" in str(outcome)
+    crashed.catalog.recording_stopped(0, (1 << 47) + 32, 5)
+    outcome = crashed.refresh()
+    assert (outcome.outcome, outcome.suspect) == (Outcome.DAMAGED_DESCRIPTOR, True)

@@ -11,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from segment_builder import SegmentBuilder
 
+from aerotape.catalog import layout
+from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
-from aerotape.errors import UnknownRecordingError
+from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.options import ReadOptions
-from aerotape.spark.planning import choose_recordings, cut, plan_partitions, plan_ranges
+from aerotape.spark.planning import (
+    choose_recordings,
+    cut,
+    plan_partitions,
+    plan_ranges,
+    without_damaged,
+)
 
 MIB = 1 << 20
 
@@ -85,3 +93,22 @@ def test_ranges_without_anything_in_them_are_left_out(tmp_path: Path) -> None:
     options = ReadOptions(archive_dir=str(tmp_path), from_position=100_000)
     ranges = plan_ranges(choose_recordings(open_directory(tmp_path), options), options)
     assert [(r.recording_id, r.from_position) for r in ranges] == [(2, 100_000)]
+
+
+def test_a_damaged_recording_is_left_out_and_named(tmp_path: Path) -> None:
+    """One descriptor with broken strings costs that recording only; asked for, it is an error."""
+    for _ in range(3):
+        add_recording(tmp_path, fill(SegmentBuilder(stream_id=10), 3))
+    with Catalog.open(tmp_path, read_only=True) as catalog:
+        offset = catalog.entry(1).offset + layout.DESCRIPTOR_HEADER_LENGTH
+    with (tmp_path / layout.CATALOG_FILE_NAME).open("r+b") as file:
+        file.seek(offset + layout.DESCRIPTOR_BLOCK_LENGTH)
+        file.write(b"\xff" * 30)
+    directory = open_directory(tmp_path)
+    options = ReadOptions(archive_dir=str(tmp_path), stream_id=10, channel="alias=prices")
+    with pytest.warns(RuntimeWarning, match="left out: recording 1 has a damaged descriptor"):
+        sound = without_damaged(choose_recordings(directory, options), options)
+    assert [part.recording_id for part in plan_ranges(sound, options)] == [0, 2]
+    options = ReadOptions(archive_dir=str(tmp_path), recording_ids=(1, 2))
+    with pytest.raises(CatalogError, match="recording 1 has a damaged descriptor"):
+        without_damaged(choose_recordings(directory, options), options)

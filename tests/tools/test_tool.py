@@ -244,3 +244,29 @@ def test_a_directory_that_is_none_exits_1(
     assert "no such directory" in capsys.readouterr().err
     assert main(["tool", str(tmp_path), "verify"]) == 1
     assert "no catalog" in capsys.readouterr().err
+
+
+def test_a_damaged_descriptor_does_not_spoil_the_rest(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Describe shows all others and warns of it; verify reports it and exits 3."""
+    with Catalog.open(archive) as catalog:
+        catalog.change_state(1, RecordingState.VALID)
+        offset = catalog.entry(1).offset
+    overwrite(archive / "archive.catalog", offset + 32 + 80, b"\xff\xff\xff\x7f")
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    captured = capsys.readouterr()
+    first, second = json.loads(captured.out)["recordings"]
+    assert (first["recording_id"], first["damage"]) == (0, "")
+    assert second["recording_id"] == 1
+    assert "strippedChannel of 2147483647 bytes" in second["damage"]
+    assert f"recording 1 at offset {offset} of the catalog is damaged" in captured.err
+    assert main(["tool", str(archive), "describe", "0"]) == 0
+    assert main(["tool", str(archive), "describe", "1"]) == 0
+    assert main(["tool", str(archive), "count-entries"]) == 0
+    capsys.readouterr()
+    assert main(["tool", str(archive), "verify"]) == 3
+    text = capsys.readouterr().out
+    assert "recording 0: OK" in text
+    assert "recording 1: FAILED" in text
+    assert main(["tool", str(archive), "verify", "0"]) == 0

@@ -1,0 +1,231 @@
+"""The file `archive.catalog` as such: opened, mapped, grown, forced to storage.
+
+What its entries are is no matter here (`entries`, `catalog`), but for one thing: a file that is
+not empty and not a catalog of a known version is left exactly as it was found.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from pathlib import Path
+from typing import Self
+
+from aerotape.catalog import layout
+from aerotape.errors import CatalogError, ClosedError
+
+_CHUNK_LENGTH = 1 << 20
+
+
+class CatalogFile:
+    """A mapped catalog file with a good header.
+
+    Attributes:
+        path: the file.
+        read_only: whether it is mapped for reading only.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        file_descriptor: int,
+        mapping: mmap.mmap,
+        *,
+        read_only: bool,
+        sync_level: int,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._fd = file_descriptor
+        self._map = mapping
+        self._sync_level = sync_level
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool,
+        read_only: bool,
+        capacity_bytes: int,
+        sync_level: int,
+    ) -> Self:
+        """Open and map the file; an empty one, or one of zeros, gets a header.
+
+        Raises:
+            CatalogError: it is not there, no file, of another major version, or damaged.
+        """
+        flags = os.O_RDONLY if read_only else os.O_RDWR | (os.O_CREAT if create else 0)
+        try:
+            # Not to wait for a writer when the name is that of a pipe.
+            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        except FileNotFoundError as error:
+            raise CatalogError(f"no catalog at {path}: is this an archive directory?", path) from (
+                error
+            )
+        except OSError as error:
+            raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
+        try:
+            existing = _check(path, descriptor, read_only)
+            capacity = existing if read_only else max(existing, capacity_bytes)
+            if not read_only:
+                _allocate(descriptor, capacity)
+            mapping = _map(descriptor, capacity, read_only)
+        except BaseException as error:
+            os.close(descriptor)
+            if isinstance(error, OSError):
+                raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
+            raise
+        file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
+        try:
+            file._initialise()
+        except BaseException:
+            file._unmap()
+            raise
+        return file
+
+    def _initialise(self) -> None:
+        version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
+        if version == 0:
+            if self.read_only:
+                raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
+            layout.CATALOG_HEADER.pack_into(
+                self._map,
+                0,
+                layout.SEMANTIC_VERSION,
+                layout.CATALOG_HEADER_LENGTH,
+                0,
+                layout.DEFAULT_ALIGNMENT,
+            )
+            self.force()
+        elif (
+            alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
+        ):
+            raise CatalogError(
+                f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
+                self.path,
+            )
+
+    @property
+    def data(self) -> mmap.mmap:
+        """The mapped file; another one after `grow` (ClosedError)."""
+        if self._closed:
+            raise ClosedError(f"catalog {self.path} is closed")
+        return self._map
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the file is longer by now than what is mapped, through another process."""
+        return os.fstat(self._fd).st_size > len(self._map)
+
+    def check_writable(self) -> None:
+        """Raise CatalogError when it was opened read-only, ClosedError when it was closed."""
+        _ = self.data
+        if self.read_only:
+            raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
+
+    def force(self) -> None:
+        """Force what was stored to storage, as the sync level has it (CatalogError)."""
+        try:
+            if self._sync_level == 1:
+                os.fdatasync(self._fd)
+            elif self._sync_level > 1:
+                os.fsync(self._fd)
+        except OSError as error:
+            raise CatalogError(
+                f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+            ) from error
+
+    def grow(self, required_bytes: int) -> None:
+        """Make the file at least so long, by half as often as needed.
+
+        Raises:
+            CatalogError: that is more than a catalog may have, or than the storage has.
+        """
+        if required_bytes > layout.MAX_CAPACITY_BYTES:
+            raise CatalogError(
+                f"catalog {self.path} is full: it cannot grow beyond "
+                f"{layout.MAX_CAPACITY_BYTES} bytes",
+                self.path,
+            )
+        capacity = layout.next_capacity(len(self._map), required_bytes)
+        try:
+            self._map.flush()
+            _allocate(self._fd, capacity)
+            os.fsync(self._fd)
+            grown = _map(self._fd, capacity, read_only=False)
+        except OSError as error:
+            raise CatalogError(
+                f"catalog {self.path} cannot grow to {capacity} bytes: {error.strerror}",
+                self.path,
+            ) from error
+        self._map.close()
+        self._map = grown
+
+    def close(self) -> None:
+        """Force what was stored to storage and close. Idempotent."""
+        if not self._closed:
+            try:
+                if not self.read_only:
+                    self._map.flush()
+                    os.fsync(self._fd)
+            except OSError as error:
+                raise CatalogError(
+                    f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+                ) from error
+            finally:
+                self._unmap()
+
+    def _unmap(self) -> None:
+        self._closed = True
+        self._map.close()
+        os.close(self._fd)
+
+
+def _check(path: Path, descriptor: int, read_only: bool) -> int:
+    """Return the file's length once it is sure that it may be opened; nothing is changed."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise CatalogError(f"catalog {path} is not a regular file", path)
+    header = os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)
+    if len(header) < layout.CATALOG_HEADER_LENGTH and (read_only or any(header)):
+        raise CatalogError(
+            f"catalog {path} is {len(header)} bytes long, less than its header", path
+        )
+    if not any(header):
+        if not read_only and not _is_blank(descriptor):
+            raise CatalogError(
+                f"catalog {path} has lost its header, there are entries behind it; restore the "
+                f"catalog from a copy",
+                path,
+            )
+        return status.st_size
+    (version,) = layout.INT.unpack_from(header)
+    if version >> 16 != layout.MAJOR_VERSION:
+        raise CatalogError(
+            f"catalog {path} is of version {layout.version_string(version)}; this archive reads "
+            f"{layout.MAJOR_VERSION}.x: migrate it with Aeron's ArchiveTool",
+            path,
+        )
+    return status.st_size
+
+
+def _is_blank(descriptor: int) -> bool:
+    offset = 0
+    while chunk := os.pread(descriptor, _CHUNK_LENGTH, offset):
+        if any(chunk):
+            return False
+        offset += len(chunk)
+    return True
+
+
+def _map(file_descriptor: int, length: int, read_only: bool) -> mmap.mmap:
+    protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
+    return mmap.mmap(file_descriptor, length, flags=mmap.MAP_SHARED, prot=protection)
+
+
+def _allocate(file_descriptor: int, length: int) -> None:
+    # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
+    os.posix_fallocate(file_descriptor, 0, length)

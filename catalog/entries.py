@@ -1,0 +1,260 @@
+"""Finding the entries of a catalog, also where some of them are damaged.
+
+Entries form a chain: each says how long it is, and the next begins behind it on the catalog's
+alignment. One damaged length would therefore hide all recordings after it, and, worse, the next
+recording would be written over them. So where the chain breaks, the next place that can only be
+an entry is looked for, and what lies before it counts as one damaged entry. Recording ids ascend;
+an id that does not is damaged, and which recording it was is known when just one is missing there.
+
+A damaged entry is named and keeps its bytes; it never keeps the others from being served.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from aerotape.catalog import layout
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.layout import RecordingState
+
+_MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
+_STATES = frozenset(state.value for state in RecordingState)
+_CHUNK_LENGTH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """An entry of the catalog file, of whatever state.
+
+    Attributes:
+        recording_id: the recording, -1 when the damage leaves open which it is.
+        offset: where its descriptor header begins in the file, bytes.
+        length: length of the descriptor with its padding, without its header, bytes.
+        state: VALID for recordings; anything else is kept but hidden.
+        checksum: as stored; 0 when the archive that wrote it keeps none.
+        descriptor: the recording; of a damaged one, the figures as they stand and what could be
+            read of the strings.
+        body: the bytes that the checksum is over: the descriptor with its padding.
+        damage: what is wrong with the entry, empty when it can be read.
+    """
+
+    recording_id: int
+    offset: int
+    length: int
+    state: int
+    checksum: int
+    descriptor: RecordingDescriptor
+    body: bytes = field(repr=False)
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlace:
+    """Where an entry is in the file.
+
+    Attributes:
+        offset: of its descriptor header, bytes.
+        length: of its descriptor with padding, bytes; what the header should say.
+        recording_id: the recording, -1 when the damage leaves open which it is.
+        damage: what is wrong with its header or its id, empty when nothing is.
+    """
+
+    offset: int
+    length: int
+    recording_id: int
+    damage: str = ""
+
+    @property
+    def body_offset(self) -> int:
+        """Where its descriptor begins in the file, bytes."""
+        return self.offset + layout.DESCRIPTOR_HEADER_LENGTH
+
+
+def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list[EntryPlace], int]:
+    """Find all entries of a catalog.
+
+    Args:
+        data: the whole file; its header has been found good.
+        alignment: the catalog's.
+        growing: another process may be adding entries; one that reaches beyond `data` is one
+            for which the file has grown since it was mapped.
+
+    Returns:
+        The entries in the order of the file, and the offset at which the next one goes.
+    """
+    places, end_offset = _follow(data, alignment, growing)
+    # Read after the entries, for a writer raises it before it adds one.
+    return _check_ids(places, _next_recording_id(data)), end_offset
+
+
+def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
+    """Read what stands at a place; damage is told in the entry, never raised."""
+    _, state, checksum = layout.DESCRIPTOR_HEADER.unpack_from(data, place.offset)
+    body = data[place.body_offset : place.body_offset + place.length]
+    descriptor, damage = RecordingDescriptor.decode_damaged(body)
+    return CatalogEntry(
+        place.recording_id,
+        place.offset,
+        place.length,
+        effective_state(state, place),
+        checksum,
+        descriptor,
+        body,
+        place.damage or damage,
+    )
+
+
+def entry_damage(entry: CatalogEntry) -> str:
+    """Say why an entry is of no use: it cannot be read, or its figures cannot be; else ""."""
+    return entry.damage or describe_problem(entry.descriptor)
+
+
+def effective_state(state: int, place: EntryPlace) -> int:
+    """Return the state to go by: that of a damaged header counts only if it can be one."""
+    return RecordingState.VALID if place.damage and state not in _STATES else state
+
+
+def _next_recording_id(data: mmap.mmap) -> int:
+    return int(layout.LONG.unpack_from(data, layout.NEXT_RECORDING_ID_OFFSET)[0])
+
+
+# ---- the chain -----------------------------------------------------------------------------------
+
+
+def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
+    places: list[EntryPlace] = []
+    offset = layout.CATALOG_HEADER_LENGTH
+    while offset + _MIN_ENTRY_LENGTH <= len(data):
+        (length,) = layout.INT.unpack_from(data, offset)
+        end = _end_by_header(data, offset, alignment)
+        damaged = end < 0
+        if end < 0:
+            if growing and length >= layout.DESCRIPTOR_BLOCK_LENGTH:
+                break
+            end = _next_entry(data, offset, alignment)
+            if end < 0 and length == 0:
+                # The end; or an entry that was being added, whose place the next one takes.
+                break
+            if end < 0:
+                # Nobody knows how long it was; what is added must come after all its bytes.
+                used = max(_data_end(data, offset) - offset, _MIN_ENTRY_LENGTH)
+                end = offset + layout.align(used, alignment)
+        else:
+            needed = _end_by_strings(data, offset, end, alignment)
+            if needed < 0 and not _is_end(data, end) and not _is_entry(data, end, alignment):
+                # It claims too little, unless the next one is damaged too.
+                found = _next_entry(data, offset, alignment)
+                damaged, end = found >= 0, max(found, end)
+            elif 0 <= needed < end and _is_entry(data, needed, alignment):
+                damaged, end = True, needed
+        actual = end - offset - layout.DESCRIPTOR_HEADER_LENGTH
+        damage = f"its header claims {length} bytes, there are {actual}" if damaged else ""
+        places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
+        offset = end
+    return places, offset
+
+
+def _id(data: mmap.mmap, offset: int) -> int:
+    begin = offset + layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET
+    return int(layout.LONG.unpack_from(data, begin)[0])
+
+
+def _end_by_header(data: mmap.mmap, offset: int, alignment: int) -> int:
+    """Where an entry ends as its header has it, -1 when it cannot."""
+    (length,) = layout.INT.unpack_from(data, offset)
+    end = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, alignment)
+    return end if length >= layout.DESCRIPTOR_BLOCK_LENGTH and end <= len(data) else -1
+
+
+def _end_by_strings(data: mmap.mmap, offset: int, limit: int, alignment: int) -> int:
+    """Where an entry ends as its strings have it, -1 when that is beyond `limit`."""
+    end = offset + _MIN_ENTRY_LENGTH
+    for _ in range(3):
+        if end + layout.VAR_LENGTH.size > limit:
+            return -1
+        end += layout.VAR_LENGTH.size + layout.VAR_LENGTH.unpack_from(data, end)[0]
+    return offset + layout.align(end - offset, alignment) if end <= limit else -1
+
+
+def _is_end(data: mmap.mmap, offset: int) -> bool:
+    return offset + _MIN_ENTRY_LENGTH > len(data) or layout.INT.unpack_from(data, offset)[0] == 0
+
+
+def _is_entry(data: mmap.mmap, offset: int, alignment: int) -> bool:
+    """Whether there is what can only be an entry."""
+    if offset + _MIN_ENTRY_LENGTH > len(data):
+        return False
+    end = _end_by_header(data, offset, alignment)
+    _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
+    reserved = offset + layout.DESCRIPTOR_HEADER.size
+    return (
+        end >= 0
+        and state in _STATES
+        and not any(data[reserved : offset + layout.DESCRIPTOR_HEADER_LENGTH])
+        and _id(data, offset) >= 0
+        and _end_by_strings(data, offset, end, alignment) == end
+    )
+
+
+def _next_entry(data: mmap.mmap, offset: int, alignment: int) -> int:
+    """Find the first entry behind `offset`, -1 when there is none."""
+    limit = _data_end(data, offset)
+    candidates = range(offset + alignment, limit, alignment)
+    return next((at for at in candidates if _is_entry(data, at, alignment)), -1)
+
+
+def _data_end(data: mmap.mmap, offset: int) -> int:
+    """Return the offset after the last byte from `offset` on that is not zero."""
+    end = len(data)
+    while end > offset:
+        begin = max(end - _CHUNK_LENGTH, offset)
+        written = data[begin:end].rstrip(b"\0")
+        if written:
+            return begin + len(written)
+        end = begin
+    return offset
+
+
+# ---- the ids -------------------------------------------------------------------------------------
+
+
+def _check_ids(places: Sequence[EntryPlace], next_recording_id: int) -> list[EntryPlace]:
+    """Mark entries whose recording id does not ascend, and work out which it was if possible."""
+    checked: list[EntryPlace] = []
+    doubtful: list[EntryPlace] = []
+    last_id = NULL_VALUE
+    for index, place in enumerate(places):
+        following = places[index + 1].recording_id if index + 1 < len(places) else None
+        if _is_out_of_order(place.recording_id, last_id, following, next_recording_id):
+            doubtful.append(place)
+            continue
+        checked += _identify(doubtful, last_id, place.recording_id)
+        doubtful.clear()
+        checked.append(place)
+        last_id = place.recording_id
+    return checked + _identify(doubtful, last_id, max(next_recording_id, last_id + 1))
+
+
+def _is_out_of_order(
+    recording_id: int, last_id: int, following: int | None, next_recording_id: int
+) -> bool:
+    if recording_id <= last_id:
+        return True
+    if following is not None:
+        return last_id < following < recording_id
+    return last_id < next_recording_id < recording_id
+
+
+def _identify(doubtful: Sequence[EntryPlace], last_id: int, next_id: int) -> list[EntryPlace]:
+    """Give entries between two recordings their ids if just as many are missing there."""
+    is_known = len(doubtful) == next_id - last_id - 1
+    return [
+        replace(
+            place,
+            recording_id=last_id + 1 + index if is_known else NULL_VALUE,
+            damage=f"its recording id reads {place.recording_id}, between {last_id} and {next_id}",
+        )
+        for index, place in enumerate(doubtful)
+    ]

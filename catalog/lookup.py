@@ -1,0 +1,217 @@
+"""Looking recordings up in an open catalog: by id, in order, from the last.
+
+Apart from `catalog`, where they are added and changed; this part works for a reader as it does for
+the archive itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+
+from aerotape.catalog import layout
+from aerotape.catalog.catalog_file import CatalogFile
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.entries import (
+    CatalogEntry,
+    EntryPlace,
+    effective_state,
+    find_places,
+    read_entry,
+)
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.errors import CatalogError, UnknownRecordingError
+
+
+class CatalogLookup:
+    """The recordings of a catalog file, indexed by id.
+
+    A recording whose entry is damaged counts as there (`has_recording`, `recording_ids`), but
+    what would need its descriptor raises CatalogError.
+    """
+
+    def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
+        self._file = file
+        self._checksum: ChecksumName = checksum
+        self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
+        self._places, self._end_offset = find_places(
+            file.data, self._alignment, growing=file.read_only and file.has_grown
+        )
+        self._valid = {
+            place.recording_id: place
+            for place in self._places
+            if place.recording_id >= 0 and self._state(place) == RecordingState.VALID
+        }
+        self._ids = sorted(self._valid)
+        stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
+        last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
+        self._next_recording_id = max(stored, last_id + 1)
+        if stored < self._next_recording_id and not file.read_only:
+            # The process died between the last entry and this field, or an old file has none.
+            layout.LONG.pack_into(
+                file.data, layout.NEXT_RECORDING_ID_OFFSET, self._next_recording_id
+            )
+
+    def _state(self, place: EntryPlace) -> int:
+        stored = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0]
+        return effective_state(int(stored), place)
+
+    @property
+    def path(self) -> Path:
+        """The catalog file."""
+        return self._file.path
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Length of the file."""
+        return len(self._file.data)
+
+    @property
+    def version(self) -> int:
+        """Semantic version of the file (CatalogHeader.version)."""
+        return int(layout.INT.unpack_from(self._file.data, 0)[0])
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of entries, bytes."""
+        return self._alignment
+
+    @property
+    def checksum(self) -> ChecksumName:
+        """Checksum kept over descriptors."""
+        return self._checksum
+
+    @property
+    def next_recording_id(self) -> int:
+        """Id that the next recording will get."""
+        return self._next_recording_id
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def has_recording(self, recording_id: int) -> bool:
+        """Whether a valid recording has this id, damaged or not."""
+        return recording_id in self._valid
+
+    def recording_ids(self, from_id: int = 0) -> Iterator[int]:
+        """Iterate the ids of valid recordings from `from_id`, ascending.
+
+        The iteration goes by id: recordings may be added or removed meanwhile.
+        """
+        index = bisect_left(self._ids, from_id)
+        while index < len(self._ids):
+            recording_id = self._ids[index]
+            yield recording_id
+            index = bisect_left(self._ids, recording_id + 1)
+
+    def entries(self) -> Iterator[CatalogEntry]:
+        """Iterate all entries in file order, those that are invalid or damaged too."""
+        for place in self._places:
+            yield read_entry(self._file.data, place)
+
+    def all_recording_ids(self) -> Iterator[int]:
+        """Iterate the ids of all entries, valid or not, without looking at the rest of them."""
+        for place in self._places:
+            if place.recording_id >= 0:
+                yield place.recording_id
+
+    def unidentified_entries(self) -> Iterator[CatalogEntry]:
+        """Iterate the damaged entries of which it is open whose they are; no id leads to them."""
+        for place in self._places:
+            if place.recording_id < 0:
+                yield read_entry(self._file.data, place)
+
+    def entry(self, recording_id: int) -> CatalogEntry:
+        """Return the entry of a valid recording; damage is told in it.
+
+        Raises:
+            UnknownRecordingError: there is none.
+        """
+        return read_entry(self._file.data, self._place(recording_id))
+
+    def descriptor(self, recording_id: int) -> RecordingDescriptor:
+        """Return a valid recording's descriptor.
+
+        Raises:
+            UnknownRecordingError: there is none.
+            CatalogError: its entry is damaged.
+        """
+        return self._sound(recording_id).descriptor
+
+    def wire_descriptor(self, recording_id: int) -> bytes:
+        """Return the descriptor's bytes as they stand in the file, padding included.
+
+        An archive sends them as they are behind a message header, once controlSessionId
+        (bytes 0 to 7) and correlationId (8 to 15) have been put in.
+
+        Raises:
+            UnknownRecordingError: there is no such valid recording.
+            CatalogError: its entry is damaged, so that nobody could read it.
+        """
+        return self._sound(recording_id).body
+
+    def start_position(self, recording_id: int) -> int:
+        """Return a recording's start position (errors as `descriptor`)."""
+        return self._sound(recording_id).descriptor.start_position
+
+    def stop_position(self, recording_id: int) -> int:
+        """Return a recording's stop position, -1 while active (errors as `descriptor`)."""
+        return self._sound(recording_id).descriptor.stop_position
+
+    def find_last(
+        self, min_recording_id: int, session_id: int, stream_id: int, channel_fragment: bytes
+    ) -> int:
+        """Find the recording with the highest id that matches; damaged ones never do.
+
+        Args:
+            min_recording_id: lowest id to consider; a negative one matches nothing.
+            session_id: the image's session id.
+            stream_id: the stream id.
+            channel_fragment: bytes that the original channel must contain; empty matches all.
+
+        Returns:
+            The recording id, or -1.
+        """
+        if min_recording_id < 0:
+            return NULL_VALUE
+        data = self._file.data
+        for recording_id in reversed(self._ids):
+            if recording_id < min_recording_id:
+                break
+            begin = self._valid[recording_id].body_offset
+            if (
+                session_id == layout.INT.unpack_from(data, begin + layout.SESSION_ID_OFFSET)[0]
+                and stream_id == layout.INT.unpack_from(data, begin + layout.STREAM_ID_OFFSET)[0]
+            ):
+                entry = self.entry(recording_id)
+                channel = entry.descriptor.original_channel.encode("ascii")
+                if not entry.damage and channel_fragment in channel:
+                    return recording_id
+        return NULL_VALUE
+
+    # ---- within --------------------------------------------------------------------------------
+
+    def _place(self, recording_id: int) -> EntryPlace:
+        _ = self._file.data
+        try:
+            return self._valid[recording_id]
+        except KeyError:
+            raise unknown_recording(recording_id, self.path) from None
+
+    def _sound(self, recording_id: int) -> CatalogEntry:
+        entry = self.entry(recording_id)
+        if entry.damage:
+            raise CatalogError(
+                f"recording {recording_id} has a damaged descriptor at offset {entry.offset} of "
+                f"catalog {self.path}: {entry.damage}",
+                self.path,
+            )
+        return entry
+
+
+def unknown_recording(recording_id: int, path: Path) -> UnknownRecordingError:
+    """Make the error that says that a catalog has no such recording."""
+    return UnknownRecordingError(
+        f"no recording with id {recording_id} in catalog {path}", recording_id
+    )
