@@ -76,7 +76,7 @@ DAMAGE = {
 }
 
 
-@pytest.fixture(params=DAMAGE.values(), ids=DAMAGE.keys())
+@pytest.fixture(params=list(DAMAGE.values()), ids=list(DAMAGE))
 def damage(request: pytest.FixtureRequest) -> tuple[int, bytes]:
     found: tuple[int, bytes] = request.param
     return found
