@@ -111,7 +111,13 @@ class Archive:
         config = self.config
         for warning in config.warnings:
             LOGGER.warning("%s", warning)
-        mark_file = self._open(self._acquire_mark_file())
+        mark_file = self._mark_file = self._open(self._acquire_mark_file())
+        # Driver and repair may take longer than others wait for a sign of life.
+        with mark_file.kept_alive():
+            self._start_parts(driver, mark_file)
+
+    def _start_parts(self, driver: DriverKind, mark_file: MarkFile) -> None:
+        config = self.config
         if config.delete_archive_on_start:
             _delete_contents(self.archive_dir, keep=mark_file.path)
         if driver == "embedded":
@@ -244,7 +250,8 @@ class Archive:
             if self._closed:
                 return
             self._closed = True
-        self._cleanup.close()
+        with self._mark_file.kept_alive():
+            self._cleanup.close()
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,9 @@ import errno
 import fcntl
 import mmap
 import os
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +43,7 @@ from aerotape.catalog.mark_layout import (
 from aerotape.errors import ArchiveInUseError, ClosedError, MarkFileError
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
+KEEP_ALIVE_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class MarkFile:
         self._errors = ErrorLog(mapping, HEADER_LENGTH, error_buffer_length)
         self._saved_errors = saved_errors
         self._closed = False
+        # What has been freed must not be made to look taken by a sign of life that came late.
+        self._lock = threading.Lock()
 
     @classmethod
     def acquire(
@@ -210,12 +215,36 @@ class MarkFile:
 
     def ready(self) -> None:
         """Say that the archive has started, and force the file to storage."""
-        self._signal(_now_ms())
+        with self._lock:
+            self._signal(_now_ms())
 
     def update_activity(self, now_ms: int) -> None:
         """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
-        self._check_open()
-        layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
+        with self._lock:
+            self._check_open()
+            layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
+
+    @contextlib.contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Give signs of life from a thread meanwhile, for work that may take long.
+
+        A Java archive would take the directory over when none came for ten seconds. Closing the
+        mark file within is fine.
+        """
+        done = threading.Event()
+
+        def keep_alive() -> None:
+            with contextlib.suppress(ClosedError):
+                while not done.wait(KEEP_ALIVE_INTERVAL_S):
+                    self.update_activity(_now_ms())
+
+        keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            done.set()
+            keeper.join()
 
     def record_error(self, text: str, now_ms: int) -> bool:
         """Count an error in the error log; False when it is full."""
@@ -224,16 +253,17 @@ class MarkFile:
 
     def close(self) -> None:
         """Free the directory at once for the next archive. Idempotent."""
-        if self._closed:
-            return
-        try:
-            self._signal(NULL_TIMESTAMP_MS)
-        finally:
-            self._closed = True
-            # A forked child may still hold the descriptor; the lock must go all the same.
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
-            self._map.close()
-            os.close(self._fd)
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._signal(NULL_TIMESTAMP_MS)
+            finally:
+                self._closed = True
+                # A forked child may still hold the descriptor; the lock must go all the same.
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+                self._map.close()
+                os.close(self._fd)
 
     def __enter__(self) -> Self:
         return self

@@ -22,6 +22,7 @@ from aerotape.archive.protocol import (
     ErrorCode,
 )
 from aerotape.archive.units import parse_duration_ns
+from aerotape.catalog.descriptor import describe_problem
 from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
@@ -114,6 +115,29 @@ def plan(
             ErrorCode.GENERIC,
         )
     return ReplayPlan(position, length, stop_position)
+
+
+def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
+    """Refuse a recording that cannot be replayed at all.
+
+    Args:
+        is_live: it is being recorded at the moment.
+
+    Raises:
+        ArchiveError: its figures cannot be, or nobody knows where it ends.
+    """
+    recording_id = descriptor.recording_id
+    problem = describe_problem(descriptor)
+    if problem:
+        raise ArchiveError(
+            f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
+        )
+    if descriptor.is_active and not is_live:
+        raise ArchiveError(
+            f"recording {recording_id} is not being recorded and has no stop position: where it"
+            " ends could not be found when the archive started, which has logged why",
+            ErrorCode.GENERIC,
+        )
 
 
 def _check_position(position: int, descriptor: RecordingDescriptor) -> None:

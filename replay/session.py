@@ -12,10 +12,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
-from aerotape.errors import AeronError, AerotapeError, ArchiveError, ConfigurationError
+from aerotape.errors import (
+    AeronError,
+    AerotapeError,
+    ArchiveError,
+    ClosedError,
+    ConfigurationError,
+)
 from aerotape.replay.request import (
     ReplayPlan,
     ReplayRequest,
+    check_descriptor,
     plan,
     replay_channel,
     replay_session_id,
@@ -127,6 +134,11 @@ class Replays:
             requester.send_error(
                 correlation_id, ErrorCode.GENERIC, f"replay channel cannot be used: {error}"
             )
+        except ClosedError:
+            raise
+        except AerotapeError as error:
+            # Answered here too, for who defers the call has nobody to tell.
+            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
         limit = self._config.max_concurrent_replays
@@ -150,6 +162,7 @@ class Replays:
             limit_counter = recording.counter
             limit_position = recording.position
         descriptor = self._catalog.descriptor(recording_id)
+        check_descriptor(descriptor, is_live=self._recordings.session(recording_id) is not None)
         replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
         channel = replay_channel(
             request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
@@ -210,7 +223,9 @@ class Replays:
         ):
             # The recording has ended in the meantime.
             limit_counter = None
-            stop_position = self._catalog.stop_position(session.recording_id)
+            stopped_at = self._catalog.stop_position(session.recording_id)
+            # Without a stop position when it could not be written: then nothing is left to replay.
+            stop_position = max(stopped_at, session.plan.position)
             length = min(length, stop_position - session.plan.position)
         self._sessions[replay_id] = session
         self._session_counter.add(1)

@@ -348,3 +348,32 @@ def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MarkFileError, match="not the mark file") as raised:
         MarkFile.read(tmp_path)
     assert raised.value.path == tmp_path / FILE_NAME
+
+
+def test_signs_of_life_go_on_while_a_start_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timestamp moves although nobody calls update_activity, and not after the block."""
+    monkeypatch.setattr("aerotape.catalog.mark_file.KEEP_ALIVE_INTERVAL_S", 0.01)
+    with acquire(tmp_path) as mark_file:
+        mark_file.update_activity(1)
+        with mark_file.kept_alive():
+            deadline = time.monotonic() + 10
+            while not MarkFile.read(tmp_path).is_active():
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+        mark_file.update_activity(1)
+        time.sleep(0.05)
+        assert MarkFile.read(tmp_path).header.activity_timestamp_ms == 1
+
+
+def test_a_sign_of_life_never_follows_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed while being kept alive, the directory is and stays free."""
+    monkeypatch.setattr("aerotape.catalog.mark_file.KEEP_ALIVE_INTERVAL_S", 0.0)
+    for _ in range(50):
+        mark_file = acquire(tmp_path)
+        with mark_file.kept_alive():
+            mark_file.close()
+        assert MarkFile.read(tmp_path).header.activity_timestamp_ms == -1
