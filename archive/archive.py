@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import secrets
 import shutil
 import threading
@@ -269,6 +270,8 @@ def _make_directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path.resolve(strict=True)
+    except FileExistsError as error:
+        raise StorageError(f"cannot make directory {path}: there is a file", path) from error
     except OSError as error:
         raise StorageError(f"cannot make directory {path}: {error.strerror}", path) from error
 
@@ -276,7 +279,7 @@ def _make_directory(path: Path) -> Path:
 def _delete_contents(directory: Path, keep: Path) -> None:
     """Empty an archive directory that has been taken."""
     for entry in directory.iterdir():
-        if entry.resolve() == keep.resolve() or entry.name == "archive-mark.lnk":
+        if os.path.realpath(entry) == os.path.realpath(keep) or entry.name == "archive-mark.lnk":
             continue
         remove: Callable[[Path], None] = (
             shutil.rmtree if entry.is_dir() and not entry.is_symlink() else Path.unlink

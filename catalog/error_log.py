@@ -59,7 +59,8 @@ class ErrorLog:
             _TIMESTAMP.pack_into(self._map, offset + 8, now_ms)
             _COUNT.pack_into(self._map, offset + 4, count + 1)
             return True
-        encoded = text.encode()
+        # Names of files may hold what is no text.
+        encoded = text.encode("utf-8", "backslashreplace")
         offset, length = self._next, _ENTRY.size + len(encoded)
         if offset + length > self._end:
             return False

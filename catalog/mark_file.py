@@ -14,12 +14,10 @@ one process too, and is of no consequence to Java, which takes no lock on the fi
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import mmap
 import os
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +25,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aerotape.catalog import layout, mark_layout
+from aerotape.catalog import layout
 from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
-from aerotape.catalog.layout import MAJOR_VERSION, SEMANTIC_VERSION, version_string
+from aerotape.catalog.layout import SEMANTIC_VERSION
+from aerotape.catalog.mark_claim import (
+    READ_FLAGS,
+    check_other_place,
+    check_stale,
+    lock,
+    now_epoch_ms,
+    read_content,
+    resolve,
+)
 from aerotape.catalog.mark_layout import (
     ACTIVITY_TIMESTAMP,
-    CLAIMED_TIMESTAMP_MS,
     FILE_NAME,
     HEADER_LENGTH,
     LINK_FILE_NAME,
@@ -40,7 +46,7 @@ from aerotape.catalog.mark_layout import (
     VERSION,
     MarkFileHeader,
 )
-from aerotape.errors import ArchiveInUseError, ClosedError, MarkFileError
+from aerotape.errors import ClosedError, MarkFileError
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
@@ -64,7 +70,7 @@ class MarkFileInfo:
         self, now_ms: int | None = None, timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS
     ) -> bool:
         """Whether an archive gave a sign of life within the timeout (epoch milliseconds)."""
-        now = _now_ms() if now_ms is None else now_ms
+        now = now_epoch_ms() if now_ms is None else now_ms
         return now - self.header.activity_timestamp_ms < timeout_ms
 
 
@@ -134,8 +140,8 @@ class MarkFile:
         path = directory / FILE_NAME
         header = MarkFileHeader(
             version=0,
-            activity_timestamp_ms=_now_ms(),
-            start_timestamp_ms=_now_ms(),
+            activity_timestamp_ms=now_epoch_ms(),
+            start_timestamp_ms=now_epoch_ms(),
             pid=os.getpid(),
             control_stream_id=control_stream_id,
             local_control_stream_id=local_control_stream_id,
@@ -150,13 +156,14 @@ class MarkFile:
         )
         encoded = header.encode()
         length = layout.align(HEADER_LENGTH + error_buffer_length, file_page_size)
+        check_other_place(Path(archive_dir), path, liveness_timeout_ms)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
         try:
-            _lock(path, descriptor)
-            existing = _check_stale(path, descriptor, liveness_timeout_ms)
+            lock(path, descriptor)
+            existing = check_stale(path, descriptor, liveness_timeout_ms)
             os.posix_fallocate(descriptor, 0, length)
             mapping = mmap.mmap(descriptor, length)
         except BaseException as error:
@@ -190,9 +197,13 @@ class MarkFile:
         Raises:
             MarkFileError: there is none, or it is no archive's mark file.
         """
-        path = _resolve(Path(archive_dir))
+        path = resolve(Path(archive_dir))
         try:
-            data = path.read_bytes()
+            descriptor = os.open(path, READ_FLAGS)
+            try:
+                data = read_content(path, descriptor)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
         header = MarkFileHeader.decode(data)
@@ -216,7 +227,7 @@ class MarkFile:
     def ready(self) -> None:
         """Say that the archive has started, and force the file to storage."""
         with self._lock:
-            self._signal(_now_ms())
+            self._signal(now_epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
         """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
@@ -236,7 +247,7 @@ class MarkFile:
         def keep_alive() -> None:
             with contextlib.suppress(ClosedError):
                 while not done.wait(KEEP_ALIVE_INTERVAL_S):
-                    self.update_activity(_now_ms())
+                    self.update_activity(now_epoch_ms())
 
         keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
         keeper.start()
@@ -287,73 +298,6 @@ class MarkFile:
             raise ClosedError(f"mark file {self._path} is closed")
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _lock(path: Path, descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        header = MarkFileHeader.decode(os.pread(descriptor, HEADER_LENGTH, 0))
-        raise _in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
-
-
-def _check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
-    """Return the whole file as the archive before left it, or raise."""
-    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    if not any(data[:HEADER_LENGTH]):
-        return b""
-    header = MarkFileHeader.decode(data)
-    if header is None:
-        raise MarkFileError(
-            f"{path} is not the mark file of an archive: move it away if the directory is one",
-            path,
-        )
-    if header.version != 0 and header.version >> 16 != MAJOR_VERSION:
-        raise MarkFileError(
-            f"mark file {path} is of version {version_string(header.version)}; this archive uses "
-            f"{MAJOR_VERSION}.x: migrate the directory with Aeron's ArchiveTool",
-            path,
-        )
-    if header.activity_timestamp_ms == CLAIMED_TIMESTAMP_MS:
-        # A Java archive claims a stale file like so until it is ready. If it died meanwhile, the
-        # claim would stand for ever.
-        if header.pid > 0 and not _is_alive(header.pid):
-            return data
-        raise _in_use(path, header.pid, "it is starting")
-    age_ms = _now_ms() - header.activity_timestamp_ms
-    if age_ms < liveness_timeout_ms:
-        raise _in_use(
-            path,
-            header.pid,
-            f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
-            f"{liveness_timeout_ms} ms old",
-        )
-    return data
-
-
-def _in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
-    process = f"process {pid}" if pid > 0 else "a process that its mark file does not name"
-    return ArchiveInUseError(
-        f"archive directory {path.parent} is in use by another archive, {process}: {reason}",
-        path,
-        pid,
-    )
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
 def _save_errors(directory: Path, data: bytes) -> Path | None:
     """Save what the error log before holds, as the Java archive does, before it is cleared."""
     header = MarkFileHeader.decode(data)
@@ -372,7 +316,7 @@ def _save_errors(directory: Path, data: bytes) -> Path | None:
     ]
     # Losing old error texts must not keep the archive from starting.
     with contextlib.suppress(OSError):
-        path.write_text("\n".join(lines))
+        path.write_text("\n".join(lines), encoding="utf-8")
         return path
     return None
 
@@ -389,12 +333,4 @@ def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     if archive_dir.resolve() == mark_file_dir.resolve():
         link.unlink(missing_ok=True)
     else:
-        link.write_text(str(mark_file_dir.resolve()))
-
-
-def _resolve(archive_dir: Path) -> Path:
-    link = archive_dir / mark_layout.LINK_FILE_NAME
-    try:
-        return Path(link.read_text("ascii").strip()) / FILE_NAME
-    except (OSError, UnicodeDecodeError):
-        return archive_dir / FILE_NAME
+        link.write_bytes(os.fsencode(mark_file_dir.resolve()))

@@ -8,17 +8,16 @@ behind the end are first copied aside (`suspect`).
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.entries import CatalogEntry
-from aerotape.catalog.segments import SegmentFile, index_segment_files
+from aerotape.catalog.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_file_size
 from aerotape.catalog.stop_position import (
     RecordingEnd,
     belongs,
@@ -29,93 +28,7 @@ from aerotape.catalog.stop_position import (
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, StorageError
 
-
-class Outcome(enum.StrEnum):
-    """What was found about a recording; the gravest first."""
-
-    UNREADABLE = "unreadable"
-    """A file or the descriptor cannot be read; the recording was left as it is."""
-    DAMAGED_DESCRIPTOR = "damaged descriptor"
-    """The descriptor's figures are impossible; the recording was left as it is."""
-    SUSPECT_TORN_TAIL = "suspect torn tail"
-    """Bytes stood behind the last frame that is provably whole; they are in quarantine."""
-    MISSING_SEGMENTS = "missing segments"
-    """Segment files within the recording, or all of an active one's, are not there."""
-    CHECKSUM_MISMATCH = "checksum mismatch"
-    """Frames before the end fail their checksum."""
-    SHORT_SEGMENT = "short segment"
-    """A segment file is shorter than the catalog says."""
-    ZERO_LENGTH_SEGMENT = "zero-length segment"
-    """A segment file has no bytes: the crash came just after it was made."""
-    LONG_SEGMENT = "long segment"
-    """A segment file is longer than the catalog says; what is over is passed over."""
-    FOREIGN_FILE = "foreign file"
-    """A file has the name of a segment, or its ending, but belongs to no recording here."""
-    REPAIRED = "repaired"
-    """A stop position was found and set."""
-    CLEAN = "clean"
-    """The recording had its stop position, and its files are there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing found about a recording.
-
-    Attributes:
-        outcome: what it is.
-        detail: the same for people, with positions and what was done.
-        path: the file it is about, if it is about one.
-        position: where in the recording, or -1.
-        quarantine: where bytes taken out of the recording are now, if any were.
-        suspect: whether data was lost or may have been.
-    """
-
-    outcome: Outcome
-    detail: str
-    path: Path | None = None
-    position: int = NULL_VALUE
-    quarantine: Path | None = None
-    suspect: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RecordingOutcome:
-    """What startup found and did about one recording, or about files of none.
-
-    Attributes:
-        recording_id: the recording, -1 for files that belong to no recording.
-        stop_position: its stop position now, -1 when it could not be decided.
-        findings: all that was found; empty for a clean recording.
-        repaired: whether the stop position was set here.
-        marked: whether it is marked as suspect, now or since an earlier start.
-    """
-
-    recording_id: int
-    stop_position: int
-    findings: tuple[Finding, ...] = field(default=())
-    repaired: bool = False
-    marked: bool = False
-
-    @property
-    def outcome(self) -> Outcome:
-        """The gravest finding; else REPAIRED or CLEAN."""
-        order = list(Outcome)
-        default = Outcome.REPAIRED if self.repaired else Outcome.CLEAN
-        return min((f.outcome for f in self.findings), key=order.index, default=default)
-
-    @property
-    def suspect(self) -> bool:
-        """Whether data was lost or may have been, as far as is known."""
-        return self.marked or any(finding.suspect for finding in self.findings)
-
-    def __str__(self) -> str:
-        subject = f"recording {self.recording_id}" if self.recording_id >= 0 else "directory"
-        text = f"{subject}: {self.outcome}"
-        if self.repaired:
-            text += f", stop position {self.stop_position}"
-        if self.findings:
-            text += ": " + "; ".join(finding.detail for finding in self.findings)
-        return text
+__all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
 
 def refresh(
@@ -134,6 +47,10 @@ def refresh(
         archive_dir: the directory with the segment files.
         checksum: checksum that the archive records with.
         now_ms: stop timestamp to set, epoch milliseconds.
+
+    Raises:
+        StorageError: the directory cannot be listed.
+        CatalogError: the catalog cannot be written.
 
     Returns:
         One outcome for each valid recording, ascending, then for damaged entries of recordings
@@ -219,6 +136,16 @@ class _Repair:
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool
     ) -> RecordingOutcome:
+        suspects = [finding for finding in findings if finding.suspect]
+        try:
+            self._mark(*suspects)
+        except StorageError as error:
+            findings = [*findings, Finding(Outcome.UNREADABLE, str(error), suspect=True)]
+        return RecordingOutcome(
+            self._id, stop_position, tuple(findings), repaired=repaired, marked=bool(suspects)
+        )
+
+    def _mark(self, *findings: Finding) -> None:
         notes = [
             SuspectNote(
                 str(finding.outcome),
@@ -228,16 +155,9 @@ class _Repair:
                 finding.quarantine.name if finding.quarantine else "",
             )
             for finding in findings
-            if finding.suspect
         ]
         if notes:
-            try:
-                suspect.add_notes(self._directory, self._id, notes)
-            except StorageError as error:
-                findings = [*findings, Finding(Outcome.UNREADABLE, str(error), suspect=True)]
-        return RecordingOutcome(
-            self._id, stop_position, tuple(findings), repaired=repaired, marked=bool(notes)
-        )
+            suspect.add_notes(self._directory, self._id, notes)
 
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
@@ -289,42 +209,51 @@ class _Repair:
 
     def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
         length = end.data_end - end.offset
-        target = self._directory / suspect.quarantine_file_name(
-            self._id, end.position, self._now_ms
-        )
+        target = suspect.quarantine_path(self._directory, self._id, end.position, self._now_ms)
         detail = f"{end.torn}; it ends at position {end.position}"
+
+        def finding(rest: str, quarantine: Path | None) -> Finding:
+            return Finding(
+                Outcome.SUSPECT_TORN_TAIL,
+                detail + rest,
+                segment.path,
+                end.position,
+                quarantine,
+                True,
+            )
+
+        copied = None
         try:
             suspect.copy_tail(segment.path, end.offset, end.data_end, target)
+            copied = target
+            taken_out = finding(f" and the {length} bytes behind are in {target.name}", target)
+            # Before the bytes go: a crash in between would leave a recording that looks clean.
+            self._mark(taken_out)
             suspect.erase_tail(segment.path, end.offset)
-            detail += f" and the {length} bytes behind are in {target.name}"
-            quarantine: Path | None = target
+            return taken_out
         except StorageError as error:
-            detail += f"; the {length} bytes behind were left in place ({error}): do not extend it"
-            quarantine = target if target.exists() else None
-        return Finding(
-            Outcome.SUSPECT_TORN_TAIL, detail, segment.path, end.position, quarantine, True
-        )
+            return finding(
+                f"; the {length} bytes behind were left in place ({error}): do not extend it",
+                copied,
+            )
 
     def _move_out(self, segment: SegmentFile) -> Finding:
-        target = self._directory / suspect.quarantine_file_name(
-            self._id, segment.base_position, self._now_ms
-        )
+        base = segment.base_position
+        target = suspect.quarantine_path(self._directory, self._id, base, self._now_ms)
         detail = f"{segment.path.name} is behind the end"
-        quarantine: Path | None = target
+
+        def finding(rest: str, quarantine: Path | None) -> Finding:
+            return Finding(
+                Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, quarantine, True
+            )
+
         try:
+            moved = finding(f" and is now {target.name}", target)
+            self._mark(moved)
             suspect.move_segment(segment.path, target)
-            detail += f" and is now {target.name}"
+            return moved
         except StorageError as error:
-            detail += f" and was left in place ({error}): do not extend the recording"
-            quarantine = None
-        return Finding(
-            Outcome.SUSPECT_TORN_TAIL,
-            detail,
-            segment.path,
-            segment.base_position,
-            quarantine,
-            True,
-        )
+            return finding(f" and was left in place ({error}): do not extend the recording", None)
 
 
 def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
@@ -366,8 +295,8 @@ def _inspect_length(
     descriptor: RecordingDescriptor, segment: SegmentFile, stop_position: int
 ) -> list[Finding]:
     try:
-        length = segment.path.stat().st_size
-    except OSError as error:
+        length = segment_file_size(segment.path)
+    except StorageError as error:
         return [Finding(Outcome.UNREADABLE, str(error), segment.path, suspect=True)]
     expected = descriptor.segment_file_length
     # Bytes of the recording that should be in this file.

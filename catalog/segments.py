@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, StorageError
 
 SEGMENT_SUFFIX = ".rec"
 MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
@@ -91,7 +92,11 @@ def validate_segment_length(segment_length: int, term_length: int | None = None)
 
 
 def list_segment_files(archive_dir: Path, recording_id: int) -> list[SegmentFile]:
-    """List the segment files of one recording in the directory, by ascending base position."""
+    """List the segment files of one recording in the directory, by ascending base position.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
     prefix = f"{recording_id}-"
     found = [
         SegmentFile(archive_dir / name, parsed[1])
@@ -107,6 +112,9 @@ def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]]
     Returns:
         The files by recording id, each list by ascending base position; and the paths that end
         in ``.rec`` but are no segment file's name.
+
+    Raises:
+        StorageError: the directory cannot be read.
     """
     index: dict[int, list[SegmentFile]] = {}
     foreign: list[Path] = []
@@ -123,7 +131,27 @@ def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]]
     return index, sorted(foreign)
 
 
+def segment_file_size(path: Path) -> int:
+    """Return the length of a segment file, bytes.
+
+    Raises:
+        StorageError: it is not there, or is a directory, pipe or device rather than a file.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError(f"{path} is not a regular file", path)
+    return status.st_size
+
+
 def _names(archive_dir: Path) -> Iterator[str]:
-    with os.scandir(archive_dir) as entries:
-        for entry in entries:
-            yield entry.name
+    try:
+        with os.scandir(archive_dir) as entries:
+            for entry in entries:
+                yield entry.name
+    except OSError as error:
+        raise StorageError(
+            f"cannot list directory {archive_dir}: {error.strerror}", archive_dir
+        ) from error

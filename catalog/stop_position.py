@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.segments import SegmentFile, segment_base_position
+from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_size
 from aerotape.errors import StorageError
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ def walk(
     """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
 
     Raises:
-        StorageError: the file cannot be read.
+        StorageError: the file cannot be read, or is none.
     """
     from aerotape import _native
 
+    # To open a pipe by that name would be to wait for its writer.
+    segment_file_size(segment.path)
     return _native.walk_segment(
         segment.path,
         start_offset=max(descriptor.start_position - segment.base_position, 0),

@@ -15,6 +15,8 @@ Both stay until an operator, or a purge of the recording, removes them.
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import json
 import os
 import re
@@ -52,23 +54,38 @@ def mark_file_name(recording_id: int) -> str:
     return f"aerotape-{recording_id}.suspect"
 
 
-def quarantine_file_name(recording_id: int, position: int, now_ms: int) -> str:
-    """Name the file for bytes of a recording taken out at `position`."""
-    return f"aerotape-{recording_id}-{position}-{now_ms}.quarantine"
+def quarantine_path(archive_dir: Path, recording_id: int, position: int, now_ms: int) -> Path:
+    """Name a file that is not there yet, for bytes of a recording taken out at `position`."""
+    stem = f"aerotape-{recording_id}-{position}-{now_ms}"
+    path = archive_dir / f"{stem}.quarantine"
+    # Clocks have been put back before.
+    for number in itertools.count(1):
+        if not os.path.lexists(path):
+            break
+        path = archive_dir / f"{stem}-{number}.quarantine"
+    return path
 
 
 def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNote]]:
     """Return the notes on all marked recordings of a directory, by recording id.
 
     A mark that cannot be read still marks its recording: it comes with one note saying so.
+
+    Raises:
+        StorageError: the directory cannot be read.
     """
     directory = Path(archive_dir)
     marks: dict[int, list[SuspectNote]] = {}
-    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
-        for entry in entries:
-            match = _MARK_NAME.fullmatch(entry.name)
-            if match is not None:
-                marks[int(match[1])] = _read(directory / entry.name)
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                match = _MARK_NAME.fullmatch(entry.name)
+                if match is not None:
+                    marks[int(match[1])] = _read(directory / entry.name)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageError(f"cannot list {directory}: {error.strerror}", directory) from error
     return marks
 
 
@@ -79,7 +96,7 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
         StorageError: the mark cannot be written.
     """
     path = archive_dir / mark_file_name(recording_id)
-    known = _read(path) if path.exists() else []
+    known = _read(path) if os.path.lexists(path) else []
     # What is found again at the next start is not news.
     seen = {(note.outcome, note.detail, note.position) for note in known}
     fresh = [note for note in notes if (note.outcome, note.detail, note.position) not in seen]
@@ -102,34 +119,48 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
 
 
 def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
-    """Remove the mark and the quarantined bytes of a recording, for one that is gone."""
+    """Remove the mark and the quarantined bytes of a recording, for one that is gone.
+
+    Raises:
+        StorageError: something of it cannot be removed.
+    """
     directory = Path(archive_dir)
-    (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
-    for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
-        path.unlink(missing_ok=True)
+    try:
+        (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
+        for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot clear the marks of recording {recording_id}: {error}", directory
+        ) from error
 
 
 def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """Copy the bytes [offset, end) of a segment into a quarantine file and force it to storage.
 
     Raises:
-        StorageError: it cannot be done; no target is left behind.
+        StorageError: it cannot be done; no target is left behind, and one that was there before
+            is not touched.
     """
+    made = False
     try:
         with source.open("rb") as reader, target.open("xb") as writer:
+            made = True
             reader.seek(offset)
             left = end - offset
             while left > 0:
                 chunk = reader.read(min(left, _COPY_LENGTH))
                 if not chunk:
-                    break
+                    raise OSError(errno.EIO, f"it ends {left} bytes early", str(source))
                 writer.write(chunk)
                 left -= len(chunk)
             writer.flush()
             os.fsync(writer.fileno())
         sync_directory(target.parent)
     except OSError as error:
-        target.unlink(missing_ok=True)
+        if made:
+            with contextlib.suppress(OSError):
+                target.unlink()
         raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
 
 
@@ -152,6 +183,8 @@ def erase_tail(path: Path, offset: int) -> None:
 def move_segment(path: Path, target: Path) -> None:
     """Take a whole segment file out of the recording (StorageError when it cannot be done)."""
     try:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
         path.rename(target)
         sync_directory(target.parent)
     except OSError as error:
@@ -169,7 +202,9 @@ def sync_directory(directory: Path) -> None:
 
 def _read(path: Path) -> list[SuspectNote]:
     try:
+        if not path.is_file():  # to read a pipe would be to wait
+            raise OSError("it is no file")
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return [SuspectNote(**note) for note in content["notes"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         return [SuspectNote("unreadable mark", f"{path.name} cannot be read: {error}", -1, 0)]

@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError(f"-a and -checksum do not go with {args.action}", "-a")
     checksum = _checksum(args.checksum)
     if not args.directory.is_dir():
-        raise StorageError(f"no such directory: {args.directory}", args.directory)
+        reason = "not a directory" if args.directory.exists() else "no such directory"
+        raise StorageError(f"{reason}: {args.directory}", args.directory)
     if args.action in ("pid", "errors"):
         return _show_mark_file(args)
     directory = open_directory(args.directory)

@@ -1,0 +1,139 @@
+"""May an archive take a directory? What its mark file says, and the lock on it.
+
+Nothing here writes: a start that is refused must leave no trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+from aerotape.catalog.layout import MAJOR_VERSION, version_string
+from aerotape.catalog.mark_layout import (
+    CLAIMED_TIMESTAMP_MS,
+    FILE_NAME,
+    HEADER_LENGTH,
+    LINK_FILE_NAME,
+    MarkFileHeader,
+)
+from aerotape.errors import ArchiveInUseError, MarkFileError
+
+# Not to wait for a writer when the name is that of a pipe.
+READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_MAX_LENGTH = 1 << 28
+
+
+def now_epoch_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def resolve(archive_dir: Path) -> Path:
+    """Return where the mark file of an archive directory is, by its link file if it has one."""
+    link = archive_dir / LINK_FILE_NAME
+    target = b""
+    with contextlib.suppress(OSError):
+        if link.is_file():
+            target = link.read_bytes().strip()
+    # Something else than a path, which is absolute, is no link.
+    if not target.startswith(b"/") or b"\0" in target:
+        return archive_dir / FILE_NAME
+    return Path(os.fsdecode(target)) / FILE_NAME
+
+
+def lock(path: Path, descriptor: int) -> None:
+    """Lock a mark file, or raise ArchiveInUseError."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        header = MarkFileHeader.decode(os.pread(descriptor, HEADER_LENGTH, 0))
+        raise _in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
+
+
+def read_content(path: Path, descriptor: int) -> bytes:
+    """Read a mark file; MarkFileError when it is no file."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise MarkFileError(f"mark file {path} is not a regular file", path)
+    # Some other file of that name may be of any length.
+    return os.pread(descriptor, min(status.st_size, _MAX_LENGTH), 0)
+
+
+def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -> None:
+    """See that no archive uses the directory with a mark file somewhere else than at `path`."""
+    for other in {resolve(archive_dir), archive_dir / FILE_NAME}:
+        if os.path.realpath(other) == os.path.realpath(path):
+            continue
+        try:
+            descriptor = os.open(other, READ_FLAGS)
+        except OSError:
+            continue  # not there, or nothing that an archive could be using
+        try:
+            lock(other, descriptor)
+            check_stale(other, descriptor, liveness_timeout_ms)
+        except ArchiveInUseError:
+            raise
+        except (MarkFileError, OSError):
+            continue
+        finally:
+            os.close(descriptor)
+
+
+def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
+    """Return the whole file as the archive before left it, or raise."""
+    data = read_content(path, descriptor)
+    if not any(data[:HEADER_LENGTH]):
+        return b""
+    header = MarkFileHeader.decode(data)
+    if header is None:
+        raise MarkFileError(
+            f"{path} is not the mark file of an archive: move it away if the directory is one",
+            path,
+        )
+    if header.version != 0 and header.version >> 16 != MAJOR_VERSION:
+        raise MarkFileError(
+            f"mark file {path} is of version {version_string(header.version)}; this archive uses "
+            f"{MAJOR_VERSION}.x: migrate the directory with Aeron's ArchiveTool",
+            path,
+        )
+    if header.activity_timestamp_ms == CLAIMED_TIMESTAMP_MS:
+        # A Java archive claims a stale file like so until it is ready. If it died meanwhile, the
+        # claim would stand for ever.
+        if header.pid > 0 and not _is_alive(header.pid):
+            return data
+        raise _in_use(path, header.pid, "it is starting")
+    age_ms = now_epoch_ms() - header.activity_timestamp_ms
+    if age_ms < liveness_timeout_ms:
+        raise _in_use(
+            path,
+            header.pid,
+            f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
+            f"{liveness_timeout_ms} ms old",
+        )
+    return data
+
+
+def _in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
+    process = f"process {pid}" if pid > 0 else "a process that its mark file does not name"
+    return ArchiveInUseError(
+        f"archive directory {path.parent} is in use by another archive, {process}: {reason}",
+        path,
+        pid,
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,373 @@
+"""What an archive directory must not hold: each a clear error or a named outcome, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import SegmentBuilder
+
+from aerotape.catalog import layout, suspect
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.mark_layout import FILE_NAME, LINK_FILE_NAME
+from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError
+from aerotape.tools.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG = layout.CATALOG_FILE_NAME
+
+
+def acquire(directory: Path, mark_file_dir: Path | None = None) -> MarkFile:
+    return MarkFile.acquire(
+        directory,
+        archive_id=1,
+        control_channel="",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=11,
+        events_channel="",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/aeron-test",
+        mark_file_dir=mark_file_dir,
+        error_buffer_length=64 * 1024,
+    )
+
+
+def refresh_all(directory: Path) -> list[RecordingOutcome]:
+    with Catalog.open(directory) as catalog:
+        return refresh(catalog, directory, now_ms=1_700_000_000_000)
+
+
+# ---- the commands --------------------------------------------------------------------------------
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "catalog is a directory": (lambda d: (d / CATALOG).mkdir(), "archive.catalog"),
+    "catalog is a pipe": (lambda d: os.mkfifo(d / CATALOG), "not a regular file"),
+    "catalog is a device": (lambda d: (d / CATALOG).symlink_to("/dev/null"), "not a regular file"),
+    "catalog is a stump": (lambda d: (d / CATALOG).write_bytes(b"\0\1\3"), "3 bytes long"),
+    "catalog is a text": (lambda d: (d / CATALOG).write_text("x" * 900), "of version"),
+}
+BROKEN_MARK: dict[str, tuple[Callable[[Path], object], str]] = {
+    "mark file is a directory": (lambda d: (d / FILE_NAME).mkdir(), "mark file"),
+    "mark file is a pipe": (lambda d: os.mkfifo(d / FILE_NAME), "not a regular file"),
+    "mark file is a stump": (lambda d: (d / FILE_NAME).write_bytes(b"\7" * 100), "not the mark"),
+    "mark file is a text": (lambda d: (d / FILE_NAME).write_text("x" * 9000), "not the mark"),
+}
+
+
+def check_one_line(text: str, expected: str) -> None:
+    assert len(text.splitlines()) == 1, text
+    assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    list((BROKEN | BROKEN_MARK).values()),
+    ids=list(BROKEN | BROKEN_MARK),
+)
+def test_the_archive_refuses_to_start_in_one_line(
+    tmp_path: Path, aeron_dir: Path, spoil: Callable[[Path], object], expected: str
+) -> None:
+    """Exit code 1, one line on standard error that names the file, and nothing is changed."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    spoil(directory)
+    before = {p.name: p.stat().st_size for p in directory.iterdir()}
+    command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
+    command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
+    refused = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+    assert refused.returncode == 1
+    check_one_line(refused.stderr, expected)
+    assert refused.stdout == ""
+    after = {p.name: p.stat().st_size for p in directory.iterdir()}
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.mark.parametrize("command", ["describe", "verify", "count-entries"])
+@pytest.mark.parametrize(("spoil", "expected"), list(BROKEN.values()), ids=list(BROKEN))
+def test_the_tool_says_so_in_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    spoil: Callable[[Path], object],
+    expected: str,
+) -> None:
+    """Exit code 1 and one line on standard error, whatever the catalog is."""
+    spoil(tmp_path)
+    assert main(["tool", str(tmp_path), command]) == 1
+    check_one_line(capsys.readouterr().err, expected)
+
+
+@pytest.mark.parametrize("command", ["pid", "errors"])
+@pytest.mark.parametrize(("spoil", "expected"), list(BROKEN_MARK.values()), ids=list(BROKEN_MARK))
+def test_the_tool_and_a_broken_mark_file(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    spoil: Callable[[Path], object],
+    expected: str,
+) -> None:
+    """The same for what only looks at the mark file; describe goes on without it."""
+    with Catalog.open(tmp_path, create=True):
+        pass
+    spoil(tmp_path)
+    assert main(["tool", str(tmp_path), command]) == 1
+    check_one_line(capsys.readouterr().err, expected)
+    assert main(["tool", str(tmp_path), "describe"]) == 0
+
+
+def test_the_tool_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file is not a directory, which is said; so is that it cannot be listed."""
+    (tmp_path / "file").touch()
+    assert main(["tool", str(tmp_path / "file"), "verify"]) == 1
+    check_one_line(capsys.readouterr().err, "not a directory")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone without permission")
+def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files and directories of someone else are errors of this package with their path."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    add_recording(directory, fill(SegmentBuilder(), 3), live=True)
+    acquire(directory).close()
+    tmp_path.chmod(0o755)
+    tmp_path.parent.chmod(0o755)
+    tmp_path.parent.parent.chmod(0o755)
+    directory.chmod(0o700)
+    calls: list[Callable[[], object]] = [
+        lambda: acquire(directory),
+        lambda: MarkFile.read(directory),
+        lambda: Catalog.open(directory),
+        lambda: open_directory(directory),
+        lambda: suspect.read_marks(directory),
+    ]
+    os.seteuid(65534)
+    try:
+        for call in calls:
+            with pytest.raises(AerotapeError, match=str(directory)):
+                call()
+        code = main(["tool", str(directory), "describe"])
+    finally:
+        os.seteuid(0)
+    assert code == 1
+    check_one_line(capsys.readouterr().err, str(directory))
+    directory.chmod(0o755)
+    for name in ("0-0.rec", CATALOG):
+        (directory / name).chmod(0o600)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(MarkFileError, match="Permission denied"):
+            acquire(directory)
+        code = main(["tool", str(directory), "verify"])
+    finally:
+        os.seteuid(0)
+    assert code == 1
+    check_one_line(capsys.readouterr().err, CATALOG)
+
+
+# ---- segment files -------------------------------------------------------------------------------
+
+
+def as_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def as_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def as_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def as_dangling_link(path: Path) -> None:
+    path.rename(path.with_suffix(".elsewhere"))
+    path.symlink_to(path.with_suffix(".nowhere"))
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("spoil", [as_directory, as_pipe, as_device, as_dangling_link])
+def test_a_segment_that_is_no_file(
+    tmp_path: Path, spoil: Callable[[Path], None], live: bool
+) -> None:
+    """The recording is unreadable and named so, at a start and by verify; the next one is fine."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3), live=live)
+    stream = fill(SegmentBuilder(), 3)
+    add_recording(tmp_path, stream, live=True)
+    spoil(tmp_path / "0-0.rec")
+    spoiled, sound = refresh_all(tmp_path)
+    assert (spoiled.outcome, spoiled.suspect) == (Outcome.UNREADABLE, True)
+    assert "0-0.rec" in str(spoiled)
+    assert (sound.outcome, sound.stop_position) == (Outcome.REPAIRED, stream.position)
+    with Catalog.open(tmp_path, read_only=True) as catalog:
+        assert (catalog.stop_position(0) == -1) is live
+    assert main(["tool", str(tmp_path), "verify"]) == 3
+    assert main(["tool", str(tmp_path), "verify", "1"]) == 0
+
+
+def test_a_segment_behind_a_link_is_repaired_in_its_place(tmp_path: Path) -> None:
+    """Segments may lie on another volume: the link stays, and so do all bytes before the end."""
+    (tmp_path / "archive").mkdir()
+    stream = fill(SegmentBuilder(), 3)
+    add_recording(tmp_path / "archive", stream, live=True)
+    link, target = tmp_path / "archive" / "0-0.rec", tmp_path / "0-0.rec"
+    link.rename(target)
+    link.symlink_to(target)
+    whole = target.read_bytes()
+    with target.open("r+b") as file:
+        file.seek(stream.position)
+        file.write(b"\xff" * 40)
+    (outcome,) = refresh_all(tmp_path / "archive")
+    assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, stream.position)
+    assert link.is_symlink()
+    assert target.read_bytes() == whole
+
+
+@pytest.mark.parametrize("base", [(1 << 47) - 131_072, 1 << 47, (1 << 63) - 131_072])
+def test_a_segment_far_away(tmp_path: Path, base: int) -> None:
+    """A file at the last position there is, or beyond, does not upset the start."""
+    stream = fill(SegmentBuilder(), 3)
+    add_recording(tmp_path, stream, live=True)
+    (tmp_path / f"0-{base}.rec").write_bytes(b"\x01" * 131_072)
+    (outcome,) = refresh_all(tmp_path)
+    assert outcome.findings
+    if base >= 1 << 47:
+        assert (outcome.outcome, outcome.stop_position) == (Outcome.FOREIGN_FILE, stream.position)
+    else:
+        assert outcome.outcome in (Outcome.MISSING_SEGMENTS, Outcome.SUSPECT_TORN_TAIL)
+
+
+# ---- quarantine and marks ------------------------------------------------------------------------
+
+
+def torn(directory: Path, data: bytes) -> SegmentBuilder:
+    stream = fill(SegmentBuilder(), 3)
+    if not (directory / CATALOG).exists():
+        add_recording(directory, stream, live=True)
+    with Catalog.open(directory) as catalog:
+        catalog.set_stop_position(0, -1)
+    with (directory / "0-0.rec").open("r+b") as file:
+        file.seek(stream.position)
+        file.write(data)
+    return stream
+
+
+def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
+    """Two repairs at the same position, and by the clock the same time, keep both tails."""
+    for data in (b"\xffone", b"\xfftwo"):
+        torn(tmp_path, data)
+        refresh_all(tmp_path)
+    kept = sorted(path.read_bytes() for path in tmp_path.glob("*.quarantine"))
+    assert kept == [b"\xffone", b"\xfftwo"]
+    there = next(tmp_path.glob("*.quarantine"))
+    before = there.read_bytes()
+    with pytest.raises(AerotapeError, match="exists"):
+        suspect.copy_tail(tmp_path / "0-0.rec", 0, 10, there)
+    with pytest.raises(AerotapeError, match="exists"):
+        suspect.move_segment(tmp_path / "0-0.rec", there)
+    assert there.read_bytes() == before
+
+
+def test_a_copy_that_comes_out_short_is_no_copy(tmp_path: Path) -> None:
+    """A tail that cannot be read in full is not taken for saved."""
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 100)
+    with pytest.raises(AerotapeError, match="28 bytes early"):
+        suspect.copy_tail(source, 0, 128, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_the_mark_comes_before_the_bytes_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that is killed between copying and erasing leaves the recording marked."""
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(path: Path, offset: int) -> None:
+        raise KilledError
+
+    stream = torn(tmp_path, b"\xff" * 50)
+    with monkeypatch.context() as patch:
+        patch.setattr(suspect, "erase_tail", killed)
+        with pytest.raises(KilledError):
+            refresh_all(tmp_path)
+    (note,) = suspect.read_marks(tmp_path)[0]
+    assert (tmp_path / note.quarantine).read_bytes() == b"\xff" * 50
+    (outcome,) = refresh_all(tmp_path)
+    assert (outcome.stop_position, outcome.marked) == (stream.position, True)
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "nested"])
+def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
+    """What stands in a mark's place marks the recording, and keeps nothing from starting."""
+    torn(tmp_path, b"\xff" * 50)
+    path = tmp_path / suspect.mark_file_name(0)
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("[" * 100_000)
+    (outcome,) = refresh_all(tmp_path)
+    assert outcome.suspect
+    assert open_directory(tmp_path).recording(0).suspect_notes
+
+
+# ---- mark files ----------------------------------------------------------------------------------
+
+
+def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
+    """Two archives that would keep their mark files in different places do not share recordings."""
+    archive, marks = tmp_path / "archive", tmp_path / "marks-ä"
+    archive.mkdir()
+    marks.mkdir()
+    with acquire(archive, marks):
+        assert MarkFile.read(archive).header.archive_id == 1
+        with pytest.raises(ArchiveInUseError):
+            acquire(archive)
+        assert not (archive / FILE_NAME).exists()
+    with acquire(archive):
+        with pytest.raises(ArchiveInUseError):
+            acquire(archive, marks)
+        assert not (archive / LINK_FILE_NAME).exists()
+    with acquire(archive, marks):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"nowhere", b"/a\0b", b"\xff\xfe", b"/\xff"])
+def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
+    """A damaged link file is an error of reading at most, and no obstacle to a start."""
+    (tmp_path / LINK_FILE_NAME).write_bytes(content)
+    with pytest.raises(MarkFileError, match="cannot read mark file"):
+        MarkFile.read(tmp_path)
+    with acquire(tmp_path):
+        assert MarkFile.read(tmp_path).is_active()
+
+
+def test_errors_that_are_no_text(tmp_path: Path) -> None:
+    """File names of any bytes can be told in the error log and are saved by the next start."""
+    with acquire(tmp_path) as mark_file:
+        assert mark_file.record_error("cannot read a-" + os.fsdecode(b"\xff"), 5)
+    with acquire(tmp_path) as mark_file:
+        assert mark_file.saved_errors is not None
+        assert "cannot read a-" in mark_file.saved_errors.read_text("utf-8")
