@@ -206,7 +206,8 @@ class Subscription:
         With a timeout, wait for the first one (interpreter released)."""
     def resolved_endpoint(self) -> str | None:
         """host:port actually bound (for port 0), or None while unknown."""
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close, and with it the images had from here, whoever holds them."""
 
 @final
 class Counter:

@@ -1,7 +1,7 @@
 //! Putting the fragments of messages back together.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList};
 use rusteron_client::bindings as c;
 
 use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED};
@@ -43,6 +43,11 @@ pub struct Assembler {
 type OnMessage<'a> = &'a mut dyn FnMut(&[u8], &Header, i64);
 
 impl Assembler {
+    /// A message has begun and not ended.
+    pub fn is_in_message(&self) -> bool {
+        self.first.is_some()
+    }
+
     /// Take a fragment; call `on_message(payload, first header, position)` when it completes one.
     /// A fragment whose beginning was never seen is dropped.
     #[inline]
@@ -145,7 +150,7 @@ impl Messages {
                     .into_pyobject(py)?,
             );
         }
-        PyList::new(py, tuples.into_iter().map(Bound::<PyTuple>::from))
+        PyList::new(py, tuples)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
 //! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
-//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver) and to the processor
-//! instruction in `checksum.rs`; each block says why it is sound.
+//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver), to the processor
+//! instruction in `checksum.rs` and to the fork handler in `fork.rs`; each block says why it is
+//! sound.
 
 #![deny(unsafe_code)]
 
@@ -12,6 +13,8 @@ pub mod assembly;
 #[allow(unsafe_code)]
 pub mod checksum;
 pub mod errors;
+#[allow(unsafe_code)]
+mod fork;
 pub mod frame;
 pub mod idle;
 pub mod mailbox;
@@ -27,6 +30,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::fork::watch();
         super::aeron::register(module)?;
         super::checksum::register(module)?;
         module.add_class::<super::mailbox::Mailbox>()?;

@@ -1,28 +1,45 @@
 //! The Aeron client: connection to a driver, and the factory of everything else.
 
 use super::counter::{Counter, CountersReader};
+use super::listening::Listening;
 use super::pending::{
     PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
-use super::{c_string, last_error};
+use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
+use crate::fork;
 use crate::mailbox::{Event, Mailbox, MailboxHandle};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::{ManuallyDrop, take};
 use std::ptr::null_mut;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// A shared client; the C client is freed by `close` or with the last handle.
 #[derive(Clone)]
 pub struct ClientHandle(Arc<Shared>);
 
+/// A client that is not kept open by this: for what the client itself keeps.
+pub(super) struct WeakClient(Weak<Shared>);
+
+impl WeakClient {
+    pub fn upgrade(&self) -> Option<ClientHandle> {
+        self.0.upgrade().map(ClientHandle)
+    }
+}
+
 struct Shared {
     aeron: RwLock<Option<Raw>>,
     aeron_dir: String,
+    /// What the image callbacks of C subscriptions point at, until C has done with each.
+    listenings: Mutex<Vec<Arc<Listening>>>,
+    /// The process that made the client. In a child of it the client's threads do not run.
+    process: fork::Process,
 }
 
 struct Raw {
@@ -54,6 +71,9 @@ impl Entered<'_> {
 impl ClientHandle {
     #[inline]
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
+        if !self.0.process.is_this() {
+            return None;
+        }
         let guard = match self.0.aeron.read() {
             Ok(guard) => guard,
             Err(poisoned) => poisoned.into_inner(),
@@ -61,9 +81,12 @@ impl ClientHandle {
         guard.is_some().then_some(Entered(guard))
     }
 
-    /// As `enter`, but give up at once when the client is being closed. For code that runs on
-    /// the client's own conductor thread, which closing waits for.
+    /// As `enter`, but give up at once when the client is being closed. For code that may run on
+    /// the client's own conductor thread, or where the client is entered already.
     pub(super) fn try_enter(&self) -> Option<Entered<'_>> {
+        if !self.0.process.is_this() {
+            return None;
+        }
         let guard = self.0.aeron.try_read().ok()?;
         guard.is_some().then_some(Entered(guard))
     }
@@ -71,6 +94,26 @@ impl ClientHandle {
     pub(super) fn enter_or_closed(&self) -> Result<Entered<'_>> {
         self.enter()
             .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))
+    }
+
+    pub(super) fn downgrade(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.0))
+    }
+
+    /// Keep what the callbacks of a C subscription point at, until `forget` or the client's end.
+    pub(super) fn keep(&self, listening: Arc<Listening>) {
+        lock(&self.0.listenings).push(listening);
+    }
+
+    /// C calls these callbacks no more.
+    pub(super) fn forget(&self, listening: *const Listening) {
+        let mut listenings = lock(&self.0.listenings);
+        let index = listenings
+            .iter()
+            .position(|each| Arc::as_ptr(each) == listening);
+        let forgotten = index.map(|index| listenings.swap_remove(index));
+        drop(listenings);
+        drop(forgotten);
     }
 
     pub fn is_closed(&self) -> bool {
@@ -130,6 +173,8 @@ impl ClientHandle {
                     listener,
                 })),
                 aeron_dir: aeron_dir.to_owned(),
+                listenings: Mutex::new(Vec::new()),
+                process: fork::Process::this(),
             })))
         }
     }
@@ -139,22 +184,70 @@ impl ClientHandle {
     }
 }
 
+/// A client taken out of use, on its way to be freed.
+struct Closing {
+    raw: Raw,
+    /// Dropped by `run` only: where that never runs, C may still call.
+    listenings: ManuallyDrop<Vec<Arc<Listening>>>,
+}
+
+impl Closing {
+    fn run(self) {
+        let Self { raw, listenings } = self;
+        // SAFETY: the pointers were made together, taken out once, and nobody is inside the
+        // client any more, since the write lock was had after the last reader. A client that
+        // cannot be closed still runs: what it points at stays.
+        unsafe {
+            if c::aeron_close(raw.aeron) < 0 {
+                return;
+            }
+            c::aeron_context_close(raw.context);
+            drop(Box::from_raw(raw.listener));
+        }
+        drop(ManuallyDrop::into_inner(listenings));
+    }
+}
+
 impl Shared {
     fn close(&self) {
+        if !self.process.is_this() {
+            // The memory is shared with the parent, whose client would lose its objects.
+            return;
+        }
         let raw = match self.aeron.write() {
             Ok(mut guard) => guard.take(),
             Err(poisoned) => poisoned.into_inner().take(),
         };
-        if let Some(raw) = raw {
-            // SAFETY: the pointers were made together, taken out once, and nobody is inside
-            // the client any more, since the write lock was had after the last reader.
-            unsafe {
-                c::aeron_close(raw.aeron);
-                c::aeron_context_close(raw.context);
-                drop(Box::from_raw(raw.listener));
-            }
+        let Some(raw) = raw else { return };
+        let closing = Closing {
+            raw,
+            listenings: ManuallyDrop::new(take(&mut *lock(&self.listenings))),
+        };
+        if is_in_callback() {
+            // The conductor's thread had the last handle, and closing waits for that thread.
+            // Where no thread can be had the client stays: better than to free what is in use.
+            let _ = std::thread::Builder::new()
+                .name("aeron-close".into())
+                .spawn(move || closing.run());
+        } else {
+            closing.run();
         }
     }
+}
+
+thread_local! {
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Run `body` knowing that the C client calls it, on its conductor's thread.
+pub(super) fn in_callback(body: impl FnOnce()) {
+    let before = IN_CALLBACK.replace(true);
+    body();
+    IN_CALLBACK.set(before);
+}
+
+fn is_in_callback() -> bool {
+    IN_CALLBACK.get()
 }
 
 impl Drop for Shared {

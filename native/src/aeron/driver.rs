@@ -1,6 +1,7 @@
 //! The C media driver inside this process.
 
 use crate::errors::{Error, Result};
+use crate::fork;
 use pyo3::prelude::*;
 use rusteron_media_driver::bindings as d;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ unsafe impl Send for Running {}
 pub struct MediaDriver {
     running: Mutex<Option<Running>>,
     aeron_dir: String,
+    process: fork::Process,
 }
 
 /// The environment variable by which the C driver knows a property: `aeron.dir` is `AERON_DIR`.
@@ -132,7 +134,13 @@ impl MediaDriver {
     }
 
     fn stop(&self) {
-        if let Some(running) = self.lock().take() {
+        if !self.process.is_this() {
+            // The driver's threads run in the process that this one was forked from.
+            return;
+        }
+        // Taken in a statement of its own: others may ask meanwhile whether it is closed.
+        let running = self.lock().take();
+        if let Some(running) = running {
             // SAFETY: taken out once; closing joins the driver's threads.
             unsafe {
                 d::aeron_driver_close(running.driver);
@@ -156,6 +164,7 @@ impl MediaDriver {
         Ok(Self {
             running: Mutex::new(Some(running)),
             aeron_dir,
+            process: fork::Process::this(),
         })
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// What does not change about an image.
 #[derive(Clone, Debug)]
@@ -22,18 +22,62 @@ pub struct ImageConstants {
     pub source_identity: String,
 }
 
-/// A retained image: its log buffers stay mapped for as long as the handle lives.
-pub struct ImageHandle {
-    client: ClientHandle,
-    image: *mut c::aeron_image_t,
+/// A retained image: its log buffers stay mapped until the last handle goes or the subscription
+/// closes, after which the image is closed for all its holders.
+#[derive(Clone)]
+pub struct ImageHandle(Arc<Retained>);
+
+/// To take an image away from its holders without being one.
+pub(super) struct WeakImage(Weak<Retained>);
+
+struct Retained {
     constants: Arc<ImageConstants>,
+    /// Locked before the client is entered, as `Listening` is.
+    count: RwLock<Option<Count>>,
 }
 
-// SAFETY: an image may be polled from any one thread; a handle has one owner, and polling takes
-// `&self` only from that owner's thread (`Image` below guards its handle with a mutex).
-unsafe impl Send for ImageHandle {}
-// SAFETY: the methods other than polling read atomics or constants.
-unsafe impl Sync for ImageHandle {}
+/// One count of a C image.
+struct Count {
+    client: ClientHandle,
+    image: *mut c::aeron_image_t,
+}
+
+// SAFETY: an image may be used by any thread as long as a count of it is held, and a count is given
+// back once, when nobody is inside `Retained::count`. Two threads that poll one image may both see
+// a frame, but neither sees memory that is gone.
+unsafe impl Send for Count {}
+// SAFETY: as above.
+unsafe impl Sync for Count {}
+
+impl Count {
+    fn release(self) {
+        // A client that is closing frees its images itself, and may be waiting for the very
+        // thread this runs on.
+        if let Some(_entered) = self.client.try_enter() {
+            // SAFETY: a count is released once, by value, while the client is open.
+            unsafe { c::aeron_image_release(self.image) };
+        }
+    }
+}
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        let count = self.count.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = count.take() {
+            count.release();
+        }
+    }
+}
+
+impl WeakImage {
+    pub fn upgrade(&self) -> Option<ImageHandle> {
+        self.0.upgrade().map(ImageHandle)
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
 
 type BlockHandler<'a> = &'a mut dyn FnMut(&[u8], i32, i32);
 type FragmentHandler<'a> = &'a mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64);
@@ -42,26 +86,46 @@ impl ImageHandle {
     /// Retain `image`, which is in the image list of `subscription` now.
     ///
     /// # Safety
-    /// Call on the client's conductor thread from an available-image callback, or while
-    /// `subscription` is open and `image` was just had from it.
+    /// Call on the client's conductor thread from an available-image callback. (Elsewhere the
+    /// image may leave the list meanwhile, and C then says 0 without having counted.)
     pub(super) unsafe fn retain(
+        client: ClientHandle,
+        subscription: *mut c::aeron_subscription_t,
+        image: *mut c::aeron_image_t,
+    ) -> Option<Self> {
+        // SAFETY: both pointers are valid by the contract of this function, which also says that
+        // the image is counted.
+        unsafe {
+            if c::aeron_subscription_image_retain(subscription, image) < 0 {
+                return None;
+            }
+            Self::adopt(client, subscription, image)
+        }
+    }
+
+    /// Take over a count of `image`; without the constants it is given back.
+    ///
+    /// # Safety
+    /// `subscription` is open, and one count of `image` is the caller's to give away.
+    pub(super) unsafe fn adopt(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
         image: *mut c::aeron_image_t,
     ) -> Option<Self> {
         let mut raw = MaybeUninit::<c::aeron_image_constants_t>::uninit();
         let mut of_subscription = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
+        let count = Count { client, image };
         // SAFETY: both pointers are valid by the contract of this function; the structs are
         // filled in when C answers 0, and the source identity lives as long as the image.
-        unsafe {
+        let constants = unsafe {
             if c::aeron_image_constants(image, raw.as_mut_ptr()) < 0
                 || c::aeron_subscription_constants(subscription, of_subscription.as_mut_ptr()) < 0
-                || c::aeron_subscription_image_retain(subscription, image) < 0
             {
+                count.release();
                 return None;
             }
             let raw = raw.assume_init();
-            let constants = ImageConstants {
+            ImageConstants {
                 correlation_id: raw.correlation_id,
                 subscription_registration_id: of_subscription.assume_init().registration_id,
                 join_position: raw.join_position,
@@ -72,69 +136,97 @@ impl ImageHandle {
                 source_identity: CStr::from_ptr(raw.source_identity)
                     .to_string_lossy()
                     .into_owned(),
-            };
-            Some(Self {
-                client,
-                image,
-                constants: Arc::new(constants),
-            })
+            }
+        };
+        Some(Self(Arc::new(Retained {
+            constants: Arc::new(constants),
+            count: RwLock::new(Some(count)),
+        })))
+    }
+
+    pub(super) fn downgrade(&self) -> WeakImage {
+        WeakImage(Arc::downgrade(&self.0))
+    }
+
+    /// Give the count back, for all holders; waits for a poll under way to return.
+    pub(super) fn close(&self) {
+        let count = match self.0.count.write() {
+            Ok(mut guard) => guard.take(),
+            Err(poisoned) => poisoned.into_inner().take(),
+        };
+        if let Some(count) = count {
+            count.release();
         }
     }
 
     pub fn constants(&self) -> &ImageConstants {
-        &self.constants
+        &self.0.constants
     }
 
     pub fn correlation_id(&self) -> i64 {
-        self.constants.correlation_id
+        self.0.constants.correlation_id
     }
 
     pub fn session_id(&self) -> i32 {
-        self.constants.session_id
+        self.0.constants.session_id
     }
 
     pub fn join_position(&self) -> i64 {
-        self.constants.join_position
+        self.0.constants.join_position
     }
 
     pub fn initial_term_id(&self) -> i32 {
-        self.constants.initial_term_id
+        self.0.constants.initial_term_id
     }
 
     pub fn term_buffer_length(&self) -> usize {
-        self.constants.term_buffer_length
+        self.0.constants.term_buffer_length
     }
 
     pub fn mtu_length(&self) -> usize {
-        self.constants.mtu_length
+        self.0.constants.mtu_length
     }
 
-    fn read<R>(&self, read: impl FnOnce(*mut c::aeron_image_t) -> R) -> Option<R> {
-        let _entered = self.client.enter()?;
-        Some(read(self.image))
+    /// Call `body` with the image; `None` when it was taken away, an error when the client was
+    /// closed.
+    #[inline]
+    fn with<R>(&self, body: impl FnOnce(*mut c::aeron_image_t) -> R) -> Option<Result<R>> {
+        let guard = match self.0.count.read() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        let count = guard.as_ref()?;
+        let entered = count.client.enter_or_closed();
+        Some(entered.map(|_entered| body(count.image)))
+    }
+
+    fn read<R>(&self, closed: R, read: impl FnOnce(*mut c::aeron_image_t) -> R) -> R {
+        match self.with(read) {
+            Some(Ok(value)) => value,
+            _ => closed,
+        }
     }
 
     pub fn position(&self) -> i64 {
-        // SAFETY: the image is retained and the client is open while entered.
-        self.read(|image| unsafe { c::aeron_image_position(image) })
-            .unwrap_or(-1)
+        // SAFETY: the image is retained and the client open within the call.
+        self.read(-1, |image| unsafe { c::aeron_image_position(image) })
     }
 
     pub fn is_closed(&self) -> bool {
         // SAFETY: as above.
-        self.read(|image| unsafe { c::aeron_image_is_closed(image) })
-            .unwrap_or(true)
+        self.read(true, |image| unsafe { c::aeron_image_is_closed(image) })
     }
 
     pub fn is_end_of_stream(&self) -> bool {
         // SAFETY: as above.
-        self.read(|image| unsafe { c::aeron_image_is_end_of_stream(image) })
-            .unwrap_or(true)
+        self.read(true, |image| unsafe {
+            c::aeron_image_is_end_of_stream(image)
+        })
     }
 
     /// Hand the next whole frames of a term, as one block of at most `limit` bytes, to
     /// `handler(block, session id, term id)`. Returns the bytes consumed; a block that begins
-    /// with a padding frame is just that frame.
+    /// with a padding frame is just that frame. An image whose subscription closed has no more.
     #[inline]
     pub fn block_poll(&self, limit: usize, mut handler: BlockHandler<'_>) -> Result<usize> {
         unsafe extern "C-unwind" fn on_block(
@@ -155,26 +247,24 @@ impl ImageHandle {
                 );
             }
         }
-        let _entered = self
-            .client
-            .enter()
-            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
         let clientd = (&raw mut handler).cast::<c_void>();
-        // SAFETY: the image is retained, the client open; `handler` outlives the call.
-        let read = unsafe { c::aeron_image_block_poll(self.image, Some(on_block), clientd, limit) };
-        usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+        let polled = self.with(|image| {
+            // SAFETY: the image is retained, the client open; `handler` outlives the call.
+            let read = unsafe { c::aeron_image_block_poll(image, Some(on_block), clientd, limit) };
+            usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+        });
+        polled.unwrap_or(Ok(Ok(0)))?
     }
 
     /// Hand up to `limit` fragments to `handler(payload, header, position after it)`.
     pub(crate) fn poll(&self, limit: usize, mut handler: FragmentHandler<'_>) -> Result<usize> {
-        let _entered = self
-            .client
-            .enter()
-            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
         let clientd = (&raw mut handler).cast::<c_void>();
-        // SAFETY: the image is retained, the client open; `handler` outlives the call.
-        let read = unsafe { c::aeron_image_poll(self.image, Some(on_fragment), clientd, limit) };
-        usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+        let polled = self.with(|image| {
+            // SAFETY: the image is retained, the client open; `handler` outlives the call.
+            let read = unsafe { c::aeron_image_poll(image, Some(on_fragment), clientd, limit) };
+            usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
+        });
+        polled.unwrap_or(Ok(Ok(0)))?
     }
 }
 
@@ -202,17 +292,6 @@ pub(super) unsafe extern "C-unwind" fn on_fragment(
     }
 }
 
-impl Drop for ImageHandle {
-    fn drop(&mut self) {
-        // A client that is closing frees its images itself, and may be waiting for the very
-        // thread this runs on.
-        if let Some(_entered) = self.client.try_enter() {
-            // SAFETY: retained once when made, released once here, client open.
-            unsafe { c::aeron_image_release(self.image) };
-        }
-    }
-}
-
 #[pyclass(frozen, module = "aerotape._native")]
 pub struct Image {
     constants: Arc<ImageConstants>,
@@ -222,13 +301,9 @@ pub struct Image {
 impl Image {
     pub fn new(handle: ImageHandle) -> Self {
         Self {
-            constants: handle.constants.clone(),
+            constants: handle.0.constants.clone(),
             handle: Mutex::new(Some(handle)),
         }
-    }
-
-    pub(super) fn constants(&self) -> &ImageConstants {
-        &self.constants
     }
 
     /// Take the image over, leaving this object closed.
@@ -309,6 +384,7 @@ impl Image {
     }
 
     fn release(&self) {
-        self.lock().take();
+        let handle = self.lock().take();
+        drop(handle);
     }
 }

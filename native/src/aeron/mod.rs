@@ -10,6 +10,7 @@ mod client;
 mod counter;
 mod driver;
 mod image;
+mod listening;
 mod pending;
 mod publication;
 mod subscription;
@@ -24,6 +25,7 @@ use crate::errors::Error;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, CString};
+use std::sync::{Mutex, MutexGuard};
 
 /// The C client's last error on this thread.
 pub(crate) fn last_error(what: &str) -> Error {
@@ -57,6 +59,14 @@ fn tidy(text: &str) -> String {
         head.to_owned()
     } else {
         format!("{head}: {}", reasons.join("; "))
+    }
+}
+
+/// Lock `mutex` whatever happened to those who had it before.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
     }
 }
 

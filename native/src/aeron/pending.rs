@@ -2,15 +2,16 @@
 
 use super::client::ClientHandle;
 use super::counter::Counter;
+use super::listening::{Listening, on_closed};
 use super::publication::{ExclusivePublication, Publication};
-use super::subscription::{ImageListener, Subscription};
-use super::{c_string, last_error};
+use super::subscription::Subscription;
+use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
 use crate::mailbox::MailboxHandle;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ptr::null_mut;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// A C add command whose answer is outstanding; cancelled when dropped before it came.
 struct Outstanding<A> {
@@ -19,6 +20,8 @@ struct Outstanding<A> {
     registration_id: i64,
     what: String,
     cancel: unsafe extern "C" fn(*mut c::aeron_t, *mut A) -> i32,
+    /// Of a subscription.
+    listening: Option<Arc<Listening>>,
 }
 
 struct Command<A>(*mut A);
@@ -32,10 +35,7 @@ impl<A> Outstanding<A> {
         poll: unsafe extern "C" fn(*mut *mut T, *mut A) -> i32,
     ) -> Result<Option<*mut T>> {
         let _entered = self.client.enter_or_closed()?;
-        let mut command = match self.command.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let mut command = lock(&self.command);
         let Some(Command(pointer)) = command.as_ref() else {
             return Err(Error::Closed(format!(
                 "{}: was answered or cancelled before",
@@ -53,22 +53,41 @@ impl<A> Outstanding<A> {
             }
             _ => {
                 *command = None;
-                Err(last_error(&self.what))
+                let error = last_error(&self.what);
+                if let Some(listening) = &self.listening {
+                    // There is no C subscription, so nobody calls.
+                    self.client.forget(Arc::as_ptr(listening));
+                }
+                Err(error)
             }
         }
     }
 
     fn cancel(&self) {
+        let Some(Command(pointer)) = lock(&self.command).take() else {
+            return;
+        };
+        if let Some(listening) = &self.listening {
+            // C may have made the subscription already, and images of it.
+            listening.close_images();
+        }
         let Some(entered) = self.client.enter() else {
             return;
         };
-        let command = match self.command.lock() {
-            Ok(mut guard) => guard.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
-        };
-        if let Some(Command(pointer)) = command {
+        match &self.listening {
+            // SAFETY: the client is open; C calls back when there is no such subscription any more.
+            Some(listening) if listening.has_callbacks() => unsafe {
+                c::aeron_async_remove_subscription(
+                    self.registration_id,
+                    entered.aeron(),
+                    Some(on_closed),
+                    listening.clientd(),
+                );
+            },
             // SAFETY: the command was not answered, so C still owns it and accepts a cancel.
-            unsafe { (self.cancel)(entered.aeron(), pointer) };
+            _ => unsafe {
+                (self.cancel)(entered.aeron(), pointer);
+            },
         }
     }
 }
@@ -84,21 +103,13 @@ macro_rules! pending_class {
         #[pyclass(frozen, module = "aerotape._native")]
         pub struct $class {
             outstanding: Outstanding<$command>,
-            #[allow(dead_code)]
-            listener: Option<ImageListener>,
         }
 
         impl $class {
             pub fn poll_once(&self) -> Result<Option<$object>> {
                 let found = self.outstanding.poll($poll)?;
-                Ok(found.map(|pointer| {
-                    let make: fn(ClientHandle, *mut _, Option<ImageListener>) -> $object = $make;
-                    make(
-                        self.outstanding.client.clone(),
-                        pointer,
-                        self.listener.clone(),
-                    )
-                }))
+                let make: fn(&Outstanding<$command>, *mut _) -> $object = $make;
+                Ok(found.map(|pointer| make(&self.outstanding, pointer)))
             }
         }
 
@@ -125,28 +136,32 @@ pending_class!(
     Publication,
     c::aeron_async_add_publication_t,
     c::aeron_async_add_publication_poll,
-    |client, pointer, _| Publication::new(client, pointer)
+    |asked, pointer| Publication::new(asked.client.clone(), pointer)
 );
 pending_class!(
     PendingExclusivePublication,
     ExclusivePublication,
     c::aeron_async_add_exclusive_publication_t,
     c::aeron_async_add_exclusive_publication_poll,
-    |client, pointer, _| ExclusivePublication::new(client, pointer)
+    |asked, pointer| ExclusivePublication::new(asked.client.clone(), pointer)
 );
 pending_class!(
     PendingSubscription,
     Subscription,
     c::aeron_async_add_subscription_t,
     c::aeron_async_add_subscription_poll,
-    |client, pointer, listener| Subscription::new(client, pointer, listener)
+    |asked, pointer| {
+        let listening = asked.listening.clone();
+        let listening = listening.unwrap_or_else(|| Listening::new(&asked.client, None));
+        Subscription::new(asked.client.clone(), pointer, listening)
+    }
 );
 pending_class!(
     PendingCounter,
     Counter,
     c::aeron_async_add_counter_t,
     c::aeron_async_add_counter_poll,
-    |client, pointer, _| Counter::new(client, pointer)
+    |asked, pointer| Counter::new(asked.client.clone(), pointer)
 );
 
 impl PendingPublication {
@@ -175,11 +190,9 @@ impl PendingPublication {
             registration_id,
             what,
             cancel: c::aeron_async_add_publication_cancel,
+            listening: None,
         };
-        Ok(Self {
-            outstanding,
-            listener: None,
-        })
+        Ok(Self { outstanding })
     }
 }
 
@@ -209,11 +222,9 @@ impl PendingExclusivePublication {
             registration_id,
             what,
             cancel: c::aeron_async_add_exclusive_publication_cancel,
+            listening: None,
         };
-        Ok(Self {
-            outstanding,
-            listener: None,
-        })
+        Ok(Self { outstanding })
     }
 }
 
@@ -226,15 +237,12 @@ impl PendingSubscription {
     ) -> Result<Self> {
         let what = format!("cannot add a subscription to {channel} stream {stream_id}");
         let uri = c_string(channel, "the channel")?;
-        let listener = mailbox.map(|mailbox| ImageListener::new(client, mailbox));
-        let (available, unavailable, clientd) = match &listener {
-            Some(listener) => listener.callbacks(),
-            None => (None, None, null_mut()),
-        };
         let entered = client.enter_or_closed()?;
+        let listening = Listening::new(client, mailbox);
+        let (available, unavailable, clientd) = listening.callbacks();
         let mut command = null_mut();
-        // SAFETY: the client is open while entered; C copies the channel; the listener behind
-        // clientd is never freed before the C subscription (see ImageListener).
+        // SAFETY: the client is open while entered; C copies the channel; what clientd points at
+        // is kept by the client until C calls no more.
         let registration_id = unsafe {
             if c::aeron_async_add_subscription(
                 &mut command,
@@ -247,7 +255,9 @@ impl PendingSubscription {
                 clientd,
             ) < 0
             {
-                return Err(last_error(&what));
+                let error = last_error(&what);
+                client.forget(Arc::as_ptr(&listening));
+                return Err(error);
             }
             c::aeron_async_add_subscription_get_registration_id(command)
         };
@@ -258,11 +268,9 @@ impl PendingSubscription {
             registration_id,
             what,
             cancel: c::aeron_async_add_subscription_cancel,
+            listening: Some(listening),
         };
-        Ok(Self {
-            outstanding,
-            listener,
-        })
+        Ok(Self { outstanding })
     }
 }
 
@@ -295,10 +303,8 @@ impl PendingCounter {
             registration_id,
             what,
             cancel: c::aeron_async_add_counter_cancel,
+            listening: None,
         };
-        Ok(Self {
-            outstanding,
-            listener: None,
-        })
+        Ok(Self { outstanding })
     }
 }

@@ -4,115 +4,19 @@ use super::cell::ClientCell;
 use super::client::ClientHandle;
 use super::image::{Image, ImageHandle, on_fragment};
 use super::last_error;
+use super::listening::{Images, Listening, Polled, on_closed};
 use crate::assembly::{Assembler, Header, Messages};
 use crate::errors::{Error, Result};
 use crate::idle::Backoff;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::Event;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    match mutex.lock() {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
-    }
-}
-
-/// What a subscription's image callbacks work on, when its images are announced in a mailbox.
-///
-/// The C subscription holds one count of it, given back when C says the subscription is closed
-/// (or never, when the whole client is closed first: a few bytes each).
-#[derive(Clone)]
-pub struct ImageListener(Arc<Listening>);
-
-struct Listening {
-    client: ClientHandle,
-    mailbox: MailboxHandle,
-    images: Mutex<Vec<Tracked>>,
-}
-
-/// An image that is polled by itself, so that messages can be told apart by image.
-struct Tracked {
-    image: ImageHandle,
-    assembler: Assembler,
-}
-
-type OnImage =
-    unsafe extern "C" fn(*mut c_void, *mut c::aeron_subscription_t, *mut c::aeron_image_t);
-
-impl ImageListener {
-    pub(super) fn new(client: &ClientHandle, mailbox: MailboxHandle) -> Self {
-        let images = Mutex::new(Vec::new());
-        Self(Arc::new(Listening {
-            client: client.clone(),
-            mailbox,
-            images,
-        }))
-    }
-
-    /// The callbacks and their state; the caller hands them to exactly one C subscription.
-    pub(super) fn callbacks(&self) -> (Option<OnImage>, Option<OnImage>, *mut c_void) {
-        let clientd = Arc::into_raw(self.0.clone()).cast_mut().cast::<c_void>();
-        (Some(on_available), Some(on_unavailable), clientd)
-    }
-}
-
-unsafe extern "C" fn on_available(
-    clientd: *mut c_void,
-    subscription: *mut c::aeron_subscription_t,
-    image: *mut c::aeron_image_t,
-) {
-    // SAFETY: clientd is the count that the subscription holds; C calls this on its conductor
-    // thread with the image in the subscription's list.
-    unsafe {
-        let listening = &*clientd.cast_const().cast::<Listening>();
-        let retained = ImageHandle::retain(listening.client.clone(), subscription, image);
-        let tracked = ImageHandle::retain(listening.client.clone(), subscription, image);
-        if let (Some(retained), Some(tracked)) = (retained, tracked) {
-            let tracked = Tracked {
-                image: tracked,
-                assembler: Assembler::default(),
-            };
-            lock(&listening.images).push(tracked);
-            listening.mailbox.post(Event::ImageAvailable(retained));
-        }
-    }
-}
-
-unsafe extern "C" fn on_unavailable(
-    clientd: *mut c_void,
-    subscription: *mut c::aeron_subscription_t,
-    image: *mut c::aeron_image_t,
-) {
-    let mut constants = MaybeUninit::<c::aeron_image_constants_t>::uninit();
-    let mut of_subscription = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
-    // SAFETY: as for `on_available`; C keeps both objects valid for this call.
-    unsafe {
-        if c::aeron_image_constants(image, constants.as_mut_ptr()) < 0
-            || c::aeron_subscription_constants(subscription, of_subscription.as_mut_ptr()) < 0
-        {
-            return;
-        }
-        let listening = &*clientd.cast_const().cast::<Listening>();
-        let correlation_id = constants.assume_init().correlation_id;
-        lock(&listening.images).retain(|tracked| tracked.image.correlation_id() != correlation_id);
-        listening.mailbox.post(Event::ImageUnavailable {
-            subscription_registration_id: of_subscription.assume_init().registration_id,
-            image_correlation_id: correlation_id,
-        });
-    }
-}
-
-unsafe extern "C" fn on_closed(clientd: *mut c_void) {
-    // SAFETY: the count made by `callbacks`, given back once.
-    drop(unsafe { Arc::from_raw(clientd.cast_const().cast::<Listening>()) });
-}
 
 /// A subscription shared with whoever polls it.
 #[derive(Clone)]
@@ -120,12 +24,10 @@ pub struct SubscriptionHandle(Arc<Shared>);
 
 struct Shared {
     cell: ClientCell<c::aeron_subscription_t>,
-    listener: Option<ImageListener>,
+    listening: Arc<Listening>,
     channel: String,
     stream_id: i32,
     registration_id: i64,
-    /// Fragments of unfinished messages by session; locked by whoever polls.
-    assemblers: Mutex<HashMap<i32, Assembler>>,
     endpoint: OnceLock<String>,
 }
 
@@ -133,7 +35,7 @@ impl SubscriptionHandle {
     fn new(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
-        listener: Option<ImageListener>,
+        listening: Arc<Listening>,
     ) -> Self {
         let mut raw = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
         // SAFETY: C has just given us the subscription, fills in the struct, and the channel
@@ -146,11 +48,10 @@ impl SubscriptionHandle {
         };
         Self(Arc::new(Shared {
             cell: ClientCell::new(client, subscription, "subscription"),
-            listener,
+            listening,
             channel,
             stream_id,
             registration_id,
-            assemblers: Mutex::new(HashMap::new()),
             endpoint: OnceLock::new(),
         }))
     }
@@ -161,18 +62,21 @@ impl SubscriptionHandle {
 
     /// Poll image by image and post each whole message as an event; returns the fragments read.
     pub fn poll_into(&self, limit: usize, events: &mut Vec<Event>) -> usize {
-        let Some(ImageListener(listening)) = &self.0.listener else {
+        if !self.0.listening.has_callbacks() {
             return 0;
-        };
-        let mut images = lock(&listening.images);
+        }
+        let mut images = self.0.listening.images();
         let mut fragments = 0;
-        for Tracked { image, assembler } in images.iter_mut() {
-            let constants = image.constants().clone();
+        for Polled { image, assembler } in &mut images.polled {
+            let constants = image.constants();
+            let subscription_registration_id = constants.subscription_registration_id;
+            let image_correlation_id = constants.correlation_id;
+            let session_id = constants.session_id;
             let mut on_message = |payload: &[u8], _: &Header, position: i64| {
                 events.push(Event::Message {
-                    subscription_registration_id: constants.subscription_registration_id,
-                    image_correlation_id: constants.correlation_id,
-                    session_id: constants.session_id,
+                    subscription_registration_id,
+                    image_correlation_id,
+                    session_id,
                     payload: payload.to_vec(),
                     position,
                 });
@@ -187,9 +91,10 @@ impl SubscriptionHandle {
 
     /// Poll fragments of all images and keep the messages they complete.
     fn poll(&self, limit: usize, messages: &mut Messages) -> Result<usize> {
-        let mut assemblers = lock(&self.0.assemblers);
+        let mut images = self.0.listening.images();
+        let assemblers = &mut images.assemblers;
         let mut handle = |payload: &[u8], header: &c::aeron_header_values_t, position: i64| {
-            let assembler = assemblers.entry(header.frame.session_id).or_default();
+            let assembler = assembler_of(assemblers, header.frame.session_id);
             assembler.on_fragment(
                 payload,
                 header,
@@ -201,11 +106,53 @@ impl SubscriptionHandle {
         };
         let mut handler: &mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64) = &mut handle;
         let clientd = (&raw mut handler).cast::<c_void>();
-        // SAFETY: the pointer is valid within the call and the handler outlives it.
+        // SAFETY: the pointer is valid within the call and the handler outlives it; the lock on
+        // the images keeps other readers of C's image lists away.
         let read = self.0.cell.call(|subscription| unsafe {
             c::aeron_subscription_poll(subscription, Some(on_fragment), clientd, limit)
         })?;
         usize::try_from(read).map_err(|_| last_error("cannot poll the subscription"))
+    }
+
+    /// Look at C's list of images, which has one reader at a time.
+    fn read_images<R>(
+        &self,
+        closed: R,
+        read: impl FnOnce(*mut c::aeron_subscription_t, &mut Images) -> R,
+    ) -> R {
+        let mut images = self.0.listening.images();
+        let read = |subscription| read(subscription, &mut images);
+        self.0.cell.with(read).unwrap_or(closed)
+    }
+
+    /// Retain each image that the subscription has now.
+    fn images(&self) -> Vec<ImageHandle> {
+        let client = self.0.cell.client();
+        self.read_images(Vec::new(), |subscription, images| {
+            let mut found = Vec::<ImageHandle>::new();
+            // The list may change between two looks: an image that moved is met twice.
+            for index in 0.. {
+                // SAFETY: the pointer is valid within the call, and the lock on the images keeps
+                // C from freeing what is in the list; C counts the image for us.
+                let image = unsafe {
+                    let image = c::aeron_subscription_image_at_index(subscription, index);
+                    if image.is_null() {
+                        break;
+                    }
+                    ImageHandle::adopt(client.clone(), subscription, image)
+                };
+                let Some(image) = image else { continue };
+                let id = image.correlation_id();
+                if found.iter().all(|other| other.correlation_id() != id) {
+                    found.push(image);
+                }
+            }
+            if !images.is_open {
+                return Vec::new();
+            }
+            images.hand_out(&found);
+            found
+        })
     }
 
     fn close(&self) {
@@ -213,21 +160,27 @@ impl SubscriptionHandle {
     }
 }
 
+/// The assembler of a session. Making a new one drops those that have nothing to put together:
+/// sessions come and go for as long as a subscription lives.
+fn assembler_of(assemblers: &mut HashMap<i32, Assembler>, session_id: i32) -> &mut Assembler {
+    if !assemblers.contains_key(&session_id) {
+        assemblers.retain(|_, assembler| assembler.is_in_message());
+    }
+    assemblers.entry(session_id).or_default()
+}
+
 impl Shared {
     fn close(&self) {
+        self.listening.close_images();
         self.cell.take(|subscription| {
-            // SAFETY: taken out for good, so nobody uses the subscription after this; the
-            // listener's count is given back when C is done with the callbacks.
+            // SAFETY: taken out for good, so nobody uses the subscription after this; what the
+            // callbacks work on is kept until C is done with them.
             unsafe {
-                match &self.listener {
-                    Some(listener) => {
-                        lock(&listener.0.images).clear();
-                        let clientd = Arc::as_ptr(&listener.0).cast_mut().cast::<c_void>();
-                        c::aeron_subscription_close(subscription, Some(on_closed), clientd);
-                    }
-                    None => {
-                        c::aeron_subscription_close(subscription, None, null_mut());
-                    }
+                if self.listening.has_callbacks() {
+                    let clientd = self.listening.clientd();
+                    c::aeron_subscription_close(subscription, Some(on_closed), clientd);
+                } else {
+                    c::aeron_subscription_close(subscription, None, null_mut());
                 }
             }
         });
@@ -249,36 +202,15 @@ impl Subscription {
     pub(super) fn new(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
-        listener: Option<ImageListener>,
+        listening: Arc<Listening>,
     ) -> Self {
         Self {
-            handle: SubscriptionHandle::new(client, subscription, listener),
+            handle: SubscriptionHandle::new(client, subscription, listening),
         }
     }
 
     pub fn handle(&self) -> SubscriptionHandle {
         self.handle.clone()
-    }
-
-    fn read<R>(&self, closed: R, read: impl FnOnce(*mut c::aeron_subscription_t) -> R) -> R {
-        self.handle.0.cell.with(read).unwrap_or(closed)
-    }
-}
-
-/// What `for_each_image` gathers: the client to keep, the subscription, and the images.
-struct Gather {
-    client: ClientHandle,
-    subscription: *mut c::aeron_subscription_t,
-    images: Vec<ImageHandle>,
-}
-
-unsafe extern "C" fn gather(image: *mut c::aeron_image_t, clientd: *mut c_void) {
-    // SAFETY: clientd is the `Gather` of the call under way; C walks the subscription's current
-    // image list, so the image is in it.
-    unsafe {
-        let gather = &mut *clientd.cast::<Gather>();
-        let retained = ImageHandle::retain(gather.client.clone(), gather.subscription, image);
-        gather.images.extend(retained);
     }
 }
 
@@ -302,7 +234,7 @@ impl Subscription {
     #[getter]
     fn is_connected(&self) -> bool {
         // SAFETY: the pointer is valid within the call.
-        self.read(false, |subscription| unsafe {
+        self.handle.read_images(false, |subscription, _| unsafe {
             c::aeron_subscription_is_connected(subscription)
         })
     }
@@ -310,38 +242,26 @@ impl Subscription {
     #[getter]
     fn is_closed(&self) -> bool {
         // SAFETY: the pointer is valid within the call.
-        self.read(true, |subscription| unsafe {
-            c::aeron_subscription_is_closed(subscription)
-        })
+        let is_closed = |subscription| unsafe { c::aeron_subscription_is_closed(subscription) };
+        self.handle.0.cell.with(is_closed).unwrap_or(true)
     }
 
     #[getter]
     fn image_count(&self) -> i32 {
         // SAFETY: the pointer is valid within the call.
-        self.read(0, |subscription| unsafe {
+        self.handle.read_images(0, |subscription, _| unsafe {
             c::aeron_subscription_image_count(subscription)
         })
     }
 
     fn images(&self) -> Vec<Image> {
-        let client = self.handle.0.cell.client().clone();
-        let gathered = self.read(Vec::new(), |subscription| {
-            let mut state = Gather {
-                client,
-                subscription,
-                images: Vec::new(),
-            };
-            let clientd = (&raw mut state).cast::<c_void>();
-            // SAFETY: the pointer is valid within the call and the state outlives it.
-            unsafe { c::aeron_subscription_for_each_image(subscription, Some(gather), clientd) };
-            state.images
-        });
-        gathered.into_iter().map(Image::new).collect()
+        self.handle.images().into_iter().map(Image::new).collect()
     }
 
     fn image_by_session_id(&self, session_id: i32) -> Option<Image> {
-        let has_session = |image: &Image| image.constants().session_id == session_id;
-        self.images().into_iter().find(has_session)
+        let has_session = |image: &ImageHandle| image.session_id() == session_id;
+        let found = self.handle.images().into_iter().find(has_session);
+        found.map(Image::new)
     }
 
     #[pyo3(signature = (fragment_limit=10, timeout_ns=0))]
@@ -404,7 +324,8 @@ impl Subscription {
         }
     }
 
-    fn close(&self) {
-        self.handle.close();
+    fn close(&self, py: Python<'_>) {
+        // A worker may be writing what it polled, and its image is taken away after that.
+        py.detach(|| self.handle.close());
     }
 }

@@ -23,6 +23,7 @@ mod test_frames;
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
 use crate::checksum::Checksum;
 use crate::errors::Error;
+use crate::fork;
 use crate::idle::Backoff;
 use crate::mailbox::Mailbox;
 use duty_cycle::{Command, DutyCycle};
@@ -40,6 +41,8 @@ use std::time::Duration;
 
 /// Least value of `aeron.archive.file.io.max.length`: the longest frame of any stream.
 const MIN_FILE_IO_LENGTH: usize = 65_504;
+/// More than the longest term is never read or written at once.
+const MAX_FILE_IO_LENGTH: usize = 1 << 30;
 
 #[pyclass(frozen, module = "aerotape._native")]
 pub struct SessionWorker {
@@ -49,6 +52,7 @@ pub struct SessionWorker {
 struct Running {
     commands: Sender<Command>,
     thread: JoinHandle<()>,
+    process: fork::Process,
 }
 
 impl SessionWorker {
@@ -61,6 +65,9 @@ impl SessionWorker {
 
     fn send(&self, command: Command) -> PyResult<()> {
         let sent = self.lock().as_ref().is_some_and(|running| {
+            if !running.process.is_this() {
+                return false;
+            }
             let sent = running.commands.send(command).is_ok();
             running.thread.thread().unpark();
             sent
@@ -133,7 +140,7 @@ impl SessionWorker {
                 checksum,
             }),
             replay_checksum: Checksum::parse(replay_checksum)?,
-            file_io_max_length,
+            file_io_max_length: file_io_max_length.min(MAX_FILE_IO_LENGTH),
             idle: Backoff::new(max_spins, max_yields, min_park, max_park),
             recordings: Vec::new(),
             replays: Vec::new(),
@@ -142,7 +149,11 @@ impl SessionWorker {
         };
         let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
         Ok(Self {
-            running: Mutex::new(Some(Running { commands, thread })),
+            running: Mutex::new(Some(Running {
+                commands,
+                thread,
+                process: fork::Process::this(),
+            })),
         })
     }
 
@@ -248,6 +259,10 @@ impl SessionWorker {
 
 impl Running {
     fn end(self) {
+        if !self.process.is_this() {
+            // The thread runs in the process that this one was forked from.
+            return;
+        }
         // Both fail only when the thread has ended already.
         let _ = self.commands.send(Command::Close);
         self.thread.thread().unpark();
@@ -258,7 +273,8 @@ impl Running {
 impl Drop for SessionWorker {
     fn drop(&mut self) {
         // Not joined: the thread may be in a long write, and the interpreter lock is held here.
-        if let Some(running) = self.lock().take() {
+        let running = self.lock().take();
+        if let Some(running) = running.filter(|running| running.process.is_this()) {
             let _ = running.commands.send(Command::Close);
             running.thread.thread().unpark();
         }

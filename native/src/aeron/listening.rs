@@ -1,0 +1,206 @@
+//! What a subscription's image callbacks work on, and who may use its images.
+//!
+//! Two rules of the C client are kept here. Its lists of images have one reader at a time: a list is
+//! freed once somebody has seen a newer one. And a subscription that is closed while one of its
+//! images is retained drops that image's count twice, freeing it under whoever holds it: so each
+//! image is taken away from its holders before the C subscription is told to close.
+
+use super::client::{ClientHandle, WeakClient, in_callback};
+use super::image::{ImageHandle, WeakImage};
+use super::lock;
+use crate::assembly::Assembler;
+use crate::mailbox::{Event, MailboxHandle};
+use rusteron_client::bindings as c;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::mem::{MaybeUninit, take};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// One for each subscription. With a mailbox the client keeps it too, since the C subscription
+/// points at it, until C says that it does not any more.
+///
+/// Lock before entering the client, never while inside: whoever closes the client waits for those
+/// inside, and they must not wait for somebody at its door.
+pub(super) struct Listening {
+    client: WeakClient,
+    mailbox: Option<MailboxHandle>,
+    images: Mutex<Images>,
+}
+
+/// The images of a subscription; whoever looks at C's list of them holds the lock.
+pub(super) struct Images {
+    /// False once the subscription is being closed: no image is retained after that.
+    pub is_open: bool,
+    /// Images announced in the mailbox, each polled by itself to tell their messages apart.
+    pub polled: Vec<Polled>,
+    /// Images that others hold: those that were asked for, and those that are gone.
+    handed_out: Vec<WeakImage>,
+    /// Unfinished messages by session, of a subscription that is polled as a whole.
+    pub assemblers: HashMap<i32, Assembler>,
+}
+
+impl Images {
+    /// Remember images that others hold, and forget those that they gave back.
+    pub fn hand_out<'a>(&mut self, images: impl IntoIterator<Item = &'a ImageHandle>) {
+        self.handed_out.retain(WeakImage::is_held);
+        self.handed_out
+            .extend(images.into_iter().map(ImageHandle::downgrade));
+    }
+}
+
+pub(super) struct Polled {
+    pub image: ImageHandle,
+    pub assembler: Assembler,
+}
+
+/// The two image callbacks and their state, as C wants them.
+pub(super) type Callbacks = (Option<OnImage>, Option<OnImage>, *mut c_void);
+
+type OnImage =
+    unsafe extern "C" fn(*mut c_void, *mut c::aeron_subscription_t, *mut c::aeron_image_t);
+
+impl Listening {
+    /// For a subscription about to be added; with a mailbox, C's callbacks point here.
+    pub fn new(client: &ClientHandle, mailbox: Option<MailboxHandle>) -> Arc<Self> {
+        let has_callbacks = mailbox.is_some();
+        let listening = Arc::new(Self {
+            client: client.downgrade(),
+            mailbox,
+            images: Mutex::new(Images {
+                is_open: true,
+                polled: Vec::new(),
+                handed_out: Vec::new(),
+                assemblers: HashMap::new(),
+            }),
+        });
+        if has_callbacks {
+            client.keep(listening.clone());
+        }
+        listening
+    }
+
+    pub fn has_callbacks(&self) -> bool {
+        self.mailbox.is_some()
+    }
+
+    pub fn callbacks(self: &Arc<Self>) -> Callbacks {
+        if self.has_callbacks() {
+            (Some(on_available), Some(on_unavailable), self.clientd())
+        } else {
+            (None, None, null_mut())
+        }
+    }
+
+    pub fn clientd(self: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(self).cast_mut().cast()
+    }
+
+    pub fn images(&self) -> MutexGuard<'_, Images> {
+        lock(&self.images)
+    }
+
+    /// Take all images away from their holders, for whom they are closed then. Waits for a poll
+    /// under way to return.
+    pub fn close_images(&self) {
+        let mut images = self.images();
+        images.is_open = false;
+        let polled = take(&mut images.polled);
+        let handed_out = take(&mut images.handed_out);
+        images.assemblers.clear();
+        drop(images);
+        for Polled { image, .. } in polled {
+            image.close();
+        }
+        for image in handed_out.iter().filter_map(WeakImage::upgrade) {
+            image.close();
+        }
+    }
+}
+
+unsafe extern "C" fn on_available(
+    clientd: *mut c_void,
+    subscription: *mut c::aeron_subscription_t,
+    image: *mut c::aeron_image_t,
+) {
+    in_callback(|| {
+        // SAFETY: the client keeps what clientd points at until C calls no more.
+        let listening = unsafe { &*clientd.cast_const().cast::<Listening>() };
+        let (Some(client), Some(mailbox)) = (listening.client.upgrade(), &listening.mailbox) else {
+            return;
+        };
+        let mut images = listening.images();
+        if !images.is_open {
+            return;
+        }
+        // SAFETY: C calls this on its conductor thread with the image in the subscription's list.
+        let Some(image) = (unsafe { ImageHandle::retain(client, subscription, image) }) else {
+            return;
+        };
+        images.polled.push(Polled {
+            image: image.clone(),
+            assembler: Assembler::default(),
+        });
+        drop(images);
+        mailbox.post(Event::ImageAvailable(image));
+    });
+}
+
+unsafe extern "C" fn on_unavailable(
+    clientd: *mut c_void,
+    subscription: *mut c::aeron_subscription_t,
+    image: *mut c::aeron_image_t,
+) {
+    in_callback(|| {
+        let mut constants = MaybeUninit::<c::aeron_image_constants_t>::uninit();
+        let mut of_subscription = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
+        // SAFETY: as for `on_available`; C keeps both objects valid for this call.
+        let (listening, constants, of_subscription) = unsafe {
+            if c::aeron_image_constants(image, constants.as_mut_ptr()) < 0
+                || c::aeron_subscription_constants(subscription, of_subscription.as_mut_ptr()) < 0
+            {
+                return;
+            }
+            (
+                &*clientd.cast_const().cast::<Listening>(),
+                constants.assume_init(),
+                of_subscription.assume_init(),
+            )
+        };
+        let correlation_id = constants.correlation_id;
+        let mut images = listening.images();
+        let index = images
+            .polled
+            .iter()
+            .position(|polled| polled.image.correlation_id() == correlation_id);
+        let gone = index.map(|index| images.polled.remove(index).image);
+        // Others may still hold it, in the mailbox not least.
+        images.hand_out(gone.as_ref());
+        if images.is_open {
+            // Nobody is in an older list while the lock is held. C keeps an image and its log
+            // buffers until it hears that a list without it was seen, and these images are polled
+            // one by one, which tells it nothing.
+            // SAFETY: as above.
+            unsafe { c::aeron_subscription_image_count(subscription) };
+        }
+        drop(images);
+        drop(gone);
+        if let Some(mailbox) = &listening.mailbox {
+            mailbox.post(Event::ImageUnavailable {
+                subscription_registration_id: of_subscription.registration_id,
+                image_correlation_id: correlation_id,
+            });
+        }
+    });
+}
+
+/// C has closed a subscription, or never made it, and calls its callbacks no more.
+pub(super) unsafe extern "C" fn on_closed(clientd: *mut c_void) {
+    in_callback(|| {
+        let pointer = clientd.cast_const().cast::<Listening>();
+        // SAFETY: the client keeps it until `forget`, which comes next, or its own end.
+        if let Some(client) = unsafe { &*pointer }.client.upgrade() {
+            client.forget(pointer);
+        }
+    });
+}

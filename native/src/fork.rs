@@ -1,0 +1,40 @@
+//! Telling a process from the one it was forked from.
+//!
+//! A child has a copy of every object and none of the threads behind them, while the memory shared
+//! with the media driver is its parent's. To close anything there would wait for ever for a thread
+//! that is not, or tell the driver that the parent has gone. So objects remember where they were
+//! made and are "closed" anywhere else.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many forks lie between this process and the one that loaded the module.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn on_fork_in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Begin to notice forks; doing so again changes nothing.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler only adds to an atomic, which may be done in a child of many threads.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(on_fork_in_child));
+    });
+}
+
+/// The process in which something was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process(u32);
+
+impl Process {
+    pub fn this() -> Self {
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub fn is_this(self) -> bool {
+        self == Self::this()
+    }
+}

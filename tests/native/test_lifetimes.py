@@ -1,0 +1,306 @@
+"""Objects that outlive what they came from: closed, never freed memory, and nothing kept for ever.
+
+Each test runs in a process of its own, whose allocator overwrites what is freed: a use of it shows
+as a wrong value or as the death of that process, not of the test run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PREAMBLE = """
+import gc, os, sys, threading, time
+from pathlib import Path
+from aerotape import _native
+
+SECOND_NS = 1_000_000_000
+driver = _native.MediaDriver.launch({
+    "aeron.dir": sys.argv[1],
+    "aeron.threading.mode": "SHARED",
+    "aeron.dir.delete.on.start": "true",
+    "aeron.dir.delete.on.shutdown": "true",
+    "aeron.term.buffer.sparse.file": "true",
+    "aeron.ipc.term.buffer.length": "65536",
+    "aeron.publication.linger.timeout": "100ms",
+    "aeron.timer.interval": "100ms",
+})
+
+def connect(**options):
+    return _native.AeronClient(driver.aeron_dir, client_name="test", **options)
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+def announced(mailbox):
+    events = []
+    wait_until(lambda: events.extend(mailbox.wait([], 0)) or
+               any(event[0] == "image_available" for event in events), "no image came")
+    return next(event[1] for event in events if event[0] == "image_available")
+
+def client_threads():
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return sum(name.startswith("aeron-cl") for name in names)
+"""
+
+
+def run(script: str, aeron_dir: Path, *arguments: str) -> None:
+    """Run a script after the preamble; it must end by itself, without an error."""
+    root = Path(__file__).parents[2]
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-X",
+            "faulthandler",
+            "-c",
+            PREAMBLE + script,
+            str(aeron_dir),
+            *arguments,
+        ],
+        env={**os.environ, "MALLOC_PERTURB_": "165", "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr[-4000:]
+
+
+def test_image_is_closed_with_its_subscription(aeron_dir: Path) -> None:
+    """Images held when their subscription closes say "closed"; giving them back later is safe."""
+    run(
+        """
+client = connect()
+publication = client.add_exclusive_publication("aeron:ipc", 1)
+for _ in range(40):
+    mailbox = _native.Mailbox()
+    plain = client.add_subscription("aeron:ipc", 1)
+    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    wait_until(lambda: plain.images(), "no image")
+    images = [*plain.images(), announced(mailbox)]
+    assert [image.position for image in images] == [0, 0]
+    assert not any(image.is_closed for image in images)
+    plain.close()
+    told.close()
+    time.sleep(0.01)  # the client's thread frees images in its own time
+    assert [image.position for image in images] == [-1, -1]
+    assert all(image.is_closed for image in images)
+    for image in images:
+        image.release()
+client.close()
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_recording_ends_when_its_subscription_closes(aeron_dir: Path, tmp_path: Path) -> None:
+    """A worker whose image is taken away by a close stops where it is, and others go on."""
+    run(
+        """
+client = connect()
+publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 1)
+reports = _native.Mailbox()
+worker = _native.SessionWorker(reports, name="recorder", archive_dir=Path(sys.argv[2]))
+stopped = {}
+for recording_id in range(20):
+    mailbox = _native.Mailbox()
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", 1, mailbox)
+    image = announced(mailbox)
+    start = image.join_position
+    counter = client.add_counter(100, b"", "position")
+    worker.record(image, counter, recording_id=recording_id, start_position=start,
+                  segment_length=65536)
+    for _ in range(10):
+        assert publication.offer_within(bytes(96), 5 * SECOND_NS) > 0
+    wait_until(lambda: counter.get() == publication.position, "not recorded")
+    subscription.close()
+    wait_until(lambda: stopped.update({e[1]: e[2:] for e in reports.wait([], 10_000_000)
+                                       if e[0] == "recording_stopped"}) or recording_id in stopped,
+               "still recording")
+    assert stopped[recording_id] == (publication.position, 0, None), stopped
+    counter.close()
+worker.close()
+client.close()
+driver.close()
+""",
+        aeron_dir,
+        str(tmp_path),
+    )
+
+
+def test_cancelled_subscription_takes_its_images_along(aeron_dir: Path) -> None:
+    """A subscription cancelled at any moment of its making leaves no image that is not closed."""
+    run(
+        """
+import random
+seed = 7
+random.seed(seed)
+client = connect()
+publications = [client.add_exclusive_publication("aeron:ipc", 1) for _ in range(3)]
+for _ in range(150):
+    mailbox = _native.Mailbox()
+    pending = client.async_add_subscription("aeron:ipc", 1, mailbox)
+    time.sleep(random.random() * 0.004)
+    pending.cancel()
+    time.sleep(random.random() * 0.004)
+    images = [event[1] for event in mailbox.wait([], 0) if event[0] == "image_available"]
+    assert all(image.is_closed and image.position == -1 for image in images), seed
+client.close()
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_client_is_freed_with_its_last_object(aeron_dir: Path) -> None:
+    """Dropping all of a client's objects, none of them closed, ends its thread."""
+    run(
+        """
+for turn in range(20):
+    mailbox = _native.Mailbox()
+    client = connect(mailbox=mailbox)
+    subscription = client.add_subscription("aeron:ipc", 1, mailbox)
+    publication = client.add_exclusive_publication("aeron:ipc", 1)
+    pending = client.async_add_subscription("aeron:ipc", 2, mailbox)
+    if turn % 2:
+        image = announced(mailbox)
+    publication = None
+    client = None
+    pending = None
+    subscription = None
+    image = None
+    mailbox = None
+    gc.collect()
+    if turn % 4 < 2:
+        time.sleep(0.02)
+wait_until(lambda: client_threads() == 0, "a client is still there")
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_log_buffers_of_ended_images_are_unmapped(aeron_dir: Path) -> None:
+    """A subscription that lives on does not keep the log buffers of the streams that ended."""
+    run(
+        """
+def mapped():
+    return Path("/proc/self/maps").read_text().count(".logbuffer")
+
+mailbox = _native.Mailbox()
+client = connect()
+subscription = client.add_subscription("aeron:ipc", 1, mailbox)
+for _ in range(5):
+    publication = client.add_exclusive_publication("aeron:ipc", 1)
+    announced(mailbox).release()
+    publication.close()
+assert mapped() > 0
+wait_until(lambda: mapped() == 0, "log buffers are kept")
+client.close()
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_closing_client_subscription_and_images_at_once(aeron_dir: Path) -> None:
+    """Threads that close and poll everything there is at the same moment all come to an end."""
+    run(
+        """
+import random
+seed = 11
+random.seed(seed)
+sender = connect()
+publication = sender.add_exclusive_publication("aeron:ipc", 1)
+for _ in range(40):
+    mailbox = _native.Mailbox()
+    client = connect(mailbox=mailbox, idle_sleep_ns=100_000)
+    told = client.add_subscription("aeron:ipc", 1, mailbox)
+    plain = client.add_subscription("aeron:ipc", 1)
+    go = threading.Barrier(5)
+
+    def poll_told():
+        go.wait()
+        while not told.is_closed:
+            mailbox.wait([told], 1_000_000)
+
+    def poll_plain():
+        go.wait()
+        while not plain.is_closed:
+            try:
+                plain.poll(10)
+            except Exception as error:
+                assert type(error).__name__ == "ClosedError", error
+            plain.images(), plain.image_count, plain.is_connected
+
+    def close(thing, delay):
+        go.wait()
+        time.sleep(delay)
+        thing.close()
+
+    threads = [threading.Thread(target=poll_told), threading.Thread(target=poll_plain)]
+    threads += [threading.Thread(target=close, args=(thing, random.random() * 0.003))
+                for thing in (told, plain, client)]
+    for thread in threads:
+        thread.start()
+    publication.offer(b"message")
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive(), seed
+sender.close()
+driver.close()
+""",
+        aeron_dir,
+    )
+
+
+def test_child_process_leaves_its_parents_objects_alone(aeron_dir: Path, tmp_path: Path) -> None:
+    """In a forked child everything is closed already; dropping it there harms nothing here."""
+    run(
+        """
+client = connect()
+mailbox = _native.Mailbox()
+subscription = client.add_subscription("aeron:ipc", 1, mailbox)
+publication = client.add_exclusive_publication("aeron:ipc", 1)
+counter = client.add_counter(100, b"", "counter")
+worker = _native.SessionWorker(mailbox, name="recorder", archive_dir=Path(sys.argv[2]))
+image = announced(mailbox)
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        assert client.is_closed and subscription.is_closed and publication.is_closed
+        assert publication.offer(b"from the child") == -4
+        worker.close()
+        image = publication = counter = subscription = client = worker = None
+        driver.close()
+        driver = None
+        gc.collect()
+        status = 0
+    finally:
+        os._exit(status)
+ended = []
+wait_until(lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0] == child,
+           "the child hangs")
+assert ended[-1][1] == 0
+time.sleep(0.3)
+assert publication.offer_within(b"from the parent", 5 * SECOND_NS) > 0
+messages = []
+wait_until(lambda: messages.extend(mailbox.wait([subscription], 0)) or messages, "nothing came")
+assert messages[0][4] == b"from the parent"
+counter.set(5)
+assert client.counters().value(counter.id) == 5
+worker.close()
+client.close()
+driver.close()
+""",
+        aeron_dir,
+        str(tmp_path),
+    )
