@@ -183,11 +183,15 @@ impl ForeignCounter {
         Reader(&self.client).value(self.counter_id).unwrap_or(-1)
     }
 
-    /// Still allocated, and by the same registration?
-    pub fn is_valid(&self) -> bool {
-        let reader = Reader(&self.client);
-        reader.state(self.counter_id) == Ok(ALLOCATED)
-            && reader.registration_id(self.counter_id) == Ok(self.registration_id)
+    /// Given back to the driver, or out of reach?
+    pub fn is_freed(&self) -> bool {
+        Reader(&self.client).state(self.counter_id) != Ok(ALLOCATED)
+    }
+
+    /// Do value and id still belong to the registration? Also for a while after the counter was
+    /// freed: the driver clears them when it uses the id again.
+    pub fn is_registered(&self) -> bool {
+        Reader(&self.client).registration_id(self.counter_id) == Ok(self.registration_id)
     }
 }
 

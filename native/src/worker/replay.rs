@@ -276,16 +276,20 @@ impl ReplaySession {
         self.offer_batch(buffer)
     }
 
-    /// Ask the limit whether the recording has grown. Where it will not any more, the replay is
-    /// to end there.
     fn is_extended(&mut self) -> bool {
+        self.ask_limit().0
+    }
+
+    /// Ask the limit whether the recording has grown, and whether that was the last time. Where it
+    /// was, the replay is to end there.
+    fn ask_limit(&mut self) -> (bool, bool) {
         let reading = self.limit.read(self.stop_position);
         if reading.is_final {
             self.replay_limit = self.replay_limit.min(reading.position);
         }
         let is_extended = reading.position > self.stop_position;
         self.stop_position = reading.position;
-        is_extended
+        (is_extended, reading.is_final)
     }
 
     fn caught_up(&self) -> ReplayTurn {
@@ -347,7 +351,9 @@ impl ReplaySession {
 
     /// The limit stands within a frame: go on when it moves past its end.
     fn wait_for_rest_of_frame(&mut self) -> Result<ReplayTurn, Failure> {
-        if self.is_extended() {
+        // One reading for both: the recording may grow a last time between two.
+        let (is_extended, is_final) = self.ask_limit();
+        if is_extended {
             return Ok(ReplayTurn::Replayed(1));
         }
         match self.limit {
@@ -355,7 +361,7 @@ impl ReplaySession {
                 "a frame goes on beyond the end, {}",
                 self.stop_position
             ))),
-            _ if self.limit.read(self.stop_position).is_final => Ok(ReplayTurn::Ended),
+            _ if is_final => Ok(ReplayTurn::Ended),
             _ => Ok(ReplayTurn::Replayed(0)),
         }
     }

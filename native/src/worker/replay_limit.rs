@@ -32,10 +32,12 @@ impl ReplayLimit {
                 (counter.get(), is_closed)
             }
             Self::Bound(counter) => {
+                // Freed first: a counter that was freed then has its last value until it is used
+                // again, which changes its registration.
+                let is_freed = counter.is_freed();
                 let position = counter.get();
-                // Valid afterwards: only then was the value read this counter's.
-                if counter.is_valid() {
-                    (position, false)
+                if counter.is_registered() {
+                    (position, is_freed)
                 } else {
                     (known_position, true)
                 }
