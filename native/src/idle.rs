@@ -40,13 +40,13 @@ impl Backoff {
             std::hint::spin_loop();
             return None;
         }
-        if self.rounds < self.max_spins + self.max_yields {
+        if self.rounds < self.max_spins.saturating_add(self.max_yields) {
             self.rounds += 1;
             std::thread::yield_now();
             return None;
         }
         let park = self.park;
-        self.park = (self.park * 2).min(self.max_park);
+        self.park = self.park.saturating_mul(2).min(self.max_park);
         Some(park)
     }
 
