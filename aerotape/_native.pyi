@@ -177,6 +177,9 @@ class Image:
     def is_closed(self) -> bool: ...
     @property
     def is_end_of_stream(self) -> bool: ...
+    def reject(self, reason: str) -> None:
+        """Cut the publisher off: its publication is disconnected from this subscription and it is
+        told the reason (at most 1023 bytes). Nothing happens once the image has been released."""
     def release(self) -> None:
         """Give the image back. Done by the destructor too."""
 
@@ -221,6 +224,8 @@ class Counter:
     def set(self, value: int) -> None: ...
     def add(self, delta: int) -> int:
         """Add and return the value before."""
+    def set_reference_id(self, reference_id: int) -> None:
+        """Say what the counter belongs to (a registration id); readers see it in `rows`."""
     def close(self) -> None: ...
 
 # (counter_id, type_id, key (112 bytes), label, registration_id, owner_id, reference_id, value)

@@ -131,6 +131,9 @@ impl ClientHandle {
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
         let name = c_string(client_name, "the client name")?;
+        // Spins, yields, shortest and longest park in ns.
+        let backoff = format!("10-20-1000-{}", idle_sleep_ns.max(1_000));
+        let backoff = c_string(&backoff, "the idle strategy")?;
         let mut context = null_mut();
         // SAFETY: plain C construction; every pointer passed is valid for the call, and the
         // listener outlives the client because it is freed only after `aeron_close`.
@@ -144,6 +147,11 @@ impl ClientHandle {
             c::aeron_context_set_client_name(context, name.as_ptr());
             c::aeron_context_set_driver_timeout_ms(context, driver_timeout_ms);
             c::aeron_context_set_idle_sleep_duration_ns(context, idle_sleep_ns);
+            // The C conductor's thread got its idle strategy, a sleep of 16 ms, when the context
+            // was made: the duration alone changes nothing, and each answer of the driver would
+            // take that long.
+            c::aeron_context_set_idle_strategy_init_args(context, backoff.as_ptr());
+            c::aeron_context_set_idle_strategy(context, c"backoff".as_ptr());
             c::aeron_context_set_error_handler(context, Some(on_error), clientd);
             c::aeron_context_set_on_close_client(context, Some(on_close), clientd);
             c::aeron_context_set_on_unavailable_counter(

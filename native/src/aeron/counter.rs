@@ -65,6 +65,18 @@ impl CounterHandle {
             .with(|counter| unsafe { value(counter).store(new, Ordering::Release) });
     }
 
+    /// Store what the counter belongs to, which readers see beside its value.
+    pub fn set_reference_id(&self, reference_id: i64) {
+        // SAFETY: the value is the first field of its whole record in the mapped counters file,
+        // in which this client owns the reference id.
+        self.0.cell.with(|counter| unsafe {
+            let record =
+                c::aeron_counter_addr(counter).cast::<c::aeron_counter_value_descriptor_t>();
+            AtomicI64::from_ptr(&raw mut (*record).reference_id)
+                .store(reference_id, Ordering::Release);
+        });
+    }
+
     pub fn add(&self, delta: i64) -> i64 {
         // SAFETY: the pointer is valid within the call.
         let add = |counter| unsafe { value(counter).fetch_add(delta, Ordering::AcqRel) };
@@ -152,6 +164,10 @@ impl Counter {
 
     fn set(&self, value: i64) {
         self.handle.set_release(value);
+    }
+
+    fn set_reference_id(&self, reference_id: i64) {
+        self.handle.set_reference_id(reference_id);
     }
 
     fn add(&self, delta: i64) -> i64 {

@@ -5,7 +5,7 @@ use super::last_error;
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -224,6 +224,19 @@ impl ImageHandle {
         })
     }
 
+    /// Have the driver tell the publisher that nobody here will take its stream any more.
+    fn reject(&self, reason: &CStr) -> Result<()> {
+        let _entered = self
+            .client
+            .enter()
+            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
+        // SAFETY: the image is retained, the client open, and the reason copied by the call.
+        if unsafe { c::aeron_image_reject(self.image, reason.as_ptr()) } < 0 {
+            return Err(last_error("cannot reject the image"));
+        }
+        Ok(())
+    }
+
     /// Hand the next whole frames of a term, as one block of at most `limit` bytes, to
     /// `handler(block, session id, term id)`. Returns the bytes consumed; a block that begins
     /// with a padding frame is just that frame. An image whose subscription closed has no more.
@@ -381,6 +394,14 @@ impl Image {
         self.lock()
             .as_ref()
             .is_none_or(ImageHandle::is_end_of_stream)
+    }
+
+    fn reject(&self, reason: &str) -> PyResult<()> {
+        let reason = CString::new(reason.replace('\0', " ")).unwrap_or_default();
+        if let Some(handle) = self.lock().as_ref() {
+            handle.reject(&reason)?;
+        }
+        Ok(())
     }
 
     fn release(&self) {
