@@ -49,8 +49,17 @@ def default_aeron_dir() -> str:
     given = os.environ.get("AERON_DIR")
     if given:
         return given
+    # As the C client has it: what USER says goes before what the system knows.
+    user = os.environ.get("USER") or _system_user()
     base = "/dev/shm" if sys.platform == "linux" else tempfile.gettempdir()
-    return str(Path(base) / f"aeron-{getpass.getuser()}")
+    return str(Path(base) / f"aeron-{user}")
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in many containers
+        return "default"
 
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")

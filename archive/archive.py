@@ -20,12 +20,12 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from aerotape import _native
+from aerotape.aeron import default_aeron_dir
 from aerotape.archive.conductor import Conductor, epoch_ms
 from aerotape.archive.config import (
     LIVENESS_TIMEOUT_MS,
     ArchiveConfig,
     Idle,
-    default_aeron_dir,
 )
 from aerotape.archive.counters import ArchiveCounters
 from aerotape.archive.error_log import LOGGER, ErrorLog
@@ -151,7 +151,9 @@ class Archive:
                 mailbox=mailbox,
             )
         )
-        archive_counters = ArchiveCounters(client, self.archive_id, config.threading_mode)
+        archive_counters = ArchiveCounters(
+            client, self.archive_id, config.threading_mode, config.conductor_cycle_threshold_ns
+        )
         errors = ErrorLog(archive_counters.errors, mark_file)
         recorder, replayer = self._workers(mailbox)
         self._conductor = Conductor(

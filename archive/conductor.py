@@ -10,6 +10,7 @@ them. Nothing that a client sends ends it; only the loss of the media driver doe
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control_session import (
     REQUEST_IMAGE_GONE,
+    RESOURCE_TEMPORARILY_UNAVAILABLE,
     SESSION_CLOSED,
     ControlSession,
 )
@@ -36,7 +38,7 @@ from aerotape.archive.protocol import (
 from aerotape.archive.recordings import Recordings
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
-from aerotape.errors import AerotapeError, ClosedError, CodecError, ConfigurationError
+from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
 from aerotape.replay.session import Replays
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
+MAX_REJECT_REASON_LENGTH = 1_000
 # Aeron's codes for a driver that gives no sign of life, a client that the driver has given up,
 # and a client conductor that was held up for too long: after these the client is of no use.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
@@ -146,15 +149,28 @@ class Conductor:
         if config.control_channel_enabled:
             uri = ChannelUri.parse(config.control_channel)
             uri.put("sparse", str(config.control_term_buffer_sparse).lower())
-            subscriptions.append(
-                self._client.add_subscription(str(uri), config.control_stream_id, self._mailbox)
-            )
+            subscriptions.append(self._add_subscription(str(uri), config.control_stream_id))
         subscriptions.append(
-            self._client.add_subscription(
-                config.local_control_channel, config.local_control_stream_id, self._mailbox
-            )
+            self._add_subscription(config.local_control_channel, config.local_control_stream_id)
         )
         return {subscription.registration_id: subscription for subscription in subscriptions}
+
+    def _add_subscription(self, channel: str, stream_id: int) -> Subscription:
+        """Subscribe; where an archive before has just left the channel, the driver needs a while.
+
+        Raises:
+            AeronError: the driver refuses the channel, or is not done with it in time.
+        """
+        deadline_ms = self._clock_ms() + self.config.driver_timeout_ms
+        while True:
+            try:
+                return self._client.add_subscription(channel, stream_id, self._mailbox)
+            except AeronError as error:
+                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or (
+                    self._clock_ms() > deadline_ms
+                ):
+                    raise
+                time.sleep(0.001)
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -172,7 +188,7 @@ class Conductor:
         subscriptions = list(self._control_subscriptions.values())
         try:
             while not self._stopping:
-                timeout_ns = _SOON_TIMEOUT_NS if self._wants_soon() else _IDLE_TIMEOUT_NS
+                timeout_ns = self._timeout_ns()
                 self.do_work(self._mailbox.wait(subscriptions, timeout_ns, FRAGMENT_LIMIT))
         except Exception as error:
             self.failure = error
@@ -204,14 +220,22 @@ class Conductor:
         cycle_ns = time.monotonic_ns() - begin_ns
         if cycle_ns > self._counters.max_cycle_time.get():
             self._counters.max_cycle_time.set(cycle_ns)
+        if cycle_ns > self.config.conductor_cycle_threshold_ns:
+            self._counters.cycle_time_exceeded.add(1)
 
-    def _wants_soon(self) -> bool:
-        return (
-            bool(self._deferred)
+    def _timeout_ns(self) -> int:
+        """How long to wait for events before the next round, at most."""
+        sessions = self._sessions.values()
+        if any(session.wants_now for session in sessions):
+            return 0
+        if (
+            self._deferred
             or self.recordings.wants_soon
             or self.replays.wants_soon
-            or any(session.wants_soon for session in self._sessions.values())
-        )
+            or any(session.wants_soon for session in sessions)
+        ):
+            return _SOON_TIMEOUT_NS
+        return _IDLE_TIMEOUT_NS
 
     def _dispatch(self, event: tuple[Any, ...]) -> None:
         kind, *details = event
@@ -248,8 +272,21 @@ class Conductor:
             return
         if session.ended_badly:
             self.errors.record("control session ended", f"{session}: {session.end_reason}")
+            self._guard("rejecting a request stream", partial(self._reject_stream, session))
         self._guard("closing a control session", session.close)
         self._counters.control_sessions.add(-1)
+
+    def _reject_stream(self, session: ControlSession) -> None:
+        """Cut a client off whose session has failed: it finds its requests' way closed."""
+        image_id = session.image_id
+        if any(other.image_id == image_id for other in self._sessions.values()):
+            return
+        for image in self._control_subscriptions[session.subscription_id].images():
+            # A driver that is gone needs not be told, and says so itself.
+            with contextlib.suppress(AerotapeError):
+                if image.correlation_id == image_id:
+                    image.reject(session.end_reason[:MAX_REJECT_REASON_LENGTH])
+            image.release()
 
     # ---- what the native side reports ---------------------------------------------------------
 
@@ -332,6 +369,7 @@ class Conductor:
         session = ControlSession(
             session_id,
             message.correlation_id,
+            subscription_id=subscription_id,
             image_id=image_id,
             description=f"responses to {message.response_channel}"
             f" streamId={message.response_stream_id}",

@@ -9,8 +9,6 @@ the media driver's and go to it untouched.
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +83,7 @@ class ArchiveConfig:
     control_term_buffer_length: int = 64 * 1024
     control_mtu_length: int = 1408
     recording_events_enabled: bool = False
-    recording_events_channel: str = "aeron:udp?control-mode=dynamic|control=localhost:8030"
+    recording_events_channel: str = ""
     recording_events_stream_id: int = 30
     replication_channel: str = "aeron:udp?endpoint=localhost:0"
 
@@ -208,6 +206,10 @@ class ArchiveConfig:
         _channel("replication.channel", self.replication_channel)
         if self.recording_events_enabled:
             _channel("recording.events.channel", self.recording_events_channel)
+            self.warnings.append(
+                f"{ARCHIVE_PREFIX}recording.events.enabled has no effect yet: the progress of"
+                " recordings is not published"
+            )
 
 
 def _invalid(name: str, value: object, why: str) -> ConfigurationError:
@@ -370,17 +372,3 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
         ("authorisation.service.supplier", "Java classes cannot be loaded; all is allowed"),
     )
 }
-
-
-def default_aeron_dir() -> str:
-    """Return the directory that a driver and its clients use when none is named."""
-    from_environment = os.environ.get("AERON_DIR")
-    if from_environment:
-        return from_environment
-    user = os.environ.get("USER")
-    if user is None:
-        try:
-            user = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            user = "default"
-    return f"/dev/shm/aeron-{user}"

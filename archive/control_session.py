@@ -72,6 +72,8 @@ class Listing(Protocol):
 
     @property
     def is_done(self) -> bool: ...
+    @property
+    def is_back_pressured(self) -> bool: ...
     def do_work(self) -> None: ...
 
 
@@ -80,6 +82,7 @@ class ControlSession:
 
     Attributes:
         session_id: the control session id of the protocol.
+        subscription_id: registration id of the control subscription that image belongs to.
         image_id: correlation id of the image on which the client's requests come.
         listing: the listing in progress, if any; a session has one at a time.
     """
@@ -89,6 +92,7 @@ class ControlSession:
         session_id: int,
         correlation_id: int,
         *,
+        subscription_id: int,
         image_id: int,
         description: str,
         add_publication: Callable[[], PendingExclusivePublication],
@@ -110,6 +114,7 @@ class ControlSession:
             now_ms: milliseconds of a clock that only goes forward, as in all calls.
         """
         self.session_id = session_id
+        self.subscription_id = subscription_id
         self.image_id = image_id
         self.listing: Listing | None = None
         self.state = State.INIT
@@ -151,6 +156,11 @@ class ControlSession:
     def wants_soon(self) -> bool:
         """Whether there is something to look after before the next tenth of a second."""
         return self.state in _WAITING or bool(self._queue) or self.listing is not None
+
+    @property
+    def wants_now(self) -> bool:
+        """Whether there is more of a listing to be sent, and a client that takes it."""
+        return self.listing is not None and not self.listing.is_back_pressured
 
     @property
     def ended_badly(self) -> bool:
@@ -242,8 +252,9 @@ class ControlSession:
             self._counter = self._pending_counter.poll()
             if self._counter is not None:
                 self._pending_counter = None
-                self._counter.set(self.session_id)
         if self._publication is not None and self._counter is not None:
+            self._counter.set_reference_id(self._publication.registration_id)
+            self._counter.set(self.session_id)
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
             self.state = State.CONNECTING
 

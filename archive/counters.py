@@ -11,6 +11,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from aerotape import __version__
+from aerotape.archive.units import format_duration
+from aerotape.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Counter
@@ -78,8 +80,19 @@ def control_session_label(archive_id: int, client_info: str) -> str:
 class ArchiveCounters:
     """The counters that live as long as the archive."""
 
-    def __init__(self, client: AeronClient, archive_id: int, threading_mode: str) -> None:
-        """Allocate them; waits for the driver."""
+    def __init__(
+        self,
+        client: AeronClient,
+        archive_id: int,
+        threading_mode: str,
+        conductor_cycle_threshold_ns: int,
+    ) -> None:
+        """Allocate them; waits for the driver.
+
+        Raises:
+            ConfigurationError: another archive with this id uses the same driver.
+        """
+        _check_alone(client, archive_id)
         suffix = _archive_id_suffix(archive_id)
         key = struct.pack("<q", archive_id)
 
@@ -96,3 +109,20 @@ class ArchiveCounters:
             CounterType.CONDUCTOR_MAX_CYCLE_TIME,
             f"archive-conductor max cycle time in ns: {threading_mode}",
         )
+        self.cycle_time_exceeded = add(
+            CounterType.CONDUCTOR_CYCLE_TIME_EXCEEDED,
+            "archive-conductor work cycle time exceeded count: threshold="
+            f"{format_duration(conductor_cycle_threshold_ns)} {threading_mode}",
+        )
+
+
+def _check_alone(client: AeronClient, archive_id: int) -> None:
+    """Clients find recordings by archive id and recording id: no two archives may share one."""
+    for row in client.counters().rows(CounterType.ERRORS):
+        if struct.unpack_from("<q", row[2])[0] == archive_id:
+            raise ConfigurationError(
+                f"aeron.archive.id={archive_id}: an archive with this id uses the media driver in"
+                f" {client.aeron_dir} already, or did until the driver's client liveness timeout"
+                " runs out: give each archive an id of its own, or wait",
+                "aeron.archive.id",
+            )

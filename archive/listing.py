@@ -42,6 +42,7 @@ class _Listing:
         self._catalog = catalog
         self._correlation_id = correlation_id
         self.is_done = False
+        self.is_back_pressured = False
 
     def _send(self, recording_id: int) -> bool:
         """Send a descriptor; False when it cannot be sent now or, with `is_done`, at all."""
@@ -60,7 +61,9 @@ class _Listing:
             self.is_done = True
             return False
         if self._session.send_descriptor(self._correlation_id, descriptor):
+            self.is_back_pressured = False
             return True
+        self.is_back_pressured = True
         self.is_done = self._session.is_done
         return False
 

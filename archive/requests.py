@@ -144,13 +144,10 @@ def _list_recordings_for_uri(
     if not _may_list(session, request.correlation_id):
         return
     catalog = conductor.catalog
+    fragment = request.channel.encode("ascii")
 
     def accept(recording_id: int) -> bool:
-        descriptor = catalog.descriptor(recording_id)
-        return (
-            descriptor.stream_id == request.stream_id
-            and request.channel in descriptor.original_channel
-        )
+        return catalog.matches(recording_id, request.stream_id, fragment)
 
     session.listing = RangeListing(
         session,

@@ -190,6 +190,20 @@ class CatalogLookup:
                     return recording_id
         return NULL_VALUE
 
+    def matches(self, recording_id: int, stream_id: int, channel_fragment: bytes) -> bool:
+        """Whether a recording has this stream id and its original channel contains these bytes.
+
+        Raises:
+            UnknownRecordingError: there is no such valid recording.
+            CatalogError: its entry is damaged; not always found out when the stream id differs.
+        """
+        begin = self._place(recording_id).body_offset
+        # First what needs no decoding: a listing looks at every recording there is.
+        (stored,) = layout.INT.unpack_from(self._file.data, begin + layout.STREAM_ID_OFFSET)
+        if stored != stream_id:
+            return False
+        return channel_fragment in self._sound(recording_id).descriptor.original_channel.encode()
+
     # ---- within --------------------------------------------------------------------------------
 
     def _place(self, recording_id: int) -> EntryPlace:

@@ -141,6 +141,9 @@ class Replays:
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
+        limit_counter: Counter | tuple[int, int] | None = None
+        if request.limit_counter_id is not None:
+            limit_counter = self._bound(request.limit_counter_id)
         limit = self._config.max_concurrent_replays
         if len(self) >= limit:
             raise ArchiveError(
@@ -149,10 +152,8 @@ class Replays:
         recording_id = request.recording_id
         if not self._catalog.has_recording(recording_id):
             raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
-        limit_counter: Counter | tuple[int, int] | None = None
         limit_position: int | None = None
         if request.limit_counter_id is not None:
-            limit_counter = self._bound(request.limit_counter_id)
             limit_position = self._counters.value(request.limit_counter_id)
         elif (recording := self._recordings.session(recording_id)) is not None:
             self._recordings.poll_session(recording)

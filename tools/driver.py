@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the driver until SIGTERM or SIGINT."""
     from aerotape._native import MediaDriver
-    from aerotape.archive.config import default_aeron_dir
+    from aerotape.aeron import default_aeron_dir
 
     settings = properties(args)
     aeron_dir = args.aeron_dir or settings.get("aeron.dir") or default_aeron_dir()

@@ -56,6 +56,10 @@ def test_connect_response(either: Any, raw: RawClient) -> None:
     [row] = [row for row in raw.client.counters().rows(113) if row[7] == raw.control_session_id]
     assert struct.unpack_from("<qq", row[2])[1] == raw.control_session_id
     assert row[3].startswith("control-session: raw test sourceIdentity=")
+    # The session's counter refers to the publication of its responses.
+    limits = [struct.unpack_from("<qii", each[2]) for each in raw.client.counters().rows(1)]
+    responses = [key[0] for key in limits if key[2] == raw.response_stream_id]
+    assert responses == [row[6]]
     [sessions] = raw.client.counters().rows(102)
     assert sessions[7] == len(raw.client.counters().rows(113))
 
@@ -158,8 +162,9 @@ def test_a_descriptor_too_long_for_the_client_is_said_to_be_so(
     raw.connect()
     channel = f"aeron:ipc?alias={'x' * 4079}"
     assert raw.call(codecs.StartRecordingRequest, stream_id=1, channel=channel).relevant_id > 0
-    aeron.add_publication("aeron:ipc", 1)
+    publication = aeron.add_publication("aeron:ipc", 1)
     await_true(lambda: len(aeron.counters().rows(100)) == 1)
+    publication.close()
     response = raw.call(codecs.ListRecordingsRequest, from_recording_id=0, record_count=5)
     assert response.code is ControlResponseCode.ERROR
     assert "term-length" in response.error_message
@@ -348,6 +353,29 @@ def test_a_client_that_never_listens_is_timed_out(start_daemon: Callable[..., An
     await_true(lambda: control_session_counters(aeron) == [])
     assert "not connected within 1000 ms" in daemon.log()
     aeron.close()
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_a_failed_sessions_request_stream_is_cut_off(
+    run_archive: Callable[..., Any], kind: str
+) -> None:
+    """A client whose session has timed out finds its request publication disconnected."""
+    with run_archive(kind, IMPATIENT) as archive:
+        aeron = _native.AeronClient(str(archive.aeron_dir))
+        deaf, well = (RawClient(aeron, LOCAL, response_stream_id=stream) for stream in (705, 706))
+        well.connect()
+        deaf.send(
+            codecs.AuthConnectRequest(
+                correlation_id=aeron.next_correlation_id(),
+                response_stream_id=99,
+                version=PROTOCOL_VERSION,
+                response_channel="aeron:ipc?alias=nobody",
+            )
+        )
+        assert deaf.publication.is_connected
+        await_true(lambda: not deaf.publication.is_connected, timeout_s=5)
+        assert is_alive(well)
+        aeron.close()
 
 
 def test_a_client_that_stops_reading_is_timed_out(start_daemon: Callable[..., Any]) -> None:

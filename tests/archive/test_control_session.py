@@ -21,6 +21,7 @@ class FakePublication:
 
     def __init__(self) -> None:
         self.is_connected = True
+        self.registration_id = 1234
         self.result: int | None = None
         self.messages: list[Any] = []
         self.revoked = False
@@ -38,7 +39,11 @@ class FakePublication:
 class FakeCounter:
     def __init__(self) -> None:
         self.value = 0
+        self.reference_id = 0
         self.closed = False
+
+    def set_reference_id(self, reference_id: int) -> None:
+        self.reference_id = reference_id
 
     def set(self, value: int) -> None:
         self.value = value
@@ -83,6 +88,7 @@ class Rig:
         self.session = ControlSession(
             7,
             100,
+            subscription_id=1,
             image_id=1,
             description="test",
             add_publication=lambda: Pending(next(answers)),  # type: ignore[arg-type,return-value]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,24 @@ def test_an_external_driver_and_its_death(
         driver.kill()
         driver.wait()
         driver.stdout.close()
+
+
+def test_two_archives_with_one_id_on_a_driver(
+    tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
+) -> None:
+    """The second is refused: clients could not tell their recordings apart."""
+    with closing(_native.MediaDriver.launch({"aeron.dir": str(aeron_dir)})):
+        properties = {"aeron.archive.id": "5"}
+        daemon = start_daemon(driver="external", properties=properties)
+        command = ["archive", "--driver", "external", "--aeron-dir", str(aeron_dir)]
+        channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+        command += [f"-Daeron.archive.control.channel={channel}", "-Daeron.archive.id=5"]
+        refused = aerotape(*command, "--dir", str(tmp_path / "two"))
+        assert refused.returncode == 2
+        assert refused.stderr.splitlines()[-1].startswith("aerotape archive: aeron.archive.id=5")
+        assert daemon.stop() == 0
+        again = start_daemon(driver="external", properties=properties)
+        assert again.stop() == 0
 
 
 def test_delete_on_start_empties_the_directory(start_daemon: Callable[..., Any]) -> None:

@@ -299,3 +299,215 @@ def test_limits_on_recordings_and_replays(run_on_both: Callable[..., Any]) -> No
         },
     )
     assert seen[0][0] == "ArchiveException"
+
+
+def signals_until(client: JavaClient, count: int) -> list[Any]:
+    """Wait for so many recording signals; return what they say."""
+    taken: list[Any] = []
+    deadline = time.monotonic() + 10
+    while len(taken) < count:
+        assert time.monotonic() < deadline, f"only {taken}"
+        taken += [(row["signal"], row["recordingId"]) for row in client.call("takeSignals")]
+    return taken
+
+
+def await_recordings(client: JavaClient, count: int) -> None:
+    """Wait until the catalog has so many recordings."""
+    deadline = time.monotonic() + 10
+    while not client.call("listRecording", count - 1):
+        assert time.monotonic() < deadline, "not recorded"
+
+
+def test_several_images_of_one_subscription(run_on_both: Callable[..., Any]) -> None:
+    """Each image is a recording; stopping one by its identity lets the others run on, but nobody
+    finds the subscription any more."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        seen: list[Any] = []
+        subscription_id = client.call("startRecording", "aeron:ipc", 1, "LOCAL")
+        made = [record(client, IPC.replace("77", f"{77 + n}"), 1, n, 20) for n in range(3)]
+        seen.append(client.call("tryStopRecordingByIdentity", 1))
+        await_stopped(client, 1)
+        seen.append(client.call("tryStopRecordingByIdentity", 2))
+        await_stopped(client, 2)
+        seen.append(attempt(client, "stopRecording", subscription_id))
+        seen.append(attempt(client, "stopRecording", "aeron:ipc", 1))
+        # What is left of it still records.
+        publication, counter, end = made[0]
+        offered = client.offer(publication, seed=9, count=5)
+        client.await_counter(counter["counterId"], offered["position"])
+        seen.append((offered["position"] > end, client.call("getRecordingPosition", 0)))
+        # The same channel may be asked for again, and gets the images that there are.
+        client.call("startRecording", "aeron:ipc", 1, "LOCAL")
+        await_recordings(client, 6)
+        client.call("stopRecording", "aeron:ipc", 1)
+        await_stopped(client, 3, 4, 5)
+        seen.append(client.call("getStopPosition", 0))
+        for each in made:
+            client.close_resource(each[0])
+        await_stopped(client, 0)
+        listed = rows(client.call("listRecordings", 0, 10))
+        for row in listed[3:]:  # images come in no particular order
+            row.pop("recordingId")
+        seen += [listed[:3], sorted(listed[3:], key=lambda row: int(row["sessionId"]))]
+        return seen
+
+    seen = run_on_both(script)
+    assert seen[:4] == [True, False, ("ArchiveException", 4), ("ArchiveException", 4)]
+
+
+def test_a_publication_that_comes_back(run_on_both: Callable[..., Any]) -> None:
+    """With the same session id, term id and all: a recording of its own each time."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        client.call("startRecording", "aeron:ipc", 1, "LOCAL")
+        ends = []
+        for round_number in range(3):
+            publication = attempt(client, "addExclusivePublication", IPC, 1)
+            while isinstance(publication, tuple):  # the driver still has the one before
+                publication = attempt(client, "addExclusivePublication", IPC, 1)
+            await_recordings(client, round_number + 1)
+            ends.append(client.offer(publication, seed=round_number, count=10)["position"])
+            client.close_resource(publication)
+            await_stopped(client, round_number)
+        assert [client.call("getStopPosition", each) for each in range(3)] == ends
+        return (
+            rows(client.call("listRecordings", 0, 10)),
+            client.call("findLastMatchingRecording", 0, "ipc", 1, 77),
+            signals_until(client, 6),
+        )
+
+    listed, last, signals = run_on_both(script)
+    assert (len(listed), last) == (3, 2)
+    assert signals == [(kind, each) for each in range(3) for kind in ("START", "STOP")]
+
+
+def test_recordings_by_session_id(run_on_both: Callable[..., Any]) -> None:
+    """A channel with a session id is another one to the archive than that without, records that
+    session alone, and is stopped by naming it."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        seen: list[Any] = []
+        for channel in ("aeron:ipc?session-id=77", "aeron:ipc?session-id=78"):
+            client.call("startRecording", channel, 1, "LOCAL")
+            seen.append(attempt(client, "startRecording", f"{channel}|alias=x", 1, "LOCAL"))
+        publications = [
+            client.add_exclusive_publication(IPC.replace("77", f"{77 + n}"), 1) for n in range(3)
+        ]
+        await_recordings(client, 2)
+        ends = [
+            client.offer(each, seed=n, count=10)["position"]
+            for n, each in enumerate(publications[:2])
+        ]
+        seen.append(attempt(client, "stopRecording", "aeron:ipc", 1))
+        seen.append(attempt(client, "stopRecording", "aeron:ipc?session-id=79", 1))
+        client.call("stopRecording", "aeron:ipc?session-id=78|alias=y", 1)
+        await_stopped(client, 1)
+        seen.append(client.call("getStopPosition", 0))
+        client.call("stopRecording", "aeron:ipc?session-id=77", 1)
+        await_stopped(client, 0)
+        seen.append(rows(client.call("listRecordings", 0, 10)))
+        assert [row["stopPosition"] for row in seen[-1]] == ends
+        return seen
+
+    seen = run_on_both(script)
+    assert [row["strippedChannel"] for row in seen[-1]] == [
+        "aeron:ipc?session-id=77",
+        "aeron:ipc?session-id=78",
+    ]
+
+
+def test_auto_stop_ends_all_of_a_subscription(run_on_both: Callable[..., Any]) -> None:
+    """The first image that goes takes the subscription and the other recordings with it."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        client.call("startRecording", "aeron:ipc", 1, "LOCAL", True)
+        made = [record(client, IPC.replace("77", f"{77 + n}"), 1, n, 20) for n in range(2)]
+        client.close_resource(made[1][0])
+        await_stopped(client, 0, 1)
+        client.add_exclusive_publication(IPC.replace("77", "80"), 1)
+        return (
+            rows(client.call("listRecordings", 0, 10)),
+            sorted(signals_until(client, 4)),
+            attempt(client, "stopRecording", "aeron:ipc", 1),
+        )
+
+    listed, signals, stopped = run_on_both(script)
+    assert len(listed) == 2
+    assert signals == [(kind, each) for kind in ("START", "STOP") for each in range(2)]
+    assert stopped == ("ArchiveException", 4)
+
+
+def test_replay_ranges(run_on_both: Callable[..., Any]) -> None:
+    """Ranges given as null, to the present end, beyond the end or too long mean the same; what
+    the client says of terms is overruled by the recording, what it says of the session is not."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        seen: list[Any] = []
+        client.call("startRecording", "aeron:ipc", 1, "LOCAL")
+        publication, _, end = record(client, IPC, 1, 5, 60)
+
+        def replay(position: int, length: int, channel: str = "aeron:ipc") -> None:
+            made = attempt(client, "replay", 0, position, length, channel, 9)
+            if isinstance(made, tuple):
+                seen.append(made)
+                return
+            polled = client.poll(made, 1_000, details=True, timeout_ms=2_000)
+            client.close_resource(made)
+            messages = polled["messages"]
+            seen.append((polled["count"], polled["ended"], polled["firstPosition"]))
+            seen.append((polled["lastPosition"], polled["digest"]))
+            if "session-id" in channel:
+                seen.append({row["sessionId"] for row in messages})
+
+        for live in (True, False):
+            if not live:
+                client.call("stopRecording", "aeron:ipc", 1)
+                await_stopped(client, 0)
+                replay(-1, -1)
+            replay(-1, end)
+            replay(0, end // 2)
+            replay(-1, -2)
+            replay(0, -3)
+            replay(end - 32, -2)
+            replay(0, end, "aeron:ipc?session-id=1234|term-length=128k|mtu=4096|linger=0")
+            replay(0, end, "aeron:ipc?init-term-id=5|term-id=6|term-offset=64|tags=1001")
+            replay(0, end, f"aeron:udp?endpoint=localhost:{port}|session-id=4321")
+        replay(0, end + 4_096)
+        client.close_resource(publication)
+        return seen
+
+    seen = run_on_both(script)
+    assert {1234} in seen
+    assert {4321} in seen
+
+
+def test_listings_page_by_page(run_on_both: Callable[..., Any]) -> None:
+    """Counts, first ids, filters and what lies beyond the end: the same rows of 150 recordings."""
+
+    def script(client: JavaClient, port: int) -> Any:
+        for number in range(5):
+            client.call("startRecording", f"aeron:ipc?alias=feed-{number}", number, "LOCAL")
+        made = [
+            client.add_exclusive_publication(IPC.replace("77", f"{1000 + n}"), n % 5)
+            for n in range(150)
+        ]
+        await_recordings(client, len(made))
+        seen: list[Any] = []
+        for first, count in ((0, 200), (0, 64), (63, 2), (149, 1), (149, 5), (150, 5), (-5, 3)):
+            found = client.call("listRecordings", first, count)
+            seen.append([row["recordingId"] for row in found])
+        for first, count, fragment, stream_id in (
+            (0, 200, "feed-3", 3),
+            (0, 200, "feed-3", 2),
+            (70, 2, "alias", 4),
+            (0, 200, "", 1),
+        ):
+            found = client.call("listRecordingsForUri", first, count, fragment, stream_id)
+            seen.append(len(found))
+            assert all(row["streamId"] == stream_id for row in found)
+        return seen
+
+    seen = run_on_both(script, **{"aeron.archive.max.concurrent.recordings": "500"})
+    assert [len(each) for each in seen[:7]] == [150, 64, 2, 1, 1, 0, 3]
+    assert seen[7:] == [30, 0, 2, 30]

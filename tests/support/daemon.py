@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from support.java import FAST_ARCHIVE, FAST_DRIVER, ROOT, HarnessError, free_port
 
@@ -29,7 +29,11 @@ def _end_with_the_test_run() -> None:
 
 
 class AerotapeArchive:
-    """`aerotape archive`, run as a user would."""
+    """`aerotape archive`, run as a user would.
+
+    Attributes:
+        ready: what it said of itself when it was up.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class AerotapeArchive:
             "aeron.archive.control.channel": self.control_channel,
             **(properties or {}),
         }
+        self.ready: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
         self._log: collections.deque[str] = collections.deque(maxlen=500)
         self._log_reader: threading.Thread | None = None
@@ -93,7 +98,8 @@ class AerotapeArchive:
         if not line:
             code = self.stop()
             raise HarnessError(f"the archive did not start, exit code {code}:\n{self.log()}")
-        assert json.loads(line)["event"] == "ready"
+        self.ready = json.loads(line)
+        assert self.ready["event"] == "ready"
         return self
 
     def _read_log(self) -> None:
@@ -106,15 +112,19 @@ class AerotapeArchive:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, timeout_s: float = 20.0) -> int:
-        """Stop it cleanly (SIGTERM) and return its exit code. Idempotent."""
+    def stop(self, number: signal.Signals = signal.SIGTERM, timeout_s: float = 20.0) -> int:
+        """Have a signal stop it and return its exit code; HarnessError when it does not end.
+
+        Idempotent.
+        """
         process = self.process
         if process.poll() is None:
-            process.terminate()
+            process.send_signal(number)
             try:
                 process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 self.kill()
+                raise HarnessError(f"{number.name} did not stop it:\n{self.log()}") from None
         if self._log_reader is not None:
             self._log_reader.join(5.0)
         for stream in (process.stdout, process.stderr):
