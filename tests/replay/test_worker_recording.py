@@ -135,7 +135,8 @@ def test_a_start_within_a_term_leaves_the_bytes_before_it_zero(rig: WorkerRig) -
     channel = IPC
     publication = rig.client.add_exclusive_publication(channel, 5)
     first = rig.client.add_subscription(channel, 5)
-    rig.until(lambda: publication.is_connected or None)
+    # A late joiner joins where the slowest subscriber is: this one has to be there from the start.
+    rig.until(lambda: first.image_count or None)
     while publication.position < 98_304:
         assert publication.offer_within(bytes(992), 10**10) > 0
         first.poll(10)
