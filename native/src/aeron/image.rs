@@ -226,15 +226,14 @@ impl ImageHandle {
 
     /// Have the driver tell the publisher that nobody here will take its stream any more.
     fn reject(&self, reason: &CStr) -> Result<()> {
-        let _entered = self
-            .client
-            .enter()
-            .ok_or_else(|| Error::Closed("the Aeron client is closed".into()))?;
-        // SAFETY: the image is retained, the client open, and the reason copied by the call.
-        if unsafe { c::aeron_image_reject(self.image, reason.as_ptr()) } < 0 {
-            return Err(last_error("cannot reject the image"));
-        }
-        Ok(())
+        let rejected = self.with(|image| {
+            // SAFETY: the image is retained, the client open, and the reason copied by the call.
+            match unsafe { c::aeron_image_reject(image, reason.as_ptr()) } {
+                ..0 => Err(last_error("cannot reject the image")),
+                _ => Ok(()),
+            }
+        });
+        rejected.unwrap_or(Ok(Ok(())))?
     }
 
     /// Hand the next whole frames of a term, as one block of at most `limit` bytes, to
