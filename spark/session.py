@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +38,7 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
     """
     try:
         import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise ConfigurationError(
@@ -67,9 +70,14 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
             "spark.driver.host", "127.0.0.1"
         )
+    had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:
             session = builder.getOrCreate()
+        except KeyboardInterrupt as interrupt:
+            if not had_jvm:
+                _kill_jvm(interrupt)
+            raise
         except Exception as error:  # py4j's and Spark's own have no base in common
             raise AerotapeError(
                 f"Spark does not start with master {master!r}; is a JDK 17 or later on the PATH "
@@ -112,6 +120,22 @@ def _quiet_start() -> Iterator[None]:
     finally:
         os.dup2(saved, 1)
         os.close(saved)
+
+
+def _kill_jvm(interrupt: KeyboardInterrupt) -> None:
+    """Kill the JVM that PySpark was starting when it was interrupted.
+
+    The JVM ignores Ctrl-C, and one that cannot tell PySpark its port any more never notices that
+    PySpark is gone. Until it has told, only PySpark's own frames know the process.
+    """
+    from pyspark import SparkContext
+
+    frames = (frame for frame, _ in traceback.walk_tb(interrupt.__traceback__))
+    known = [value for frame in frames for value in frame.f_locals.values()]
+    for process in [*known, getattr(SparkContext._gateway, "proc", None)]:
+        if isinstance(process, subprocess.Popen):
+            process.kill()
+            process.wait()
 
 
 def _first_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -74,6 +75,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the job and print its report."""
     from aerotape.spark.parquet_job import convert
+
+    # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
 
     options = parse.ReadOptions(
         archive_dir=str(args.archive_dir),

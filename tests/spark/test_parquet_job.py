@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -264,3 +266,27 @@ def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Pat
         assert complaint in done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
+
+
+def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_path: Path) -> None:
+    """Ctrl-C ends the command quietly with its code, the JVM, and what was begun in OUT."""
+    out = tmp_path / "out"
+    job = subprocess.Popen(
+        [sys.executable, "-m", "aerotape", "parquet", str(archive_dir), str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    deadline = time.monotonic() + 60
+    while not (started := children.read_text().split()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert started, "no JVM"
+    time.sleep(0.3)
+    job.send_signal(signal.SIGINT)
+    assert job.wait(60) == 130
+    assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
+    assert job.stderr is not None
+    with job.stderr as diagnostics:
+        assert b"Traceback" not in diagnostics.read()
+    assert list(out.iterdir()) == []
