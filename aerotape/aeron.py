@@ -6,6 +6,7 @@ with typed errors and messages with names. The recorder and the replayer do not 
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 import sys
@@ -30,6 +31,8 @@ MAX_POSITION_EXCEEDED: Final = -5
 
 DEFAULT_TIMEOUT_NS: Final = 10_000_000_000
 
+# AERON_CLIENT_ERROR_DRIVER_TIMEOUT of aeronc.h.
+_CLIENT_ERROR_DRIVER_TIMEOUT: Final = -1000
 _TRANSIENT: Final = {
     NOT_CONNECTED: "no subscriber is connected",
     BACK_PRESSURED: "subscribers do not keep up (back pressure)",
@@ -60,6 +63,63 @@ def _system_user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in many containers
         return "default"
+
+
+def await_driver(aeron_dir: str, timeout_ns: int) -> None:
+    """Wait until there is a media driver's file in `aeron_dir`; whether it lives is not asked.
+
+    The native client would wait too, but deaf to Ctrl-C and with less to say.
+
+    Raises:
+        AeronError: there is none after `timeout_ns`, or it may not be used.
+    """
+    file = Path(aeron_dir) / "cnc.dat"
+    deadline_ns = time.monotonic_ns() + timeout_ns
+    while True:
+        try:
+            if file.stat().st_size > 0:
+                break
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (OSError, ValueError):  # the native client says what is wrong with it
+            break
+        if time.monotonic_ns() >= deadline_ns:
+            raise AeronError(
+                f"no media driver in {aeron_dir} (waited {timeout_ns / 1e9:g} s): start one, or "
+                "give the directory of the one that runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                _CLIENT_ERROR_DRIVER_TIMEOUT,
+            )
+        time.sleep(0.01)
+    if not os.access(file, os.R_OK | os.W_OK):
+        raise AeronError(
+            f"no permission to use the media driver in {aeron_dir}: its user must be this one, or "
+            "let this one write there",
+            errno.EACCES,
+        )
+
+
+def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
+    """Start a C media driver in this process.
+
+    Raises:
+        AeronError: it cannot start.
+    """
+    try:
+        return _native.MediaDriver.launch(dict(properties))
+    except AeronError as error:
+        if error.code != errno.EBUSY and "Active media driver" not in str(error):
+            raise
+        raise AeronError(
+            f"a media driver runs in {properties['aeron.dir']} already, or did until a few seconds "
+            'ago: use that one (`--driver external`, driver="external") or another directory '
+            "(--aeron-dir, aeron_dir)",
+            error.code,
+        ) from error
+
+
+def text_of(value: object) -> str:
+    """Return a property's value as properties files have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
@@ -329,11 +389,17 @@ class Aeron:
             AeronError: there is no driver, or none that is alive.
         """
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
-        self._native = _native.AeronClient(
-            directory,
-            client_name=client_name,
-            driver_timeout_ms=driver_timeout_ns // 1_000_000,
-        )
+        await_driver(directory, driver_timeout_ns)
+        try:
+            self._native = _native.AeronClient(
+                directory,
+                client_name=client_name,
+                driver_timeout_ms=driver_timeout_ns // 1_000_000,
+            )
+        except AeronError as error:
+            if error.code != _CLIENT_ERROR_DRIVER_TIMEOUT:
+                raise
+            raise AeronError(f"{error}; is it dead? start it again", error.code) from error
 
     @property
     def native(self) -> _native.AeronClient:
@@ -431,11 +497,11 @@ class MediaDriver:
         Raises:
             AeronError: it cannot start, for example since another one uses the directory.
         """
-        all_properties = {name: str(value) for name, value in (properties or {}).items()}
+        all_properties = {name: text_of(value) for name, value in (properties or {}).items()}
         if aeron_dir is not None:
             all_properties["aeron.dir"] = str(aeron_dir)
         all_properties.setdefault("aeron.dir", default_aeron_dir())
-        return cls(_native.MediaDriver.launch(all_properties))
+        return cls(launch_driver(all_properties))
 
     @property
     def aeron_dir(self) -> str:

@@ -22,13 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the driver until SIGTERM or SIGINT."""
-    from aerotape._native import MediaDriver
-    from aerotape.aeron import default_aeron_dir
+    from aerotape.aeron import default_aeron_dir, launch_driver
 
     settings = properties(args)
     aeron_dir = args.aeron_dir or settings.get("aeron.dir") or default_aeron_dir()
     stop = StopSignals()
-    driver = MediaDriver.launch({**settings, "aeron.dir": aeron_dir})
+    driver = launch_driver({**settings, "aeron.dir": aeron_dir})
     try:
         if args.json:
             facts = {"event": "ready", "aeron_dir": driver.aeron_dir}

@@ -154,9 +154,9 @@ class Replay(Iterator[Message]):
                 self.close()
                 break
             batch = self._subscription.poll(_FRAGMENT_LIMIT, POLL_SLICE_NS)
+            position = self.position
             if batch:
                 return batch
-            position = self.position
             if position > idle_position:  # padding, or fragments of a message yet incomplete
                 idle_position, idle_since_ns = position, time.monotonic_ns()
             elif self._has_ended():
@@ -175,7 +175,7 @@ class Replay(Iterator[Message]):
         return image is None or image.is_closed or image.is_end_of_stream
 
     def _check_alive(self, position: int, idle_since_ns: int) -> None:
-        self._session.service()
+        self._session.service(what=f"go on with {self._describe(position)}")
         self._raise_error(position)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:

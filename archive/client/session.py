@@ -263,8 +263,12 @@ class ControlSession:
 
     # -- what comes unasked --------------------------------------------------------------------
 
-    def service(self, timeout_ns: int = 0) -> None:
+    def service(self, timeout_ns: int = 0, what: str = "go on") -> None:
         """Look at the response stream unless someone else is doing so.
+
+        Args:
+            timeout_ns: how long to wait for something to come.
+            what: what the caller is at, for error messages.
 
         Raises:
             ClosedError: the archive went away.
@@ -275,7 +279,7 @@ class ControlSession:
             return
         try:
             if self._closed_because is None:
-                self._poll_connected("go on", timeout_ns)
+                self._poll_connected(what, timeout_ns)
         finally:
             self._lock.release()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -153,3 +154,31 @@ def test_exports() -> None:
     ).stdout.split()
     assert "aerotape.errors" in loaded
     assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
+
+
+def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C ends the wait for a driver that is not there, long before its time is up."""
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        aerotape.Aeron(tmp_path / "none", driver_timeout_ns=60_000_000_000)
+    timer.join()
+
+
+def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
+    """The error names the directory, carries Aeron's code and tells how to name another."""
+    with pytest.raises(AeronError, match="--aeron-dir") as caught:
+        aerotape.Aeron(tmp_path / "none", driver_timeout_ns=10_000_000)
+    assert str(tmp_path / "none") in str(caught.value)
+    assert caught.value.code == -1000
+
+
+def test_a_second_driver_in_a_directory_is_refused(aeron: aerotape.Aeron) -> None:
+    """The error names the directory and the two ways out."""
+    second = subprocess.run(
+        [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", aeron.aeron_dir],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert second.returncode == 1
+    assert f"runs in {aeron.aeron_dir} already" in second.stderr
+    assert "--driver external" in second.stderr
