@@ -8,6 +8,7 @@ positions of running recordings written and the directory freed.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -20,7 +21,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from aerotape import _native
-from aerotape.aeron import default_aeron_dir
+from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
 from aerotape.archive.conductor import Conductor, epoch_ms
 from aerotape.archive.config import (
     LIVENESS_TIMEOUT_MS,
@@ -73,6 +74,8 @@ class Archive:
         except BaseException:
             self._cleanup.close()
             raise
+        self._pid = os.getpid()
+        atexit.register(self._close_at_exit)
 
     @classmethod
     def launch(
@@ -80,7 +83,7 @@ class Archive:
         dir: str | Path | None = None,
         aeron_dir: str | Path | None = None,
         driver: DriverKind = "embedded",
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, object] | None = None,
     ) -> Archive:
         """Start an archive and return once clients can connect to it.
 
@@ -97,7 +100,7 @@ class Archive:
             ArchiveInUseError: another archive has the directory.
             AerotapeError: the driver, the catalog or the mark file cannot be used.
         """
-        merged = dict(properties or {})
+        merged = {name: text_of(value) for name, value in (properties or {}).items()}
         if dir is not None:
             merged["aeron.archive.dir"] = str(dir)
         if aeron_dir is not None:
@@ -122,11 +125,9 @@ class Archive:
         if config.delete_archive_on_start:
             _delete_contents(self.archive_dir, keep=mark_file.path)
         if driver == "embedded":
-            self._open(
-                _native.MediaDriver.launch(
-                    {**config.driver_properties, "aeron.dir": self.aeron_dir}
-                )
-            )
+            self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
+        else:
+            await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
         catalog = self._open(
             Catalog.open(
                 self.archive_dir,
@@ -253,8 +254,14 @@ class Archive:
             if self._closed:
                 return
             self._closed = True
+        atexit.unregister(self._close_at_exit)
         with self._mark_file.kept_alive():
             self._cleanup.close()
+
+    def _close_at_exit(self) -> None:
+        """Leave stop positions behind even when forgotten open; not from a forked child."""
+        if os.getpid() == self._pid:
+            self.close()
 
     def __enter__(self) -> Self:
         return self

@@ -314,3 +314,31 @@ def test_a_recording_left_open_by_a_crash_is_repaired(
     with Catalog.open(again.archive_dir, read_only=True) as catalog:
         assert catalog.stop_position(0) == live.position
     assert "recording 0" in again.log()
+
+
+def test_an_archive_forgotten_open_leaves_its_stop_positions(
+    tmp_path: Path, aeron_dir: Path
+) -> None:
+    """A script that ends without closing its archive loses nothing and frees the directory."""
+    script = """
+import sys, time, aerotape
+archive = aerotape.Archive.launch(dir=sys.argv[1], aeron_dir=sys.argv[2], properties={
+    "aeron.archive.control.channel.enabled": False,
+    "aeron.archive.recording.events.enabled": False,
+    "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+})
+client = aerotape.connect(aeron_dir=archive.aeron_dir)
+client.start_recording("aeron:ipc", 5)
+publication = client.aeron.add_publication("aeron:ipc", 5)
+end = publication.send(b"kept")
+while not [r for r in client.list_recordings() if client.max_recorded_position(0) == end]:
+    time.sleep(0.01)
+"""
+    directory = tmp_path / "archive"
+    subprocess.run(
+        [sys.executable, "-c", script, str(directory), str(aeron_dir)],
+        check=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert catalog.descriptor(0).stop_position == 64
+    assert not MarkFile.read(directory).is_active()
