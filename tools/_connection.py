@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.units import parse_duration_ns
 from aerotape.errors import ConfigurationError
 
@@ -36,19 +37,28 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--aeron-dir", metavar="DIR", help="the media driver's directory")
     group.add_argument(
-        "--control-channel", metavar="CHANNEL", help="where the archive listens (aeron:ipc)"
+        "--control-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="where the archive listens (aeron:ipc)",
     )
     group.add_argument(
-        "--control-stream-id", metavar="ID", type=integer, help="stream of the control channel (10)"
+        "--control-stream-id", metavar="ID", type=int32, help="stream of the control channel (10)"
     )
     group.add_argument(
-        "--response-channel", metavar="CHANNEL", help="where the archive shall answer"
+        "--response-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="where the archive shall answer",
     )
     group.add_argument(
-        "--response-stream-id", metavar="ID", type=integer, help="stream for the answers (20)"
+        "--response-stream-id", metavar="ID", type=int32, help="stream for the answers (20)"
     )
     group.add_argument(
-        "--timeout", metavar="TIME", help="for the connect and each request: 5, 5s, 500ms (10s)"
+        "--timeout",
+        metavar="TIME",
+        type=_timeout_option,
+        help="for the connect and each request: 5, 5s, 500ms (10s)",
     )
     group.add_argument(
         "-D",
@@ -60,9 +70,45 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def integer(text: str) -> int:
-    """Parse an integer argument: decimal, or hexadecimal with 0x."""
-    return int(text, _INTEGER_BASE_ANY)
+def int32(text: str) -> int:
+    """Parse a stream id: 32 bits, decimal, or hexadecimal with 0x."""
+    return _integer(text, -(1 << 31), (1 << 31) - 1)
+
+
+def int64(text: str) -> int:
+    """Parse an id or a position: 64 bits, decimal, or hexadecimal with 0x."""
+    return _integer(text, -(1 << 63), (1 << 63) - 1)
+
+
+def count(text: str) -> int:
+    """Parse a number of things: none or more."""
+    return _integer(text, 0, (1 << 31) - 1)
+
+
+def ascii_text(text: str) -> str:
+    """Check what goes into an ASCII field of the control protocol."""
+    if not text.isascii():
+        raise argparse.ArgumentTypeError(f"{text!r} holds characters that are not ASCII")
+    return text
+
+
+def channel(text: str) -> str:
+    """Check a channel URI, which the archive would refuse with more words."""
+    try:
+        ChannelUri.parse(ascii_text(text))
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(f"{error}; for example aeron:ipc") from None
+    return text
+
+
+def _integer(text: str, least: int, most: int) -> int:
+    try:
+        value = int(text, _INTEGER_BASE_ANY)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+    return value
 
 
 def connect(args: argparse.Namespace) -> ArchiveClient:
@@ -78,15 +124,13 @@ def connect(args: argparse.Namespace) -> ArchiveClient:
     settings = _Settings(args)
     chosen: dict[str, Any] = {
         "aeron_dir": settings.get(args.aeron_dir, AERON_DIR, str),
-        "control_request_channel": settings.get(args.control_channel, CONTROL_CHANNEL, str),
-        "control_request_stream_id": settings.get(
-            args.control_stream_id, CONTROL_STREAM_ID, integer
-        ),
-        "control_response_channel": settings.get(args.response_channel, RESPONSE_CHANNEL, str),
+        "control_request_channel": settings.get(args.control_channel, CONTROL_CHANNEL, channel),
+        "control_request_stream_id": settings.get(args.control_stream_id, CONTROL_STREAM_ID, int32),
+        "control_response_channel": settings.get(args.response_channel, RESPONSE_CHANNEL, channel),
         "control_response_stream_id": settings.get(
-            args.response_stream_id, RESPONSE_STREAM_ID, integer
+            args.response_stream_id, RESPONSE_STREAM_ID, int32
         ),
-        "timeout_ns": settings.get(_with_unit(args.timeout), TIMEOUT, _timeout_ns),
+        "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     return connect_client(client_name="aerotape-cli", **given)
@@ -101,26 +145,33 @@ class _Settings:
                 raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
             self._properties[name] = value
 
-    def get(self, option: _T | str | None, name: str, parse: Callable[[str], _T]) -> _T | None:
+    def get(self, option: _T | None, name: str, parse: Callable[[str], _T]) -> _T | None:
         """Return the option's value, else that of the property `name`; None when unset."""
-        value = option
-        if value is None:
-            value = self._properties.get(name) or os.environ.get(name.upper().replace(".", "_"))
-        if not isinstance(value, str):
-            return value
+        if option is not None:
+            return option
+        variable = name.upper().replace(".", "_")
+        value = self._properties.get(name) or os.environ.get(variable)
+        if not value:
+            return None
         try:
             return parse(value)
-        except ValueError as error:
-            raise ConfigurationError(f"{name}={value!r}: {error}", name) from error
+        except argparse.ArgumentTypeError as error:
+            where = f"-D{name}" if self._properties.get(name) else f"environment {variable}"
+            raise ConfigurationError(f"{where}: {error}", name) from error
 
 
-def _with_unit(timeout: str | None) -> str | None:
+def _timeout_option(text: str) -> int:
     # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
-    return f"{timeout}s" if timeout is not None and timeout.isdecimal() else timeout
+    return _timeout_ns(f"{text}s" if text.isdecimal() else text)
 
 
 def _timeout_ns(text: str) -> int:
-    timeout_ns = parse_duration_ns(TIMEOUT, text)
+    try:
+        timeout_ns = parse_duration_ns("timeout", text)
+    except ConfigurationError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration like 5s or 500ms (units: ns, us, ms, s)"
+        ) from None
     if timeout_ns <= 0:
-        raise ConfigurationError(f"{TIMEOUT}={text!r} must be more than nothing", TIMEOUT)
+        raise argparse.ArgumentTypeError(f"{text!r} must be more than nothing")
     return timeout_ns

@@ -11,8 +11,15 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from aerotape.errors import UnknownRecordingError
-from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.errors import ConfigurationError, UnknownRecordingError
+from aerotape.tools._connection import (
+    add_connection_options,
+    ascii_text,
+    connect,
+    count,
+    int32,
+    int64,
+)
 from aerotape.tools.output import emit
 
 if TYPE_CHECKING:
@@ -22,23 +29,25 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--id", metavar="ID", type=integer, help="this recording only")
-    parser.add_argument(
-        "--from", dest="from_id", metavar="ID", type=integer, default=0, help="the first id (0)"
-    )
-    parser.add_argument("--to", dest="to_id", metavar="ID", type=integer, help="the last id")
-    parser.add_argument("--count", metavar="N", type=integer, help="at most so many")
+    parser.add_argument("--id", metavar="ID", type=int64, help="this recording only")
+    parser.add_argument("--from", dest="from_id", metavar="ID", type=int64, help="the first id (0)")
+    parser.add_argument("--to", dest="to_id", metavar="ID", type=int64, help="the last id")
+    parser.add_argument("--count", metavar="N", type=count, help="at most so many")
     parser.add_argument(
         "--channel",
         metavar="FRAGMENT",
+        type=ascii_text,
         help="channels that hold this text, like endpoint=HOST:PORT",
     )
-    parser.add_argument("--stream-id", metavar="ID", type=integer)
+    parser.add_argument("--stream-id", metavar="ID", type=int32)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask the archive and print a row a recording."""
+    filters = (args.from_id, args.to_id, args.count, args.channel, args.stream_id)
+    if args.id is not None and any(given is not None for given in filters):
+        raise ConfigurationError("--id names one recording: give it without the other filters")
     with connect(args) as client:
         emit((_row(client, found, args.json) for found in _select(client, args)), args)
     return 0
@@ -54,11 +63,12 @@ def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[Recordi
 
 
 def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[RecordingDescriptor]:
+    first = 0 if args.from_id is None else args.from_id
     if args.stream_id is not None:
         # The archive takes an empty text for any channel.
-        listed = client.list_recordings_for_uri(args.channel or "", args.stream_id, args.from_id)
+        listed = client.list_recordings_for_uri(args.channel or "", args.stream_id, first)
     else:
-        listed = client.list_recordings(args.from_id)
+        listed = client.list_recordings(first)
     for descriptor in listed:
         if args.to_id is not None and descriptor.recording_id > args.to_id:
             return

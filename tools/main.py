@@ -9,8 +9,8 @@ and `output`. Such a module has a docstring, whose first line is its help,
 and it must import cheaply, for only what `run` needs should be loaded. `--json` and
 `-v/--verbose` are added to every command here.
 
-Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130 and 141, as
-shells have it, when interrupted or when the reader of standard output went away.
+Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
+as shells have it, when interrupted, terminated or when the reader of standard output went away.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import ast
 import importlib
 import os
 import pkgutil
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol, cast
+from types import FrameType
+from typing import Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -35,6 +39,7 @@ EXIT_USAGE: Final = 2
 EXIT_DATA_SUSPECT: Final = 3
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
+EXIT_TERMINATED: Final = 143
 
 _NOT_COMMANDS: Final = frozenset({"main", "output"})
 
@@ -66,12 +71,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            code = _dispatch(arguments)
+            with _terminating():
+                code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
             code = _exit_code(stop)
         # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
         sys.stdout.flush()
         return code
+    except _Terminated:
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -79,15 +87,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which is to end a command as tidily as Ctrl-C does."""
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """Let SIGTERM raise `_Terminated` for the time of a command, unless somebody handles it."""
+    is_ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if is_ours:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
 def _dispatch(arguments: list[str]) -> int:
     parser = _top_parser()
     top = parser.parse_args(arguments)
     if top.command is None:
-        parser.print_usage(sys.stderr)
-        print("aerotape: error: which command? `aerotape --help` lists them", file=sys.stderr)
-        return EXIT_USAGE
+        parser.error("which command?")
     if top.command not in command_names():
-        parser.error(f"unknown command {top.command!r}; `aerotape --help` lists the commands")
+        parser.error(f"unknown command {top.command!r}")
     module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{top.command}"))
     args = _command_parser(top.command, module).parse_args(top.arguments)
     args.verbose = args.verbose or top.verbose
@@ -99,7 +129,14 @@ def _dispatch(arguments: list[str]) -> int:
         return _report(top.command, error, args.verbose)
 
 
-class _TopParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, not lost under a screen of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
+
+
+class _TopParser(_Parser):
     """The parser before the command, whose help lists the commands."""
 
     def format_help(self) -> str:
@@ -137,7 +174,7 @@ def _help_line(name: str) -> str:
 
 
 def _command_parser(name: str, module: CommandModule) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"aerotape {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -152,9 +189,16 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
     if verbose:
         traceback.print_exception(error)
     # One line whatever the message holds, so that scripts and logs can rely on it.
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_message(error).split()) or type(error).__name__
     print(f"aerotape {command}: {text}", file=sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
+
+
+def _message(error: Exception) -> str:
+    """What an error says; one of the system's without its number, and with where it was."""
+    if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename or 'standard output or input'}: {error.strerror}"
 
 
 def _exit_code(stop: SystemExit) -> int:

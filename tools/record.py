@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools._connection import add_connection_options, channel, connect, int32
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("channel", metavar="CHANNEL", help="an Aeron channel URI")
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=integer)
+    parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
     parser.add_argument(
         "--source",
         choices=("local", "remote"),

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from aerotape.errors import ConfigurationError
-from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.errors import ConfigurationError, StorageError
+from aerotape.tools._connection import add_connection_options, channel, connect, int32, int64
 from aerotape.tools.output import Progress, emit, emit_line
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ _SHOWN_BYTES: Final = 48
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=integer)
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=int64)
     parser.add_argument(
-        "--position", metavar="P", type=integer, help="from here, bytes (the recording's start)"
+        "--position", metavar="P", type=int64, help="from here, bytes (the recording's start)"
     )
-    parser.add_argument("--length", metavar="N", type=integer, help="so much, bytes (to the end)")
+    parser.add_argument("--length", metavar="N", type=int64, help="so much, bytes (to the end)")
     parser.add_argument(
         "--no-follow",
         dest="follow",
@@ -39,12 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="end where a live recording is now",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--to", metavar="CHANNEL", help="let the archive replay into this channel")
+    where.add_argument(
+        "--to", metavar="CHANNEL", type=channel, help="let the archive replay into this channel"
+    )
     where.add_argument("--out", metavar="FILE", help="write the payloads to a file (-: stdout)")
     where.add_argument(
         "--print", dest="print_messages", action="store_true", help="print each message"
     )
-    parser.add_argument("--stream-id", metavar="S", type=integer, help="stream for --to")
+    parser.add_argument("--stream-id", metavar="S", type=int32, help="stream for --to")
     parser.add_argument(
         "--framing",
         choices=("none", "length"),
@@ -58,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     """Replay as asked for; an incomplete replay is a failure."""
     if (args.to is None) != (args.stream_id is None):
         raise ConfigurationError("--to and --stream-id belong together", "--to")
+    if args.framing != "none" and args.out is None:
+        raise ConfigurationError("--framing is for --out", "--framing")
     with connect(args) as client:
         if args.to is not None:
             return _send(client, args)
@@ -115,10 +120,10 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
         return lambda message: _print(message, args)
     if args.out is None:
         return lambda message: None
-    stream: IO[bytes] = sys.stdout.buffer
+    stream: IO[bytes] | _OutputFile = sys.stdout.buffer
     if args.out != "-":
         # The caller's stack closes it.
-        stream = resources.enter_context(Path(args.out).open("wb"))  # noqa: SIM115
+        stream = resources.enter_context(_OutputFile(Path(args.out)))
     if args.framing == "none":
         return lambda message: _write(stream, message.payload)
     return lambda message: _write(
@@ -126,8 +131,43 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
     )
 
 
-def _write(stream: IO[bytes], data: bytes) -> None:
+def _write(stream: IO[bytes] | _OutputFile, data: bytes) -> None:
     stream.write(data)
+
+
+class _OutputFile:
+    """The file of --out, whose errors name it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = path.open("wb")
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._file.close()
+        except OSError as failure:  # what was buffered met the full disk only now
+            if error is None:
+                raise self._failure(failure) from failure
+
+    def _failure(self, error: OSError) -> StorageError:
+        return StorageError(f"cannot write {self._path}: {error.strerror}", self._path)
 
 
 def _print(message: Message, args: argparse.Namespace) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.tools._connection import add_connection_options, connect, integer
+from aerotape.tools._connection import add_connection_options, channel, connect, int32, int64
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("channel", metavar="CHANNEL", nargs="?", help="as given to `record`")
-    parser.add_argument("stream_id", metavar="STREAM_ID", nargs="?", type=integer)
     parser.add_argument(
-        "--subscription", metavar="ID", type=integer, help="the id that `record` has printed"
+        "channel", metavar="CHANNEL", type=channel, nargs="?", help="as given to `record`"
     )
-    parser.add_argument("--recording", metavar="ID", type=integer, help="a live recording's id")
+    parser.add_argument("stream_id", metavar="STREAM_ID", nargs="?", type=int32)
+    parser.add_argument(
+        "--subscription", metavar="ID", type=int64, help="the id that `record` has printed"
+    )
+    parser.add_argument("--recording", metavar="ID", type=int64, help="a live recording's id")
     add_connection_options(parser)
 
 

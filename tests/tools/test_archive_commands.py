@@ -228,8 +228,41 @@ def test_bad_settings(cli: CommandLine, tmp_path: Path) -> None:
     assert "must be more" in cli.error("list", "--timeout", "0", code=2)
     assert "control.stream.id" in cli.error("list", "-Daeron.archive.control.stream.id=x", code=2)
     assert "expected -Daeron" in cli.error("list", "-Dnonsense", code=2)
-    cli.run("record", "aeron:ipc", "not-a-number", expect=2)
+    assert "'not-a-number'" in cli.error("record", "aeron:ipc", "not-a-number", code=2)
     absent = cli.error("list", "--control-stream-id", 4711, "--timeout", "300ms")
     assert "stream 4711" in absent
     nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1")
     assert str(tmp_path) in nowhere
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["record", "bogus", 1], "aeron:"),
+        (["record", "aeron:ipc?alias=\u00f6", 1], "ASCII"),
+        (["record", "aeron:ipc", 1 << 31], "STREAM_ID"),
+        (["stop", "--recording", 1 << 63], "--recording"),
+        (["list", "--count", -1], "--count"),
+        (["list", "--id", 0, "--stream-id", 1], "--id"),
+        (["list", "--control-channel", "bogus"], "--control-channel"),
+        (["replay", 0, "--position", 1 << 63], "--position"),
+        (["replay", 0, "--framing", "length"], "--framing"),
+    ],
+)
+def test_arguments_that_cannot_be(
+    tmp_path: Path, cli: CommandLine, arguments: list[object], complaint: str
+) -> None:
+    """What no archive could take is a usage error that names the argument, before any connect."""
+    environment = {**cli.environment, "AERON_DIR": str(tmp_path / "no-driver")}
+    assert complaint in cli.error(*arguments, code=2, env=environment)
+
+
+def test_output_that_cannot_be_written(
+    cli: CommandLine, client: aerotape.ArchiveClient, tmp_path: Path
+) -> None:
+    """A file that cannot be opened or has no room is named in the one line of the failure."""
+    made = recorded(client, count=1)
+    nowhere = tmp_path / "none" / "out"
+    assert f"{nowhere}: No such" in cli.error("replay", made.recording_id, "--out", nowhere)
+    full = cli.error("replay", made.recording_id, "--out", "/dev/full")
+    assert "/dev/full: No space" in full

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable
 
@@ -83,10 +85,13 @@ def test_arguments_reach_the_command(install: Install) -> None:
     assert (seen[1].json, seen[1].verbose) == (False, True)
 
 
-def test_wrong_arguments_of_a_command_exit_with_2(install: Install) -> None:
-    """argparse's complaint about a command's arguments is a usage error."""
+def test_wrong_arguments_of_a_command_exit_with_2(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """argparse's complaint about a command's arguments is a usage error, on one line."""
     install(lambda args: 0)
     assert main(["probe"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
     assert main(["probe", "a", "b"]) == 2
 
 
@@ -96,6 +101,7 @@ def test_wrong_arguments_of_a_command_exit_with_2(install: Install) -> None:
         (AerotapeError("first\nsecond"), 1),
         (ConfigurationError("first\nsecond"), 2),
         (FileNotFoundError("first\nsecond"), 1),
+        (FileNotFoundError(2, "second", "first:"), 1),
     ],
 )
 def test_errors_are_one_line(
@@ -106,7 +112,7 @@ def test_errors_are_one_line(
     assert main(["probe", "x"]) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "aerotape probe: first second\n"
+    assert err.replace("::", "") == "aerotape probe: first second\n"
 
 
 def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +128,24 @@ def test_interrupt_exits_with_130(install: Install) -> None:
     """Ctrl-C ends a command quietly with the shell's code for it."""
     install(_raise(KeyboardInterrupt()))
     assert main(["probe", "x"]) == 130
+
+
+def test_sigterm_exits_with_143_after_tidying_up(install: Install) -> None:
+    """SIGTERM unwinds a command as Ctrl-C does; afterwards it is as deadly as before."""
+    tidied = []
+
+    def run(args: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            tidied.append(True)
+        return 0
+
+    install(run)
+    assert main(["probe", "x"]) == 143
+    assert tidied
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_reader_that_went_away_exits_with_141(install: Install) -> None:
