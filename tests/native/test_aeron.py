@@ -64,6 +64,18 @@ def test_driver_refuses_a_bad_property(aeron_dir: Path) -> None:
         _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), "aeron.mtu.length": "7"})
 
 
+def test_an_error_is_told_once(
+    driver: _native.MediaDriver, client: _native.AeronClient, aeron_dir: Path
+) -> None:
+    """A driver that cannot start says its own reason, not that of an earlier failure."""
+    with pytest.raises(AeronError, match="nonsense"):
+        client.add_publication("aeron:udp?endpoint=nonsense", 7)
+    with pytest.raises(AeronError) as failed:
+        _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), "aeron.threading.mode": "SHARED"})
+    assert "nonsense" not in str(failed.value)
+    assert str(aeron_dir) in str(failed.value)
+
+
 @pytest.mark.parametrize("length", [0, 1, 1376, 1377, 8000])
 def test_message_arrives_whole_with_its_header(client: _native.AeronClient, length: int) -> None:
     """Payloads below and above the MTU arrive as sent, with the header of their first frame."""

@@ -99,6 +99,8 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
     // SAFETY: plain C construction in the documented order; on each failure what was made is
     // closed before the error is returned.
     unsafe {
+        // The error text is the thread's: what an earlier call left must not be taken for ours.
+        d::aeron_err_clear();
         if d::aeron_driver_context_init(&mut context) < 0 {
             return Err(last_error("cannot configure the media driver"));
         }

@@ -29,8 +29,8 @@ use std::sync::{Mutex, MutexGuard};
 
 /// The C client's last error on this thread.
 pub(crate) fn last_error(what: &str) -> Error {
-    // SAFETY: both functions only read thread-local state of the C library; the message is a
-    // NUL-terminated string that stays valid until the next Aeron call on this thread.
+    // SAFETY: the functions work on thread-local state of the C library; the message is a
+    // NUL-terminated string, copied before the state is cleared.
     let (code, text) = unsafe {
         let text = c::aeron_errmsg();
         let text = if text.is_null() {
@@ -38,7 +38,10 @@ pub(crate) fn last_error(what: &str) -> Error {
         } else {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         };
-        (c::aeron_errcode(), text)
+        let code = c::aeron_errcode();
+        // Told once: a later failure without words of its own must not repeat these.
+        c::aeron_err_clear();
+        (code, text)
     };
     Error::Aeron {
         code,
