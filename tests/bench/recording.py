@@ -4,8 +4,9 @@
 
 For each message size, with and without CRC-32C, the same Java publisher floods a stream that is
 being recorded; the clock stops when the recording position counter has reached the end. The two
-archives take turns; figures are medians and the ratio is ours to theirs (above 1: we are faster).
-Also measured: processor time of each archive when idle.
+archives take turns, each warmed up by a flood that does not count; figures are medians and the
+ratio that of the rounds, ours to theirs (above 1: we are faster). Also measured: the processor
+time of each archive's process for a GB of frames, and when idle.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -58,8 +60,20 @@ def flood_ns(aeron_dir: Path, length: int, count: int) -> int:
     return int(done.stdout)
 
 
-def record_once(name: str, checksum: str, length: int, volume_bytes: int, folder: Path) -> float:
-    """Record one flood with a fresh archive; return bytes of frames per second."""
+class Flooded(NamedTuple):
+    """What recording one flood took.
+
+    Attributes:
+        bytes_per_s: frames recorded, by the clock on the wall.
+        cpu_s_per_gb: processor time of the archive's process for 10^9 bytes of frames.
+    """
+
+    bytes_per_s: float
+    cpu_s_per_gb: float
+
+
+def record_once(name: str, checksum: str, length: int, volume_bytes: int, folder: Path) -> Flooded:
+    """Record two floods with a fresh archive and measure the second."""
     count = volume_bytes // (length + FRAME_HEADER_BYTES)
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
     properties = (
@@ -67,16 +81,21 @@ def record_once(name: str, checksum: str, length: int, volume_bytes: int, folder
     )
     with media_driver(aeron_dir):
         archive = BenchedArchive(name, aeron_dir, archive_dir)
-        with archive.start("external", properties):
+        with archive.start("external", properties) as child:
             client = JavaClient(aeron_dir)
             try:
                 client.connect(archive.control_channel)
                 client.call("startRecording", CHANNEL, STREAM_ID, "LOCAL")
+                # Once without the clock: a JVM compiles what it runs often.
+                flood_ns(aeron_dir, length, count)
+                cpu_before_s = child.cpu_seconds()
                 took_ns = flood_ns(aeron_dir, length, count)
+                cpu_s = child.cpu_seconds() - cpu_before_s
             finally:
                 client.close()
     shutil.rmtree(archive_dir)
-    return count * (length + FRAME_HEADER_BYTES) / (took_ns / 1e9)
+    frame_bytes = count * (length + FRAME_HEADER_BYTES)
+    return Flooded(frame_bytes / (took_ns / 1e9), cpu_s / (frame_bytes / 1e9))
 
 
 def idle_once(name: str, folder: Path) -> float:
@@ -106,26 +125,29 @@ def main() -> int:
             for length in options.sizes:
                 # A small message costs more: keep the runs of about one length.
                 volume = options.bytes // 2 if length < 256 else options.bytes
-                rates: dict[str, list[float]] = {"aerotape": [], "java": []}
+                floods: dict[str, list[Flooded]] = {"aerotape": [], "java": []}
                 for round_number in range(options.rounds):
-                    names = list(rates) if round_number % 2 == 0 else list(rates)[::-1]
+                    names = list(floods) if round_number % 2 == 0 else list(floods)[::-1]
                     for name in names:
-                        rates[name].append(record_once(name, checksum, length, volume, folder))
-                ours, theirs = (statistics.median(rates[name]) for name in ("aerotape", "java"))
-                row = {
+                        floods[name].append(record_once(name, checksum, length, volume, folder))
+                row: dict[str, Any] = {
                     "checksum": checksum,
                     "message_length_bytes": length,
-                    "aerotape_mb_per_s": ours / 1e6,
-                    "java_mb_per_s": theirs / 1e6,
                     "ratio": statistics.median(
-                        a / b for a, b in zip(rates["aerotape"], rates["java"], strict=True)
+                        ours.bytes_per_s / theirs.bytes_per_s
+                        for ours, theirs in zip(floods["aerotape"], floods["java"], strict=True)
                     ),
                 }
+                for name, measured in floods.items():
+                    rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
+                    row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
                 rows.append(row)
                 if not options.json:
                     print(
-                        f"{checksum:8} {length:6} B: aerotape {ours / 1e6:8.0f} MB/s, "
-                        f"Java {theirs / 1e6:8.0f} MB/s, ratio {row['ratio']:.2f}",
+                        "{checksum:8} {message_length_bytes:6} B: "
+                        "aerotape {aerotape_mb_per_s:5.0f} MB/s {aerotape_cpu_s_per_gb:.2f} s/GB, "
+                        "Java {java_mb_per_s:5.0f} MB/s {java_cpu_s_per_gb:.2f} s/GB, "
+                        "ratio {ratio:.2f}".format(**row),
                         flush=True,
                     )
         idle = {}
