@@ -1,0 +1,47 @@
+"""The control requests that the archive answers: one handler each, in one table.
+
+To add a request is to write its handler in the module of its subject and enter it in that module's
+`HANDLERS`. A handler is called for a session that is active and that owns the image on which the
+request came; it answers at once or has someone else answer. Requests of the schema that are in no
+table are answered with an error that says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.requests import queries, recording, replay, sessions
+from aerotape.archive.requests.handling import Handlers
+from aerotape.errors import AerotapeError
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control_session import ControlSession
+
+HANDLERS: Handlers = {
+    **sessions.HANDLERS,
+    **recording.HANDLERS,
+    **queries.HANDLERS,
+    **replay.HANDLERS,
+}
+
+
+def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
+    """Answer one request; nothing that goes wrong with it gets past this."""
+    handler = HANDLERS.get(type(request))
+    try:
+        if handler is None:
+            session.send_error(
+                request.correlation_id,
+                ErrorCode.GENERIC,
+                f"not supported yet: {type(request).__name__}",
+            )
+        else:
+            handler(conductor, session, request)
+    except AerotapeError as error:
+        session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
+    except Exception as error:
+        name = type(request).__name__
+        conductor.errors.record(f"{name} failed", error, exception=error)
+        session.send_error(request.correlation_id, ErrorCode.GENERIC, f"{name} failed: {error}")
