@@ -36,6 +36,7 @@ from aerotape.archive.protocol import (
     semantic_version_text,
 )
 from aerotape.archive.recordings import Recordings
+from aerotape.archive.segment_deletion import SegmentDeletions
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
@@ -65,6 +66,7 @@ class Conductor:
 
     Attributes:
         archive_id: which archive this is, among those on one driver.
+        archive_dir: where its recordings are.
         failure: what ended the conductor, None after a stop that was asked for.
     """
 
@@ -91,6 +93,7 @@ class Conductor:
         """
         self.config = config
         self.archive_id = archive_id
+        self.archive_dir = archive_dir
         self.catalog = catalog
         self.errors = errors
         self.failure: Exception | None = None
@@ -130,6 +133,9 @@ class Conductor:
             session_counter=archive_counters.replay_sessions,
             errors=errors,
             defer=self._deferred.append,
+        )
+        self.deletions = SegmentDeletions(
+            errors=errors, wake=mailbox.wake, is_replayed=self.replays.is_replayed
         )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._on_message,
@@ -212,6 +218,7 @@ class Conductor:
                 self._guard("deferred request", call)
         self._guard("recordings", self.recordings.do_work)
         self._guard("replays", self.replays.do_work)
+        self._guard("deletions", self.deletions.do_work)
         for session in list(self._sessions.values()):
             self._work(session)
         if self._now_ms >= self._mark_file_due_ms:
@@ -232,6 +239,7 @@ class Conductor:
             self._deferred
             or self.recordings.wants_soon
             or self.replays.wants_soon
+            or self.deletions.wants_soon
             or any(session.wants_soon for session in sessions)
         ):
             return _SOON_TIMEOUT_NS
@@ -440,6 +448,7 @@ class Conductor:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)
+        self._quietly(self.deletions.close)
         for session in list(self._sessions.values()):
             session.abort(SESSION_CLOSED)
             self._quietly(partial(self._remove, session))

@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.errors import ConfigurationError, StorageError
 
 SEGMENT_SUFFIX = ".rec"
+# Put behind the name of a segment file that is about to be deleted, by older archives.
+DELETE_SUFFIX = ".del"
 MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
 MAX_SEGMENT_LENGTH_BYTES = 1 << 30
 DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
@@ -54,6 +56,11 @@ def parse_segment_file_name(name: str) -> tuple[int, int] | None:
     if recording_id > MAX_LONG or base_position > MAX_LONG:
         return None
     return recording_id, base_position
+
+
+def parse_any_segment_file_name(name: str) -> tuple[int, int] | None:
+    """As `parse_segment_file_name`, also for a segment file that is about to be deleted."""
+    return parse_segment_file_name(name.removesuffix(DELETE_SUFFIX))
 
 
 def segment_base_position(
@@ -97,13 +104,28 @@ def list_segment_files(archive_dir: Path, recording_id: int) -> list[SegmentFile
     Raises:
         StorageError: the directory cannot be read.
     """
+    return _list(archive_dir, recording_id, parse_segment_file_name)
+
+
+def _list(
+    archive_dir: Path, recording_id: int, parse: Callable[[str], tuple[int, int] | None]
+) -> list[SegmentFile]:
     prefix = f"{recording_id}-"
     found = [
         SegmentFile(archive_dir / name, parsed[1])
         for name in _names(archive_dir)
-        if name.startswith(prefix) and (parsed := parse_segment_file_name(name)) is not None
+        if name.startswith(prefix) and (parsed := parse(name)) is not None
     ]
     return sorted(found, key=lambda segment: segment.base_position)
+
+
+def list_files_to_delete(archive_dir: Path, recording_id: int) -> list[SegmentFile]:
+    """As `list_segment_files`, with the files that are about to be deleted among them.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    return _list(archive_dir, recording_id, parse_any_segment_file_name)
 
 
 def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:

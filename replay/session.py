@@ -294,6 +294,10 @@ class Replays:
             if recording_id in (NULL_VALUE, session.recording_id):
                 self._replayer.stop_replay(replay_id)
 
+    def is_replayed(self, recording_id: int) -> bool:
+        """Whether replays of a recording are under way."""
+        return any(session.recording_id == recording_id for session in self._sessions.values())
+
     def close(self) -> None:
         """Give back publications that the replayer does not hold."""
         for session in self._pending:

@@ -1,0 +1,236 @@
+"""Segment files deleted for clients: one deletion at a time for each recording.
+
+To remove a large file takes a file system many milliseconds. A thread of its own does that, so
+that the conductor can go on; the conductor answers, and says with a DELETE signal when all files
+are gone. Until then further deletions of the recording are refused, and so is what would touch
+the files. A deletion that the archive's end cuts short leaves the rest of the files behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.archive.recording_session import Requester
+from aerotape.catalog.segments import DELETE_SUFFIX, parse_any_segment_file_name
+from aerotape.codecs.archive import RecordingSignal
+from aerotape.errors import StorageError
+
+_Result = TypeVar("_Result")
+
+
+class _Deletion:
+    def __init__(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        recording_id: int,
+        paths: list[Path],
+        *,
+        end_position: int,
+    ) -> None:
+        self.requester = requester
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.paths = paths
+        self.end_position = end_position
+        self.steps: Iterator[None] = iter(())
+
+
+class SegmentDeletions:
+    """All deletions of segment files in progress. For the conductor's thread."""
+
+    def __init__(
+        self,
+        *,
+        errors: ErrorLog,
+        wake: Callable[[], None],
+        is_replayed: Callable[[int], bool],
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            wake: has `do_work` called soon; called from another thread.
+            is_replayed: whether a recording has replays that have not ended.
+        """
+        self._errors = errors
+        self._wake = wake
+        self._is_replayed = is_replayed
+        self._deletions: dict[int, _Deletion] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        self._closing = threading.Event()
+        self._awaits_replays = False
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether a deletion waits for replays to end."""
+        return self._awaits_replays
+
+    def end_position(self, recording_id: int) -> int | None:
+        """Return the base position of the last segment that is being deleted; None when none is.
+
+        A recording that ends at or before that position cannot be extended yet.
+        """
+        deletion = self._deletions.get(recording_id)
+        return None if deletion is None else deletion.end_position
+
+    def allows(self, requester: Requester, correlation_id: int, recording_id: int) -> bool:
+        """Return whether a deletion may begin; the client is told when another is under way."""
+        if recording_id not in self._deletions:
+            return True
+        requester.send_error(
+            correlation_id,
+            ErrorCode.GENERIC,
+            f"segments of recording {recording_id} are being deleted: wait for the DELETE signal",
+        )
+        return False
+
+    def delete(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        recording_id: int,
+        paths: Iterable[Path],
+        *,
+        await_replays: bool = False,
+        prepare: Callable[[], None] | None = None,
+        end_position: int = NULL_POSITION,
+    ) -> None:
+        """Answer a request by deleting files: OK with their number, DELETE when they are gone.
+
+        Ask `allows` first. Without files both are sent at once. A file that is not there counts
+        as deleted. One that cannot be deleted is told with an error before the signal.
+
+        Args:
+            paths: segment files, in the order in which they are to go.
+            await_replays: begin when the recording's replays, which have been stopped, have ended.
+            prepare: called in the other thread before the answer; its StorageError is the answer
+                then, and nothing is deleted.
+            end_position: as `SegmentDeletions.end_position`, where that is behind the files.
+        """
+        deletion = self._new(
+            requester, correlation_id, recording_id, list(paths), end_position=end_position
+        )
+        self._begin(deletion, self._answered(deletion, await_replays, prepare))
+
+    def delete_unanswered(
+        self, requester: Requester, correlation_id: int, recording_id: int, paths: Iterable[Path]
+    ) -> None:
+        """Delete files for a request that is answered elsewhere; DELETE when they are gone.
+
+        As `delete` otherwise; without files the signal is sent at once.
+        """
+        deletion = self._new(requester, correlation_id, recording_id, list(paths))
+        self._begin(deletion, self._removed(deletion))
+
+    def _new(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        recording_id: int,
+        paths: list[Path],
+        *,
+        end_position: int = NULL_POSITION,
+    ) -> _Deletion:
+        for path in paths:
+            parsed = parse_any_segment_file_name(path.name)
+            if parsed is not None:
+                end_position = max(end_position, parsed[1])
+        return _Deletion(requester, correlation_id, recording_id, paths, end_position=end_position)
+
+    def _begin(self, deletion: _Deletion, steps: Iterator[None]) -> None:
+        deletion.steps = steps
+        self._deletions[deletion.recording_id] = deletion
+        self._step(deletion)
+
+    def do_work(self) -> None:
+        """Let each deletion take a step."""
+        self._awaits_replays = False
+        for deletion in list(self._deletions.values()):
+            self._step(deletion)
+
+    def _step(self, deletion: _Deletion) -> None:
+        done = True
+        try:
+            done = next(deletion.steps, True) is True
+        except Exception as error:
+            self._fail(deletion, f"deletion failed: {error}", exception=error)
+        if done:
+            del self._deletions[deletion.recording_id]
+
+    # ---- what a deletion does, step by step ---------------------------------------------------
+
+    def _answered(
+        self, deletion: _Deletion, await_replays: bool, prepare: Callable[[], None] | None
+    ) -> Iterator[None]:
+        while await_replays and self._is_replayed(deletion.recording_id):
+            self._awaits_replays = True
+            yield
+        if prepare is not None:
+            future = self._submit(prepare)
+            while not future.done():
+                yield
+            error = future.exception()
+            if isinstance(error, StorageError):
+                self._fail(deletion, str(error))
+                return
+            future.result()
+        deletion.requester.send_ok(deletion.correlation_id, len(deletion.paths))
+        yield from self._removed(deletion)
+
+    def _removed(self, deletion: _Deletion) -> Iterator[None]:
+        if deletion.paths:
+            future = self._submit(lambda: self._remove(deletion.paths))
+            while not future.done():
+                yield
+            for problem in future.result():
+                self._fail(deletion, problem)
+        deletion.requester.send_signal(
+            deletion.correlation_id,
+            deletion.recording_id,
+            NULL_VALUE,
+            NULL_POSITION,
+            RecordingSignal.DELETE,
+        )
+
+    def _fail(
+        self, deletion: _Deletion, problem: str, exception: BaseException | None = None
+    ) -> None:
+        self._errors.record("segments not deleted", problem, exception=exception)
+        deletion.requester.send_error(deletion.correlation_id, ErrorCode.GENERIC, problem)
+
+    # ---- the other thread ---------------------------------------------------------------------
+
+    def _submit(self, call: Callable[[], _Result]) -> Future[_Result]:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="archive-deleter")
+        future = self._executor.submit(call)
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def _remove(self, paths: list[Path]) -> list[str]:
+        """Delete files; return what has gone wrong."""
+        problems = []
+        for path in paths:
+            if self._closing.is_set():
+                break
+            try:
+                path.unlink(missing_ok=True)
+                if path.suffix != DELETE_SUFFIX:
+                    # As an archive leaves it that renames what it is about to delete.
+                    path.with_name(path.name + DELETE_SUFFIX).unlink(missing_ok=True)
+            except OSError as error:
+                problems.append(f"cannot delete segment file {path}: {error.strerror}")
+        return problems
+
+    def close(self) -> None:
+        """Give up what is not done yet, with the file that is being deleted the last to go."""
+        self._closing.set()
+        self._deletions.clear()
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
