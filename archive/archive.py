@@ -22,6 +22,8 @@ from typing import Literal, Self, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
+from aerotape.archive.authentication import Authenticator
+from aerotape.archive.authorisation import AuthorisationService
 from aerotape.archive.conductor import Conductor, epoch_ms
 from aerotape.archive.config import (
     LIVENESS_TIMEOUT_MS,
@@ -30,6 +32,12 @@ from aerotape.archive.config import (
 )
 from aerotape.archive.counters import ArchiveCounters
 from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.plugins import (
+    check_authenticator,
+    check_authorisation_service,
+    load_authenticator,
+    load_authorisation_service,
+)
 from aerotape.archive.protocol import NULL_VALUE
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
@@ -53,7 +61,13 @@ class Archive:
         outcomes: what was found out about recordings that had no stop position.
     """
 
-    def __init__(self, config: ArchiveConfig, driver: DriverKind) -> None:
+    def __init__(
+        self,
+        config: ArchiveConfig,
+        driver: DriverKind,
+        authenticator: Authenticator | None = None,
+        authorisation_service: AuthorisationService | None = None,
+    ) -> None:
         """Start; `launch` is the way to call this."""
         self.config = config
         self.aeron_dir = config.aeron_dir or default_aeron_dir()
@@ -66,6 +80,10 @@ class Archive:
         else:
             self.archive_id = config.archive_id
         self.outcomes: list[RecordingOutcome] = []
+        self._authenticator = authenticator or load_authenticator(config.authenticator_supplier)
+        self._authorisation_service = authorisation_service or load_authorisation_service(
+            config.authorisation_service_supplier
+        )
         self._cleanup = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._closed = False
@@ -84,6 +102,8 @@ class Archive:
         aeron_dir: str | Path | None = None,
         driver: DriverKind = "embedded",
         properties: Mapping[str, object] | None = None,
+        authenticator: Authenticator | None = None,
+        authorisation_service: AuthorisationService | None = None,
     ) -> Archive:
         """Start an archive and return once clients can connect to it.
 
@@ -94,6 +114,10 @@ class Archive:
             driver: ``embedded`` starts a C media driver in this process, ``external`` uses the
                 one that runs in `aeron_dir`.
             properties: `aeron.archive.*` for the archive, other `aeron.*` for the driver.
+            authenticator: who may connect (`aerotape.archive.authentication`); wins over
+                ``aeron.archive.authenticator.supplier``.
+            authorisation_service: what clients may do (`aerotape.archive.authorisation`); wins
+                over ``aeron.archive.authorisation.service.supplier``.
 
         Raises:
             ConfigurationError: a property cannot be used.
@@ -107,7 +131,12 @@ class Archive:
             merged["aeron.dir"] = str(aeron_dir)
         if driver not in ("embedded", "external"):
             raise ConfigurationError(f"driver={driver!r} must be embedded or external", "driver")
-        return cls(ArchiveConfig.from_properties(merged), driver)
+        if authenticator is not None:
+            check_authenticator(authenticator, "authenticator")
+        if authorisation_service is not None:
+            check_authorisation_service(authorisation_service, "authorisation_service")
+        config = ArchiveConfig.from_properties(merged)
+        return cls(config, driver, authenticator, authorisation_service)
 
     # ---- starting -----------------------------------------------------------------------------
 
@@ -169,6 +198,8 @@ class Archive:
             recorder=recorder,
             replayer=replayer,
             errors=errors,
+            authenticator=self._authenticator,
+            authorisation_service=self._authorisation_service,
         )
         self._thread = threading.Thread(
             target=self._conductor.run, name="archive-conductor", daemon=True

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters, requests
-from aerotape.archive.authentication import AllowAll, Authenticator
+from aerotape.archive.authentication import Authenticator, GuardedAuthenticator
+from aerotape.archive.authorisation import AuthorisationService, GuardedAuthorisation
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control_session import (
@@ -33,6 +34,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import (
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
+    ErrorCode,
     semantic_version_text,
 )
 from aerotape.archive.recordings import Recordings
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from aerotape.catalog.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
+# The longest that a client can mean: four channels and a ticket for another archive.
+MAX_MESSAGE_LENGTH = 64 * 1024
 MAX_REJECT_REASON_LENGTH = 1_000
 # Aeron's codes for a driver that gives no sign of life, a client that the driver has given up,
 # and a client conductor that was held up for too long: after these the client is of no use.
@@ -84,7 +88,8 @@ class Conductor:
         recorder: SessionWorker,
         replayer: SessionWorker,
         errors: ErrorLog,
-        authenticator: Authenticator | None = None,
+        authenticator: Authenticator,
+        authorisation_service: AuthorisationService,
     ) -> None:
         """Subscribe to the control channels; waits for the driver.
 
@@ -102,7 +107,8 @@ class Conductor:
         self._mark_file = mark_file
         self._counters = archive_counters
         self._workers = [recorder] if recorder is replayer else [recorder, replayer]
-        self._authenticator: Authenticator = authenticator or AllowAll()
+        self._authenticator = GuardedAuthenticator(authenticator, errors)
+        self._authorisation = GuardedAuthorisation(authorisation_service, errors)
         self._sessions: dict[int, ControlSession] = {}
         self._next_session_id = random.SystemRandom().randrange(1 << 31)
         self._deferred: list[Callable[[], None]] = []
@@ -327,6 +333,8 @@ class Conductor:
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
     ) -> None:
         try:
+            if len(payload) > MAX_MESSAGE_LENGTH:
+                raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
             message: Any = codecs.decode(payload)
         except CodecError as error:
             # As the reference: noted and passed over, for whom to answer cannot be known.
@@ -339,7 +347,8 @@ class Conductor:
             self._connect(message, subscription_id, image_id, session_id)
             return
         name = type(message).__name__
-        if "Request" not in name:
+        is_challenge_response = isinstance(message, codecs.ChallengeResponse)
+        if "Request" not in name and not is_challenge_response:
             self.errors.record("control message is no request", name)
             return
         session = self._sessions.get(message.control_session_id)
@@ -358,6 +367,21 @@ class Conductor:
             return
         if isinstance(message, codecs.CloseSessionRequest):
             session.abort(SESSION_CLOSED)
+            return
+        if is_challenge_response:
+            session.on_challenge_response(message.correlation_id, message.encoded_credentials)
+            return
+        if not session.is_authenticated:
+            return
+        if not self._authorisation.is_authorised(
+            codecs.SCHEMA_ID, message.TEMPLATE_ID, session.principal
+        ):
+            self.errors.record("unauthorised request", f"{name} of {session}")
+            session.send_error(
+                message.correlation_id,
+                ErrorCode.UNAUTHORISED_ACTION,
+                f"unauthorised action: {name}",
+            )
             return
         session.attempt_to_activate()
         if session.is_active:
@@ -392,13 +416,11 @@ class Conductor:
                 ),
             ),
             authenticator=self._authenticator,
+            credentials=message.encoded_credentials,
             invalid_version=_why_invalid(message.version),
             connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
             liveness_check_interval_ms=self.config.session_liveness_check_interval_ns // 1_000_000,
             now_ms=self._now_ms,
-        )
-        self._authenticator.on_connect_request(
-            session_id, message.encoded_credentials, self._now_ms
         )
         self._sessions[session_id] = session
         self._counters.control_sessions.add(1)

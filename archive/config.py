@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.archive.units import parse_duration_ns, parse_size
 from aerotape.catalog import layout
 from aerotape.errors import ConfigurationError
@@ -107,6 +108,8 @@ class ArchiveConfig:
     replay_linger_timeout_ns: int = 5_000_000_000
     conductor_cycle_threshold_ns: int = 100_000_000
     error_buffer_length: int = 1024 * 1024
+    authenticator_supplier: str = DEFAULT_AUTHENTICATOR
+    authorisation_service_supplier: str = ""
 
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -349,6 +352,8 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
         ("replay.linger.timeout", "replay_linger_timeout_ns", parse_duration_ns),
         ("conductor.cycle.threshold", "conductor_cycle_threshold_ns", parse_duration_ns),
         ("error.buffer.length", "error_buffer_length", _size_int),
+        ("authenticator.supplier", "authenticator_supplier", _text),
+        ("authorisation.service.supplier", "authorisation_service_supplier", _text),
     )
 }
 
@@ -368,7 +373,5 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
         ("recorder.cycle.threshold", _NATIVE_THREADS),
         ("replayer.cycle.threshold", _NATIVE_THREADS),
         ("max.catalog.entries", "the catalog grows; see aeron.archive.catalog.capacity"),
-        ("authenticator.supplier", "Java classes cannot be loaded; all clients are let in"),
-        ("authorisation.service.supplier", "Java classes cannot be loaded; all is allowed"),
     )
 }

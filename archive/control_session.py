@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.archive import responses
-from aerotape.archive.authentication import Authenticator
+from aerotape.archive.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
 from aerotape.errors import AeronError
@@ -46,6 +46,7 @@ RESOURCE_TEMPORARILY_UNAVAILABLE = -10
 
 # How a session ends that nobody has to be told about.
 SESSION_CLOSED = "session closed"
+REJECTED = "authentication rejected"
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
 REQUEST_IMAGE_GONE = "control request publication image unavailable"
 _QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
@@ -64,7 +65,9 @@ class State(Enum):
     DONE = auto()
 
 
-_WAITING = (State.INIT, State.CONNECTING)
+_UNDECIDED = (State.CONNECTED, State.CHALLENGED)
+_WAITING = (State.INIT, State.CONNECTING, *_UNDECIDED)
+_ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
 
 
 class Listing(Protocol):
@@ -85,6 +88,7 @@ class ControlSession:
         subscription_id: registration id of the control subscription that image belongs to.
         image_id: correlation id of the image on which the client's requests come.
         listing: the listing in progress, if any; a session has one at a time.
+        principal: whom the authenticator has let in.
     """
 
     def __init__(
@@ -97,7 +101,8 @@ class ControlSession:
         description: str,
         add_publication: Callable[[], PendingExclusivePublication],
         counter: PendingCounter,
-        authenticator: Authenticator,
+        authenticator: GuardedAuthenticator,
+        credentials: bytes,
         invalid_version: str | None,
         connect_timeout_ms: int,
         liveness_check_interval_ms: int,
@@ -110,6 +115,7 @@ class ControlSession:
             description: the client's channel and stream, for messages.
             add_publication: begins to add the response publication; called again when the
                 driver says that it cannot be had for the moment.
+            credentials: what came with the connect request; the authenticator is told at once.
             invalid_version: why the client's version does not do, None when it does.
             now_ms: milliseconds of a clock that only goes forward, as in all calls.
         """
@@ -117,6 +123,7 @@ class ControlSession:
         self.subscription_id = subscription_id
         self.image_id = image_id
         self.listing: Listing | None = None
+        self.principal = NULL_PRINCIPAL
         self.state = State.INIT
         self.end_reason = ""
         self._correlation_id = correlation_id
@@ -127,6 +134,7 @@ class ControlSession:
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
+        self._is_admitted = authenticator.connect_request(session_id, credentials)
         self._invalid_version = invalid_version
         self._connect_timeout_ms = connect_timeout_ms
         self._liveness_check_interval_ms = liveness_check_interval_ms
@@ -146,6 +154,11 @@ class ControlSession:
     @property
     def is_active(self) -> bool:
         return self.state is State.ACTIVE
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client has been let in, whether or not it has asked for anything yet."""
+        return self.state in _ADMITTED
 
     @property
     def max_message_length(self) -> int:
@@ -175,14 +188,38 @@ class ControlSession:
         if self.state is State.AUTHENTICATED and self._invalid_version is None:
             self.state = State.ACTIVE
 
-    def authenticate(self, principal: bytes) -> None:
-        """Let the client in (called by the authenticator)."""
-        self._activity_deadline_ms = None
+    # What an authenticator decides, by way of its proxy. A refusal is final.
+
+    def challenge(self, encoded_challenge: bytes) -> bool:
+        """Send the client a challenge; False under back pressure."""
+        if self.state not in _UNDECIDED or not self._send_unanswered(
+            responses.challenge(self.session_id, self._correlation_id, encoded_challenge)
+        ):
+            return False
+        self.state = State.CHALLENGED
+        return True
+
+    def authenticate(self, encoded_principal: bytes) -> bool:
+        """Let the client in; False under back pressure."""
+        if self.state not in _UNDECIDED or not self._offer(self._connect_response()):
+            return False
+        self.principal = encoded_principal
         self.state = State.AUTHENTICATED
+        self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
+        return True
 
     def reject(self) -> None:
-        """Refuse the client (called by the authenticator)."""
-        self.state = State.REJECTED
+        """Refuse the client."""
+        if self.state is not State.DONE:
+            self.state = State.REJECTED
+            self._resend_at_ms = 0
+
+    def on_challenge_response(self, correlation_id: int, encoded_credentials: bytes) -> None:
+        """Take the client's answer to a challenge; one that was not asked for is ignored."""
+        if self.state is State.CHALLENGED:
+            self._correlation_id = correlation_id
+            if not self._authenticator.challenge_response(self.session_id, encoded_credentials):
+                self.reject()
 
     def abort(self, reason: str) -> None:
         """End the session; the conductor closes it in its next round."""
@@ -221,9 +258,11 @@ class ControlSession:
             case State.CONNECTING:
                 if self._publication is not None and self._publication.is_connected:
                     self.state = State.CONNECTED
-                    self._send_connect_response()
+                    self._on_connected()
             case State.CONNECTED:
-                self._send_connect_response()
+                self._on_connected()
+            case State.CHALLENGED:
+                self._authenticator.challenged(self)
             case State.AUTHENTICATED:
                 self._send_authenticated()
             case State.ACTIVE:
@@ -234,7 +273,7 @@ class ControlSession:
                     if self.listing.is_done:
                         self.listing = None
             case State.REJECTED:
-                self._send_rejection()
+                self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, REJECTED)
 
     def _init(self) -> None:
         if self._publication is None:
@@ -264,43 +303,44 @@ class ControlSession:
         self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
         return True
 
-    def _send_connect_response(self) -> None:
-        if not self._is_resend_due():
-            return
+    def _on_connected(self) -> None:
         if self._invalid_version is not None:
             # relevantId is the control session's, as the reference has it.
-            self._send_unanswered(self.session_id, ControlResponseCode.ERROR, self._invalid_version)
-            return
-        self._authenticator.on_connected_session(self, self._now_ms)
-        if self.state is State.AUTHENTICATED:
-            self._resend_at_ms = 0
-            self._send_authenticated()
+            self._send_refusal(self.session_id, self._invalid_version)
+        elif not self._is_admitted:
+            self.reject()
+        else:
+            # Each round, not at intervals: an authenticator that has others do the work answers
+            # as soon as it knows.
+            self._authenticator.connected(self)
+
+    def _connect_response(self) -> bytes:
+        return responses.control_response(
+            self.session_id, self._correlation_id, self.session_id, ControlResponseCode.OK
+        )
 
     def _send_authenticated(self) -> None:
         if self._is_resend_due():
-            self._send_unanswered(self.session_id, ControlResponseCode.OK, "")
+            self._offer(self._connect_response())
 
-    def _send_rejection(self) -> None:
+    def _send_refusal(self, relevant_id: int, why: str) -> None:
         if self._is_resend_due():
             self._send_unanswered(
-                ErrorCode.AUTHENTICATION_REJECTED,
-                ControlResponseCode.ERROR,
-                "authentication rejected",
+                responses.control_response(
+                    self.session_id,
+                    self._correlation_id,
+                    relevant_id,
+                    ControlResponseCode.ERROR,
+                    why,
+                )
             )
 
-    def _send_unanswered(
-        self, relevant_id: int, code: ControlResponseCode, error_message: str
-    ) -> None:
-        """Answer the connect request. Not queued: it is sent again anyway."""
+    def _send_unanswered(self, message: bytes) -> bool:
+        """Send what does not let the client in: the connect timeout goes on, however well sent."""
         deadline_ms = self._activity_deadline_ms
-        self._offer(
-            responses.control_response(
-                self.session_id, self._correlation_id, relevant_id, code, error_message
-            )
-        )
-        if code is ControlResponseCode.ERROR:
-            # A refused session ends at the connect timeout, however well it is told so.
-            self._activity_deadline_ms = deadline_ms
+        is_sent = self._offer(message)
+        self._activity_deadline_ms = deadline_ms
+        return is_sent
 
     def _check_liveness(self) -> None:
         if self._now_ms >= self._liveness_check_at_ms:

@@ -47,6 +47,16 @@ def control_response(
     ).encode()
 
 
+def challenge(control_session_id: int, correlation_id: int, encoded_challenge: bytes) -> bytes:
+    """Return a Challenge, to which the client answers with further credentials."""
+    return codecs.Challenge(
+        control_session_id=control_session_id,
+        correlation_id=correlation_id,
+        version=PROTOCOL_VERSION,
+        encoded_challenge=encoded_challenge,
+    ).encode()
+
+
 def recording_descriptor(
     control_session_id: int, correlation_id: int, wire_descriptor: bytes
 ) -> bytes:

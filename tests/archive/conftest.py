@@ -61,7 +61,7 @@ def running(
             yield archive
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_archive() -> Callable[..., AbstractContextManager[AerotapeArchive | java.JavaArchive]]:
     """The function `running`, for tests that need properties of their own for both archives."""
     return running

@@ -99,7 +99,7 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     made = ArchiveConfig.from_properties(
         {
             "aeron.archive.segment.file.lenght": "64k",
-            "aeron.archive.authenticator.supplier": "com.example.Guard",
+            "aeron.archive.recorder.cpu.affinity": "1",
             "aeron.term.buffer.length": "64k",
             "aeron.dir": "/dev/shm/x",
             "java.io.tmpdir": "/tmp",
@@ -107,7 +107,7 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     )
     told = "\n".join(made.warnings)
     assert "aeron.archive.segment.file.lenght" in told
-    assert "authenticator.supplier has no effect" in told
+    assert "recorder.cpu.affinity has no effect" in told
     assert "java.io.tmpdir" in told
     assert made.driver_properties == {"aeron.term.buffer.length": "64k"}
     assert made.aeron_dir == "/dev/shm/x"

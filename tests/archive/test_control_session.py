@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.authentication import AllowAll
+from aerotape.archive.authentication import AllowAll, GuardedAuthenticator
 from aerotape.archive.control_session import ControlSession, State
+from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import ControlResponseCode
@@ -93,7 +94,8 @@ class Rig:
             description="test",
             add_publication=lambda: Pending(next(answers)),  # type: ignore[arg-type,return-value]
             counter=Pending(self.counter, polls=1),  # type: ignore[arg-type]
-            authenticator=authenticator or AllowAll(),
+            authenticator=GuardedAuthenticator(authenticator or AllowAll(), ErrorLog()),
+            credentials=b"alice",
             invalid_version=version,
             connect_timeout_ms=5_000,
             liveness_check_interval_ms=1_000,

@@ -85,7 +85,7 @@ class AerotapeArchive:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
             preexec_fn=_end_with_the_test_run,
         )
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)

@@ -2,8 +2,10 @@ package harness;
 
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.client.RecordingSignalConsumer;
+import io.aeron.security.CredentialsSupplier;
 
 import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -60,11 +62,39 @@ final class ArchiveCalls implements AutoCloseable
                 row.put("signal", signal.name());
                 signals.add(row);
             };
-        archive = AeronArchive.connect(Invoker.fill(
-            new AeronArchive.Context().aeron(streams.aeron()).recordingSignalConsumer(onSignal), properties));
+        final AeronArchive.Context context =
+            new AeronArchive.Context().aeron(streams.aeron()).recordingSignalConsumer(onSignal);
+        final Map<Object, Object> settings = new LinkedHashMap<>(properties);
+        final Object credentials = settings.remove("credentials");
+        final Object challengeAnswer = settings.remove("challengeAnswer");
+        if (null != credentials)
+        {
+            context.credentialsSupplier(supplier((String)credentials, (String)challengeAnswer));
+        }
+        archive = AeronArchive.connect(Invoker.fill(context, settings));
         return Map.of(
             "controlSessionId", archive.controlSessionId(),
             "archiveId", archive.archiveId());
+    }
+
+    /** Sends `credentials`; answers a challenge with `answer`, in which %s stands for the challenge. */
+    private static CredentialsSupplier supplier(final String credentials, final String answer)
+    {
+        return new CredentialsSupplier()
+        {
+            @Override
+            public byte[] encodedCredentials()
+            {
+                return credentials.getBytes(StandardCharsets.UTF_8);
+            }
+
+            @Override
+            public byte[] onChallenge(final byte[] encodedChallenge)
+            {
+                final String challenge = new String(encodedChallenge, StandardCharsets.UTF_8);
+                return String.valueOf(answer).replace("%s", challenge).getBytes(StandardCharsets.UTF_8);
+            }
+        };
     }
 
     @Override

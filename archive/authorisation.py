@@ -1,0 +1,85 @@
+"""What a client may do: the hook for authorisation services, and what keeps it safe.
+
+An authorisation service is any object with the method of `AuthorisationService`. It is asked
+before every request of a control session, those that only keep it alive included; a client whose
+first request is refused never gets to use its session, so let `ArchiveIdRequest` (68) and
+`KeepAliveRequest` (61) through for whoever shall have one.
+
+Only `True` allows. A service that raises, or answers with anything else, has refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from aerotape.archive.error_log import ErrorLog
+
+
+class AuthorisationService(Protocol):
+    """Decides on requests. Called on the conductor's thread: must not wait."""
+
+    def is_authorised(
+        self,
+        protocol_id: int,
+        action_id: int,
+        type: object,
+        encoded_principal: bytes,
+        /,
+    ) -> bool:
+        """Return True to allow a request.
+
+        Args:
+            protocol_id: id of the SBE schema; 101 for the archive's control protocol.
+            action_id: the request's template id in that schema.
+            type: None; some protocols of Aeron have kinds of one request.
+            encoded_principal: what the authenticator has let the client in as.
+        """
+        ...
+
+
+class AllowAllActions:
+    """Allows every request, as the reference's default does."""
+
+    def is_authorised(
+        self, _protocol_id: int, _action_id: int, _type: object, _principal: bytes, /
+    ) -> bool:
+        """Return True."""
+        return True
+
+
+class DenyAllActions:
+    """Refuses every request, the first of a client included."""
+
+    def is_authorised(
+        self, _protocol_id: int, _action_id: int, _type: object, _principal: bytes, /
+    ) -> bool:
+        """Return False."""
+        return False
+
+
+class GuardedAuthorisation:
+    """Calls an authorisation service so that nothing it does harms the archive."""
+
+    def __init__(self, service: AuthorisationService, errors: ErrorLog) -> None:
+        self._service = service
+        self._errors = errors
+
+    def is_authorised(self, protocol_id: int, action_id: int, encoded_principal: bytes) -> bool:
+        """Return whether the service says True, and nothing but that."""
+        try:
+            answer: object = self._service.is_authorised(
+                protocol_id, action_id, None, encoded_principal
+            )
+            if answer is True or answer is False:
+                return answer
+            # A coroutine, say, which would count as true.
+            raise TypeError(f"is_authorised returned {answer!r}, neither True nor False")
+        # Even what is meant to end a process must not end the archive from in there.
+        except BaseException as error:
+            self._errors.record(
+                "authorisation service failed",
+                f"request {action_id} is refused: {type(error).__name__}: {error}",
+                exception=error,
+            )
+            return False

@@ -1,0 +1,242 @@
+"""Authentication and authorisation by plug-ins: the same guard in both archives, one outcome."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from support.control_rig import RawClient, await_true, control_session_counters
+from support.java import JavaArchiveException, JavaClient
+
+import aerotape
+from aerotape import _native
+from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import ControlResponseCode
+
+AUTHENTICATOR = "aeron.archive.authenticator.supplier"
+AUTHORISATION = "aeron.archive.authorisation.service.supplier"
+SUPPLIERS = {
+    "aerotape": {AUTHENTICATOR: "support.guard:Guard", AUTHORISATION: "support.guard:Actions"},
+    "java": {AUTHENTICATOR: "harness.Guard", AUTHORISATION: "harness.Guard$Actions"},
+}
+CONNECT_TIMEOUT = {"aeron.archive.connect.timeout": "1s"}
+_streams = itertools.count(900)
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def guarded(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
+    """Each archive in turn, with the guard."""
+    with run_archive(request.param, {**SUPPLIERS[request.param], **CONNECT_TIMEOUT}) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def own_guarded(run_archive: Callable[..., Any]) -> Iterator[Any]:
+    """Our archive with the guard."""
+    with run_archive("aerotape", {**SUPPLIERS["aerotape"], **CONNECT_TIMEOUT}) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def java(guarded: Any) -> Iterator[JavaClient]:
+    """A Java client on the driver of the guarded archive."""
+    with JavaClient(guarded.aeron_dir) as client:
+        yield client
+
+
+@pytest.fixture
+def aeron(guarded: Any) -> Iterator[_native.AeronClient]:
+    """An Aeron client for raw ones."""
+    client = _native.AeronClient(str(guarded.aeron_dir))
+    yield client
+    client.close()
+
+
+def raw_client(aeron: _native.AeronClient) -> RawClient:
+    """A raw client, not connected yet."""
+    return RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
+
+
+def connect(archive: Any, credentials: bytes, **options: Any) -> aerotape.ArchiveClient:
+    """Our client with credentials."""
+    return aerotape.connect(
+        aeron_dir=archive.aeron_dir,
+        control_request_channel=archive.control_channel,
+        credentials=credentials,
+        **options,
+    )
+
+
+def test_java_client_is_let_in_by_its_credentials(guarded: Any, java: JavaClient) -> None:
+    """Credentials of the connect request decide, and the client may work."""
+    java.connect(guarded.control_channel, credentials="open:alice")
+    assert java.call("listRecordings", 0, 10) == []
+
+
+def test_java_client_is_let_in_by_its_answer(guarded: Any, java: JavaClient) -> None:
+    """A challenge reaches the client, and its answer the authenticator."""
+    java.connect(guarded.control_channel, credentials="ask:bob", challengeAnswer="it is bob")
+    assert java.call("listRecordings", 0, 10) == []
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        {"credentials": "open sesame"},
+        {"credentials": "ask:bob", "challengeAnswer": "it is alice"},
+        {"credentials": "ask:bob", "challengeAnswer": "%s"},
+        {"credentials": ""},
+    ],
+)
+def test_java_client_is_refused(
+    guarded: Any, java: JavaClient, credentials: dict[str, Any]
+) -> None:
+    """Wrong credentials, a wrong answer and none at all: AUTHENTICATION_REJECTED, as an error."""
+    with pytest.raises(JavaArchiveException) as caught:
+        java.connect(guarded.control_channel, **credentials)
+    assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaClient) -> None:
+    """Each request is asked about; a refused one leaves the session as it was."""
+    java.connect(guarded.control_channel, credentials="open:reader")
+    for method, *args in (
+        ("startRecording", "aeron:ipc", 77, "LOCAL"),
+        ("stopRecording", "aeron:ipc", 77),
+        ("startReplay", 0, 0, -1, "aeron:ipc", 78),
+        ("truncateRecording", 0, 0),
+        ("purgeRecording", 0),
+        ("getRecordingPosition", 0),
+        ("replicate", 0, -1, 10, "aeron:udp?endpoint=localhost:9", None),
+    ):
+        with pytest.raises(JavaArchiveException) as caught:
+            java.call(method, *args)
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION, method
+        assert "unauthorised action" in caught.value.message
+    assert java.call("listRecordings", 0, 10) == []
+    with pytest.raises(JavaArchiveException) as caught:
+        java.call("getStopPosition", 0)
+    assert caught.value.error_code == ErrorCode.UNKNOWN_RECORDING
+
+
+def test_java_client_that_may_do_nothing_cannot_connect(guarded: Any, java: JavaClient) -> None:
+    """The first request, for the archive's id, belongs to the connect."""
+    with pytest.raises(JavaArchiveException) as caught:
+        java.connect(guarded.control_channel, credentials="open:nobody")
+    assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+
+
+def test_our_client_is_let_in_and_refused(guarded: Any) -> None:
+    """Credentials and a challenge's answer from our client, taken by either archive."""
+    with connect(guarded, b"open:alice") as client:
+        assert list(client.list_recordings()) == []
+    with connect(guarded, b"ask:bob", on_challenge=lambda _: b"it is bob") as client:
+        assert list(client.list_recordings()) == []
+    asked: list[bytes] = []
+
+    def wrong(challenge: bytes) -> bytes:
+        asked.append(challenge)
+        return b"it is me"
+
+    with pytest.raises(aerotape.ArchiveError) as caught:
+        connect(guarded, b"ask:bob", on_challenge=wrong)
+    assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+    assert asked == [b"who is bob?"]
+    with connect(guarded, b"open:reader") as client:
+        with pytest.raises(aerotape.ArchiveError) as caught:
+            client.start_recording("aeron:ipc", 77)
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+        assert list(client.list_recordings()) == []
+
+
+def test_a_challenged_client_is_not_waited_for(guarded: Any, aeron: _native.AeronClient) -> None:
+    """One that never answers, and one never decided on, go at the connect timeout."""
+    silent, hanging = raw_client(aeron), raw_client(aeron)
+    silent.send(_connect(silent, b"ask:carol"))
+    challenge = silent.await_message(lambda message: isinstance(message, codecs.Challenge))
+    assert challenge.encoded_challenge == b"who is carol?"
+    assert challenge.control_session_id in control_session_counters(aeron)
+    hanging.send(_connect(hanging, b"hang"))
+    await_true(lambda: control_session_counters(aeron) == [])
+    hanging.poll()
+    assert hanging.received == []
+
+
+def test_requests_before_the_decision_are_ignored(guarded: Any, aeron: _native.AeronClient) -> None:
+    """Only the answer to the challenge is heard; afterwards the same requests are."""
+    raw = raw_client(aeron)
+    raw.send(_connect(raw, b"ask:dave"))
+    challenge = raw.await_message(lambda message: isinstance(message, codecs.Challenge))
+    raw.control_session_id = challenge.control_session_id
+    early = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=1)
+    answer = raw.client.next_correlation_id()
+    raw.send(
+        codecs.ChallengeResponse(
+            control_session_id=challenge.control_session_id,
+            correlation_id=answer,
+            encoded_credentials=b"it is dave",
+        )
+    )
+    response = raw.response(answer)
+    assert (response.code, response.relevant_id) == (
+        ControlResponseCode.OK,
+        challenge.control_session_id,
+    )
+    assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+    assert [each for each in raw.received if each.correlation_id == early] == []
+
+
+def test_an_answer_from_another_stream_is_not_heard(own_guarded: Any) -> None:
+    """Whoever guesses a session id cannot answer its challenge (the reference lets it)."""
+    aeron = _native.AeronClient(str(own_guarded.aeron_dir))
+    victim, thief = raw_client(aeron), raw_client(aeron)
+    thief.connect(encoded_credentials=b"open:alice")
+    victim.send(_connect(victim, b"ask:erin"))
+    challenge = victim.await_message(lambda message: isinstance(message, codecs.Challenge))
+    for sender, answer in ((thief, b"wrong"), (victim, b"it is erin")):
+        correlation_id = aeron.next_correlation_id()
+        sender.send(
+            codecs.ChallengeResponse(
+                control_session_id=challenge.control_session_id,
+                correlation_id=correlation_id,
+                encoded_credentials=answer,
+            )
+        )
+        # Whatever the thief has sent is handled before its next request is.
+        assert thief.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+    assert victim.response(correlation_id).code is ControlResponseCode.OK
+    aeron.close()
+
+
+@pytest.mark.parametrize("step", ["request", "connected", "response", "challenged"])
+def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -> None:
+    """Even SystemExit: the client is told, the log has it, and the archive goes on."""
+    with pytest.raises(aerotape.ArchiveError) as caught:
+        connect(own_guarded, f"fail:{step}".encode(), on_challenge=lambda _: b"here")
+    assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+    with connect(own_guarded, b"open:alice") as client:
+        assert list(client.list_recordings()) == []
+    assert "authenticator failed" in own_guarded.log()
+
+
+def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> None:
+    """The request gets UNAUTHORISED_ACTION, the log the cause, and the session goes on."""
+    with connect(own_guarded, b"open:trouble") as client:
+        with pytest.raises(aerotape.ArchiveError) as caught:
+            client.start_recording("aeron:ipc", 77)
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+        assert list(client.list_recordings()) == []
+    assert "the authorisation service fails" in own_guarded.log()
+
+
+def _connect(raw: RawClient, credentials: bytes) -> codecs.AuthConnectRequest:
+    return codecs.AuthConnectRequest(
+        correlation_id=raw.client.next_correlation_id(),
+        response_stream_id=raw.response_stream_id,
+        version=1 << 16,
+        response_channel=raw.response_channel,
+        encoded_credentials=credentials,
+    )
