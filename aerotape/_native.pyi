@@ -224,6 +224,8 @@ class Counter:
     def set(self, value: int) -> None: ...
     def add(self, delta: int) -> int:
         """Add and return the value before."""
+    def propose_max(self, candidate: int) -> None:
+        """Set the value unless it is as high already; safe beside others who do the same."""
     def set_reference_id(self, reference_id: int) -> None:
         """Say what the counter belongs to (a registration id); readers see it in `rows`."""
     def close(self) -> None: ...
@@ -296,8 +298,20 @@ class SessionWorker:
         record_checksum: ChecksumName = "none",
         replay_checksum: ChecksumName = "none",
         idle: tuple[int, int, int, int] = (10, 20, 1_000, 1_000_000),
+        write_counters: tuple[Counter, Counter, Counter] | None = None,
+        read_counters: tuple[Counter, Counter, Counter] | None = None,
+        cycle_counters: tuple[Counter, Counter, int] | None = None,
     ) -> None:
-        """Start the thread. `idle`: spins, yields, min park ns, max park ns."""
+        """Start the thread.
+
+        Args:
+            idle: spins, yields, min park ns, max park ns.
+            write_counters: kept up to date with what recordings write: longest time for one
+                block (ns), total bytes, total time (ns).
+            read_counters: the same for what replays read.
+            cycle_counters: longest turn (ns), count of turns longer than a threshold, that
+                threshold (ns). A turn lasts until the next begins; while there is no session
+                there are no turns. The counters may be others' too."""
     def record(
         self,
         image: Image,

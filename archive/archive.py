@@ -30,7 +30,7 @@ from aerotape.archive.config import (
     ArchiveConfig,
     Idle,
 )
-from aerotape.archive.counters import ArchiveCounters
+from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.plugins import (
     check_authenticator,
@@ -181,11 +181,9 @@ class Archive:
                 mailbox=mailbox,
             )
         )
-        archive_counters = ArchiveCounters(
-            client, self.archive_id, config.threading_mode, config.conductor_cycle_threshold_ns
-        )
+        archive_counters = ArchiveCounters(client, self.archive_id, config)
         errors = ErrorLog(archive_counters.errors, mark_file)
-        recorder, replayer = self._workers(mailbox)
+        recorder, replayer = self._workers(mailbox, archive_counters)
         self._conductor = Conductor(
             config=config,
             archive_id=self.archive_id,
@@ -232,11 +230,11 @@ class Archive:
         )
 
     def _workers(
-        self, mailbox: _native.Mailbox
+        self, mailbox: _native.Mailbox, archive_counters: ArchiveCounters
     ) -> tuple[_native.SessionWorker, _native.SessionWorker]:
         config = self.config
 
-        def worker(name: str, idle: Idle | None) -> _native.SessionWorker:
+        def worker(name: str, idle: Idle | None, cycle: CycleCounters) -> _native.SessionWorker:
             made = _native.SessionWorker(
                 mailbox,
                 name=name,
@@ -246,17 +244,20 @@ class Archive:
                 record_checksum=config.record_checksum,
                 replay_checksum=config.replay_checksum,
                 idle=idle or config.idle,
+                write_counters=archive_counters.written,
+                read_counters=archive_counters.read,
+                cycle_counters=cycle,
             )
             # The conductor closes it first; this is for a start that fails half way.
             self._cleanup.callback(made.close)
             return made
 
         if config.threading_mode == "SHARED":
-            shared = worker("archive-worker", None)
+            shared = worker("archive-worker", None, archive_counters.conductor_cycle)
             return shared, shared
         return (
-            worker("archive-recorder", config.recorder_idle),
-            worker("archive-replayer", config.replayer_idle),
+            worker("archive-recorder", config.recorder_idle, archive_counters.recorder_cycle),
+            worker("archive-replayer", config.replayer_idle, archive_counters.replayer_cycle),
         )
 
     # ---- running and stopping -----------------------------------------------------------------

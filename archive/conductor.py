@@ -230,11 +230,7 @@ class Conductor:
         if self._now_ms >= self._mark_file_due_ms:
             self._mark_file_due_ms = self._now_ms + MARK_FILE_UPDATE_INTERVAL_MS
             self._mark_file.update_activity(epoch_ms())
-        cycle_ns = time.monotonic_ns() - begin_ns
-        if cycle_ns > self._counters.max_cycle_time.get():
-            self._counters.max_cycle_time.set(cycle_ns)
-        if cycle_ns > self.config.conductor_cycle_threshold_ns:
-            self._counters.cycle_time_exceeded.add(1)
+        self._counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _timeout_ns(self) -> int:
         """How long to wait for events before the next round, at most."""

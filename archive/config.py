@@ -107,6 +107,8 @@ class ArchiveConfig:
     session_liveness_check_interval_ns: int = 1_000_000_000
     replay_linger_timeout_ns: int = 5_000_000_000
     conductor_cycle_threshold_ns: int = 100_000_000
+    recorder_cycle_threshold_ns: int = 100_000_000
+    replayer_cycle_threshold_ns: int = 100_000_000
     error_buffer_length: int = 1024 * 1024
     authenticator_supplier: str = DEFAULT_AUTHENTICATOR
     authorisation_service_supplier: str = ""
@@ -351,6 +353,8 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
         ),
         ("replay.linger.timeout", "replay_linger_timeout_ns", parse_duration_ns),
         ("conductor.cycle.threshold", "conductor_cycle_threshold_ns", parse_duration_ns),
+        ("recorder.cycle.threshold", "recorder_cycle_threshold_ns", parse_duration_ns),
+        ("replayer.cycle.threshold", "replayer_cycle_threshold_ns", parse_duration_ns),
         ("error.buffer.length", "error_buffer_length", _size_int),
         ("authenticator.supplier", "authenticator_supplier", _text),
         ("authorisation.service.supplier", "authorisation_service_supplier", _text),
@@ -370,8 +374,6 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
         ("conductor.cpu.affinity", _NATIVE_THREADS),
         ("recorder.cpu.affinity", _NATIVE_THREADS),
         ("replayer.cpu.affinity", _NATIVE_THREADS),
-        ("recorder.cycle.threshold", _NATIVE_THREADS),
-        ("replayer.cycle.threshold", _NATIVE_THREADS),
         ("max.catalog.entries", "the catalog grows; see aeron.archive.catalog.capacity"),
     )
 }

@@ -111,7 +111,7 @@ def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[...
         assert not [
             m for m in client.received if getattr(m, "correlation_id", None) == correlation_id
         ]
-    assert "does not own the control session" in daemon.log()
+    await_true(lambda: "does not own the control session" in daemon.log())
     aeron.close()
 
 

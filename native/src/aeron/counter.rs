@@ -86,6 +86,14 @@ impl CounterHandle {
             .unwrap_or_else(|| self.0.last.load(Ordering::Acquire))
     }
 
+    /// Set the value unless it is as high already.
+    pub fn propose_max(&self, candidate: i64) {
+        // SAFETY: the pointer is valid within the call.
+        self.0
+            .cell
+            .with(|counter| unsafe { value(counter).fetch_max(candidate, Ordering::AcqRel) });
+    }
+
     pub fn close(&self) {
         self.0.close();
     }
@@ -172,6 +180,10 @@ impl Counter {
 
     fn add(&self, delta: i64) -> i64 {
         self.handle.add(delta)
+    }
+
+    fn propose_max(&self, candidate: i64) {
+        self.handle.propose_max(candidate);
     }
 
     fn close(&self) {

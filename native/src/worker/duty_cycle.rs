@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::recording::{RecordingRequest, RecordingSession, RecordingTurn};
 use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
+use super::statistics::{CycleTime, Traffic};
 use crate::checksum::Checksum;
 use crate::idle::Backoff;
 use crate::mailbox::{Event, MailboxHandle};
@@ -34,13 +35,19 @@ pub struct DutyCycle {
     pub scratch: Vec<u8>,
     /// Where replays read to; empty until needed.
     pub replay_buffer: Vec<u8>,
+    pub written: Traffic,
+    pub read: Traffic,
+    pub cycle_time: CycleTime,
 }
 
 impl DutyCycle {
     /// Run until told to close, or until nobody is left to tell.
     pub fn run(mut self) {
         while self.take_commands() {
+            self.cycle_time.turn();
             let worked = self.turn_recordings() | self.turn_replays();
+            self.written.publish();
+            self.read.publish();
             if worked {
                 self.idle.reset();
             } else if !self.has_no_session() {
@@ -65,6 +72,7 @@ impl DutyCycle {
     fn take_commands(&mut self) -> bool {
         loop {
             let command = if self.has_no_session() {
+                self.cycle_time.rest();
                 match self.commands.recv() {
                     Ok(command) => command,
                     Err(_) => return false,
@@ -138,8 +146,8 @@ impl DutyCycle {
             let Some(session) = self.recordings.get_mut(index) else {
                 continue;
             };
-            let scratch = &mut self.scratch;
-            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch)))
+            let (scratch, written) = (&mut self.scratch, &mut self.written);
+            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written)))
                 .unwrap_or_else(|_| RecordingTurn::Failed(internal_error()));
             match turn {
                 RecordingTurn::Recorded(bytes) => worked |= bytes > 0,
@@ -156,8 +164,8 @@ impl DutyCycle {
             let Some(session) = self.replays.get_mut(index) else {
                 continue;
             };
-            let buffer = &mut self.replay_buffer;
-            let turn = catch_unwind(AssertUnwindSafe(|| session.work(buffer)))
+            let (buffer, read) = (&mut self.replay_buffer, &mut self.read);
+            let turn = catch_unwind(AssertUnwindSafe(|| session.work(buffer, read)))
                 .unwrap_or_else(|_| ReplayTurn::Failed(internal_error()));
             match turn {
                 ReplayTurn::Replayed(bytes) => worked |= bytes > 0,

@@ -14,6 +14,7 @@ mod replay_limit;
 mod segment_file;
 mod segment_reader;
 mod segment_writer;
+mod statistics;
 
 #[cfg(test)]
 mod scratch_dir;
@@ -33,6 +34,7 @@ use recording::RecordingRequest;
 use replay::ReplayRequest;
 use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
+use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,6 +89,36 @@ enum LimitArgument<'py> {
     Foreign(i32, i64),
 }
 
+/// Longest time of a block, total bytes and total time, as Python passes them.
+type TrafficArgument<'py> = (
+    Bound<'py, Counter>,
+    Bound<'py, Counter>,
+    Bound<'py, Counter>,
+);
+
+/// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
+type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
+
+fn traffic(counters: Option<TrafficArgument<'_>>) -> Traffic {
+    Traffic::new(
+        counters.map(|(max_time, total_bytes, total_time)| TrafficCounters {
+            max_time: max_time.get().handle(),
+            total_bytes: total_bytes.get().handle(),
+            total_time: total_time.get().handle(),
+        }),
+    )
+}
+
+fn cycle_time(counters: Option<CycleArgument<'_>>) -> CycleTime {
+    CycleTime::new(
+        counters.map(|(max_time, exceeded_count, threshold_ns)| CycleCounters {
+            max_time: max_time.get().handle(),
+            exceeded_count: exceeded_count.get().handle(),
+            threshold: Duration::from_nanos(threshold_ns),
+        }),
+    )
+}
+
 #[pymethods]
 impl SessionWorker {
     #[new]
@@ -100,6 +132,9 @@ impl SessionWorker {
         record_checksum = "none",
         replay_checksum = "none",
         idle = (10, 20, 1_000, 1_000_000),
+        write_counters = None,
+        read_counters = None,
+        cycle_counters = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -114,6 +149,9 @@ impl SessionWorker {
         record_checksum: &str,
         replay_checksum: &str,
         idle: (u32, u32, u64, u64),
+        write_counters: Option<TrafficArgument<'_>>,
+        read_counters: Option<TrafficArgument<'_>>,
+        cycle_counters: Option<CycleArgument<'_>>,
     ) -> PyResult<Self> {
         let sync_level = SyncLevel::parse(file_sync_level).ok_or_else(|| {
             PyValueError::new_err(format!("file_sync_level={file_sync_level}: use 0, 1 or 2"))
@@ -146,6 +184,9 @@ impl SessionWorker {
             replays: Vec::new(),
             scratch: Vec::new(),
             replay_buffer: Vec::new(),
+            written: traffic(write_counters),
+            read: traffic(read_counters),
+            cycle_time: cycle_time(cycle_counters),
         };
         let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
         Ok(Self {

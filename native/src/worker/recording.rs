@@ -2,9 +2,11 @@
 
 use super::failure::Failure;
 use super::segment_writer::{Placement, SegmentWriter, Storage};
+use super::statistics::Traffic;
 use crate::aeron::{CounterHandle, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Blocks taken from one image before other sessions have their turn. More than one, so that a
 /// sync at levels 1 and 2 is shared; few, so that a fast stream does not hold up the others.
@@ -118,8 +120,8 @@ impl RecordingSession {
     }
 
     /// Record what has come, up to a few blocks.
-    pub fn work(&mut self, scratch: &mut [u8]) -> RecordingTurn {
-        let outcome = self.record_blocks(scratch);
+    pub fn work(&mut self, scratch: &mut [u8], written: &mut Traffic) -> RecordingTurn {
+        let outcome = self.record_blocks(scratch, written);
         // Also after a failure: a replay that follows must see the last good frame.
         let position = self.writer.recorded_position();
         if position != self.counted_position {
@@ -135,15 +137,21 @@ impl RecordingSession {
         }
     }
 
-    fn record_blocks(&mut self, scratch: &mut [u8]) -> Result<usize, Failure> {
+    fn record_blocks(
+        &mut self,
+        scratch: &mut [u8],
+        traffic: &mut Traffic,
+    ) -> Result<usize, Failure> {
         let mut total = 0;
         for _ in 0..BLOCKS_PER_TURN {
             let writer = &mut self.writer;
-            let mut written = Ok(());
+            let mut written = Ok(0);
             let length = self
                 .image
                 .block_poll(self.block_length_limit, &mut |block, _, _| {
+                    let began = Instant::now();
                     written = writer.write_block(block, scratch);
+                    traffic.add(*written.as_ref().unwrap_or(&0), began);
                 })?;
             written?;
             total += length;
@@ -152,8 +160,10 @@ impl RecordingSession {
                 break;
             }
         }
-        if total > 0 {
+        if self.writer.wants_sync() {
+            let began = Instant::now();
             self.writer.sync()?;
+            traffic.add(0, began);
         }
         Ok(total)
     }

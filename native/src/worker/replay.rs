@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
+use super::statistics::Traffic;
 use crate::aeron::ExclusivePublicationHandle;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
@@ -172,11 +173,11 @@ impl ReplaySession {
     }
 
     /// Take a step: open, wait for the subscriber, or offer one batch, read into `buffer`.
-    pub fn work(&mut self, buffer: &mut [u8]) -> ReplayTurn {
+    pub fn work(&mut self, buffer: &mut [u8], traffic: &mut Traffic) -> ReplayTurn {
         let turn = match self.state {
             State::Opening => self.open(),
             State::Connecting => self.connect(),
-            State::Replaying => self.replay(buffer),
+            State::Replaying => self.replay(buffer, traffic),
         };
         turn.unwrap_or_else(|failure| {
             ReplayTurn::Failed(Failure {
@@ -257,7 +258,7 @@ impl ReplaySession {
         Ok(ReplayTurn::Replayed(0))
     }
 
-    fn replay(&mut self, buffer: &mut [u8]) -> Result<ReplayTurn, Failure> {
+    fn replay(&mut self, buffer: &mut [u8], traffic: &mut Traffic) -> Result<ReplayTurn, Failure> {
         if !self.publication.is_connected() {
             return Ok(ReplayTurn::Abandoned);
         }
@@ -273,7 +274,7 @@ impl ReplaySession {
         if self.publication.available_window() <= 0 {
             return Ok(ReplayTurn::Replayed(0));
         }
-        self.offer_batch(buffer)
+        self.offer_batch(buffer, traffic)
     }
 
     fn is_extended(&mut self) -> bool {
@@ -300,11 +301,16 @@ impl ReplaySession {
         }
     }
 
-    fn offer_batch(&mut self, buffer: &mut [u8]) -> Result<ReplayTurn, Failure> {
+    fn offer_batch(
+        &mut self,
+        buffer: &mut [u8],
+        traffic: &mut Traffic,
+    ) -> Result<ReplayTurn, Failure> {
         let batch_length_limit = self.batch_length_limit.min(buffer.len());
         let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
         let available = self.stop_position - self.position();
         let expected = self.reader.readable_length(buffer.len(), available);
+        let began = Instant::now();
         let read = self.reader.read(buffer, available)?;
         let bytes = buffer.get_mut(..read).unwrap_or_default();
         let rewrite = FrameRewrite {
@@ -315,6 +321,7 @@ impl ReplaySession {
         let term_offset = self.position() & (self.term_length - 1);
         let remaining = self.replay_limit - self.position();
         let Batch { length, follows } = prepare(bytes, remaining, term_offset, rewrite);
+        traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();
             let result = self.publication.offer_block(frames);

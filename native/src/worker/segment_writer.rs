@@ -112,16 +112,21 @@ impl SegmentWriter {
     /// Write a block as an image hands it over: whole data frames, or a single padding frame.
     ///
     /// `scratch` is where frames get their checksums, `SCRATCH_LENGTH` bytes. At sync levels 1
-    /// and 2 the block counts as recorded after `sync`.
-    pub fn write_block(&mut self, block: &[u8], scratch: &mut [u8]) -> Result<(), Failure> {
+    /// and 2 the block counts as recorded after `sync`. Returns how many bytes went to the file:
+    /// of a padding frame no more than its header.
+    pub fn write_block(&mut self, block: &[u8], scratch: &mut [u8]) -> Result<usize, Failure> {
         self.check_place(block)?;
         let is_padding = block
             .get(TYPE_OFFSET..TYPE_OFFSET + 2)
             .is_some_and(|frame_type| frame_type == TYPE_PAD.to_le_bytes());
+        let mut length = block.len();
         match self.storage.checksum {
             // The body of a padding frame means nothing: only its header is kept.
-            _ if is_padding => self.write(&block[..HEADER_LENGTH.min(block.len())], block.len())?,
-            None => self.write(block, block.len())?,
+            _ if is_padding => {
+                length = HEADER_LENGTH.min(length);
+                self.write(&block[..length], block.len())?;
+            }
+            None => self.write(block, length)?,
             Some(checksum) => self.write_summed(block, checksum, scratch)?,
         }
         if self.storage.sync_level == SyncLevel::Normal {
@@ -130,7 +135,12 @@ impl SegmentWriter {
         if self.written_position >= self.base_position + self.placement.segment_length {
             self.roll_over()?;
         }
-        Ok(())
+        Ok(length)
+    }
+
+    /// Whether something was written that does not count as recorded before it is synced.
+    pub fn wants_sync(&self) -> bool {
+        self.recorded_position != self.written_position
     }
 
     /// Make what was written durable as the sync level says.

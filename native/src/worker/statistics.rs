@@ -1,0 +1,108 @@
+//! What a worker has moved and how long that took, kept in counters for all to see.
+//!
+//! Only the worker's thread adds to them. The sums are its own; counters are written once a turn,
+//! so a turn of many blocks costs no more stores than one of a single block.
+
+use crate::aeron::CounterHandle;
+use std::time::{Duration, Instant};
+
+/// Counters of the bytes that recordings write, or of those that replays read.
+pub struct TrafficCounters {
+    pub max_time: CounterHandle,
+    pub total_bytes: CounterHandle,
+    pub total_time: CounterHandle,
+}
+
+/// Bytes moved and nanoseconds spent on it: in all, and at most for one block.
+#[derive(Default)]
+pub struct Traffic {
+    counters: Option<TrafficCounters>,
+    max_time_ns: i64,
+    total_bytes: i64,
+    total_time_ns: i64,
+    is_published: bool,
+}
+
+impl Traffic {
+    pub fn new(counters: Option<TrafficCounters>) -> Self {
+        Self {
+            counters,
+            is_published: true,
+            ..Self::default()
+        }
+    }
+
+    /// Add a block that it has taken until now, since `began`, to move.
+    #[inline]
+    pub fn add(&mut self, bytes: usize, began: Instant) {
+        let time_ns = nanoseconds(began.elapsed());
+        self.max_time_ns = self.max_time_ns.max(time_ns);
+        self.total_time_ns += time_ns;
+        self.total_bytes += bytes as i64;
+        self.is_published = false;
+    }
+
+    /// Show what was added since the last time.
+    pub fn publish(&mut self) {
+        if self.is_published {
+            return;
+        }
+        self.is_published = true;
+        if let Some(counters) = &self.counters {
+            counters.total_bytes.set_release(self.total_bytes);
+            counters.total_time.set_release(self.total_time_ns);
+            counters.max_time.set_release(self.max_time_ns);
+        }
+    }
+}
+
+/// Counters of how long turns take. Others may count in them too.
+pub struct CycleCounters {
+    pub max_time: CounterHandle,
+    pub exceeded_count: CounterHandle,
+    pub threshold: Duration,
+}
+
+/// Times the turns of a thread, from the beginning of one to that of the next.
+pub struct CycleTime {
+    counters: Option<CycleCounters>,
+    began: Option<Instant>,
+    longest: Duration,
+}
+
+impl CycleTime {
+    pub fn new(counters: Option<CycleCounters>) -> Self {
+        Self {
+            counters,
+            began: None,
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// A turn begins, and so the one before is over.
+    pub fn turn(&mut self) {
+        let Some(counters) = &self.counters else {
+            return;
+        };
+        let now = Instant::now();
+        if let Some(began) = self.began.replace(now) {
+            let took = now - began;
+            if took > self.longest {
+                self.longest = took;
+                counters.max_time.propose_max(nanoseconds(took));
+            }
+            if took > counters.threshold {
+                counters.exceeded_count.add(1);
+            }
+        }
+    }
+
+    /// The thread is about to sleep until somebody wants something: no turn lasts that long.
+    pub fn rest(&mut self) {
+        self.began = None;
+    }
+}
+
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
