@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
+from typing_extensions import Buffer
+
 _T = TypeVar("_T")
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
@@ -148,6 +150,22 @@ class Publication(_PublicationBase): ...
 
 @final
 class ExclusivePublication(_PublicationBase):
+    def offer_slices(
+        self,
+        prefix: bytes,
+        source: Buffer,
+        slices: Buffer,
+        *,
+        skip: int = 0,
+        patience_ns: int = 0,
+    ) -> tuple[int, int]:
+        """Offer a message for each slice: `prefix`, then bytes of `source`.
+
+        `slices` is an array of int64: offset and length of each, in bytes, of which the first
+        `skip` bytes are left out. Under back pressure
+        each message is tried for `patience_ns`. Return how many were sent and the result of the
+        last offer, 0 where the next is longer than `max_message_length`. ValueError for a slice
+        that is not within `source`; nothing is sent then. The interpreter is released."""
     def revoke(self) -> None:
         """Close at once, dropping what subscribers have not consumed."""
 

@@ -24,6 +24,8 @@ from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
 from aerotape.errors import AeronError
 
 if TYPE_CHECKING:
+    import mmap
+    from array import array
     from collections.abc import Callable
 
     from aerotape._native import (
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 RESEND_INTERVAL_MS = 200
 _SEND_ATTEMPTS = 3
+# How long a listing waits for room, again and again while some comes. A client that reads makes
+# room within microseconds; others must not wait long for one that does not.
+_LISTING_PATIENCE_NS = 50_000
 
 # Results of offer that no retry mends.
 _NOT_CONNECTED = -1
@@ -390,6 +395,26 @@ class ControlSession:
             responses.recording_descriptor(self.session_id, correlation_id, wire_descriptor)
         )
 
+    def send_descriptors(
+        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+    ) -> int:
+        """Send descriptors from the mapped catalog; return how many the client has taken.
+
+        Args:
+            slices: offset and length of each descriptor in the catalog file, bytes.
+        """
+        if self._queue or self._publication is None or self.is_done:
+            return 0
+        sent, result = self._publication.offer_slices(
+            responses.descriptor_prefix(self.session_id, correlation_id),
+            catalog_data,
+            slices,
+            skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
+            patience_ns=_LISTING_PATIENCE_NS,
+        )
+        self._note_offer(result, sent > 0)
+        return sent
+
     def _send_response(
         self,
         correlation_id: int,
@@ -414,15 +439,18 @@ class ControlSession:
         assert publication is not None
         for _ in range(_SEND_ATTEMPTS):
             result = publication.offer(message)
-            if result > 0:
-                self._activity_deadline_ms = None
-                return True
-            if result == _NOT_CONNECTED:
-                self.abort(RESPONSE_NOT_CONNECTED)
-                return False
-            if result in (_CLOSED, _MAX_POSITION_EXCEEDED):
-                self.abort(f"control response publication cannot send any more: {result}")
-                return False
-        if self._activity_deadline_ms is None:
-            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
+            self._note_offer(result, result > 0)
+            if result > 0 or self.is_done:
+                return result > 0
         return False
+
+    def _note_offer(self, result: int, any_sent: bool) -> None:
+        """Draw the conclusions from what an offer has answered."""
+        if any_sent:
+            self._activity_deadline_ms = None
+        if result == _NOT_CONNECTED:
+            self.abort(RESPONSE_NOT_CONNECTED)
+        elif result in (_CLOSED, _MAX_POSITION_EXCEEDED):
+            self.abort(f"control response publication cannot send any more: {result}")
+        elif result < 0 and not any_sent and self._activity_deadline_ms is None:
+            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms

@@ -6,8 +6,9 @@ RECORDING_UNKNOWN response that carries the next recording id.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
-from itertools import islice
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.archive import responses
@@ -15,9 +16,15 @@ from aerotape.archive.protocol import ErrorCode
 from aerotape.errors import CatalogError
 
 if TYPE_CHECKING:
-    from aerotape.catalog.catalog import Catalog
+    import mmap
 
-MAX_SCANS_PER_CYCLE = 64
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.lookup import DescriptorRun
+
+# Recordings that a listing looks at in a turn of the conductor: of all, and of those that have to
+# pass a filter, which is Python's to look at one by one.
+MAX_SENT_PER_CYCLE = 1_024
+MAX_FILTERED_PER_CYCLE = 256
 
 
 class ListingSession(Protocol):
@@ -26,6 +33,9 @@ class ListingSession(Protocol):
     @property
     def is_done(self) -> bool: ...
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
+    def send_descriptors(
+        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+    ) -> int: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
     def send_error(
         self, correlation_id: int, error_code: ErrorCode | int, message: str
@@ -44,32 +54,32 @@ class _Listing:
         self.is_done = False
         self.is_back_pressured = False
 
-    def _send(self, recording_id: int) -> bool:
-        """Send a descriptor; False when it cannot be sent now or, with `is_done`, at all."""
-        descriptor = self._catalog.wire_descriptor(recording_id)
-        length = responses.MESSAGE_HEADER_LENGTH + len(descriptor)
-        if length > self._session.max_message_length:
-            # Two channels of the greatest length are more than a response stream's smallest term
-            # can carry in a message. The reference loses the session over this.
-            self._session.send_error(
-                self._correlation_id,
-                ErrorCode.GENERIC,
-                f"the descriptor of recording {recording_id} takes a message of {length} bytes,"
-                f" the response channel has room for {self._session.max_message_length}:"
-                " connect with a greater term-length",
-            )
-            self.is_done = True
+    def _refuse_if_too_long(self, recording_id: int, descriptor_length: int) -> bool:
+        """End the listing at a descriptor that no message of the response channel has room for.
+
+        Two channels of the greatest length are more than a response stream's smallest term can
+        carry in a message. The reference loses the session over this.
+        """
+        length = responses.MESSAGE_HEADER_LENGTH + descriptor_length
+        if length <= self._session.max_message_length:
             return False
-        if self._session.send_descriptor(self._correlation_id, descriptor):
-            self.is_back_pressured = False
-            return True
-        self.is_back_pressured = True
-        self.is_done = self._session.is_done
-        return False
+        self._session.send_error(
+            self._correlation_id,
+            ErrorCode.GENERIC,
+            f"the descriptor of recording {recording_id} takes a message of {length} bytes,"
+            f" the response channel has room for {self._session.max_message_length}:"
+            " connect with a greater term-length",
+        )
+        self.is_done = True
+        return True
 
 
 class RangeListing(_Listing):
-    """Up to `count` recordings from an id on, of those that a filter accepts; no damaged ones."""
+    """Up to `count` recordings from an id on, of those that a filter accepts; no damaged ones.
+
+    Nobody could read a damaged descriptor, and an error would end the listing of the others: they
+    are named when the archive starts, and to who asks for one of them alone.
+    """
 
     def __init__(
         self,
@@ -87,30 +97,43 @@ class RangeListing(_Listing):
         self.is_done = count <= 0
 
     def do_work(self) -> None:
-        """Send what can be sent now, looking at no more than 64 recordings."""
+        """Send what can be sent now of the next recordings."""
         if self.is_done:
             return
         # Asked for anew each time: the catalog may have changed since.
-        ids = list(
-            islice(self._catalog.recording_ids(self._next_recording_id), MAX_SCANS_PER_CYCLE)
-        )
-        for recording_id in ids:
-            try:
-                if self._accept is None or self._accept(recording_id):
-                    if not self._send(recording_id):
-                        return
-                    self._remaining -= 1
-            except CatalogError:
-                # Damaged: named when the archive started, and to who asks for it alone. No client
-                # could read its descriptor, and an error would end the listing of the others.
-                pass
-            self._next_recording_id = recording_id + 1
-            if self._remaining == 0:
-                self.is_done = True
-                return
-        if len(ids) < MAX_SCANS_PER_CYCLE:
+        run = self._next_run()
+        count = min(len(run.ids), self._remaining)
+        sent = 0
+        if count:
+            sent = self._session.send_descriptors(
+                self._correlation_id, self._catalog.data, run.slices[: 2 * count]
+            )
+            self._remaining -= sent
+        self.is_back_pressured = count > 0 and sent == 0
+        if sent < count:
+            self._next_recording_id = run.ids[sent]
+            self.is_done = self._session.is_done
+            if not self.is_done:
+                self._refuse_if_too_long(run.ids[sent], run.slices[2 * sent + 1])
+            return
+        self._next_recording_id = run.next_id
+        if self._remaining == 0:
+            self.is_done = True
+        elif run.is_last:
             self._session.send_recording_unknown(self._correlation_id, self._next_recording_id)
             self.is_done = True
+
+    def _next_run(self) -> DescriptorRun:
+        if self._accept is None:
+            limit = min(self._remaining, MAX_SENT_PER_CYCLE)
+            return self._catalog.descriptors(self._next_recording_id, limit)
+        run = self._catalog.descriptors(self._next_recording_id, MAX_FILTERED_PER_CYCLE)
+        ids, slices = array("q"), array("q")
+        for index, recording_id in enumerate(run.ids):
+            if self._accept(recording_id):
+                ids.append(recording_id)
+                slices.extend(run.slices[2 * index : 2 * index + 2])
+        return replace(run, ids=ids, slices=slices)
 
 
 class SingleListing(_Listing):
@@ -131,8 +154,13 @@ class SingleListing(_Listing):
             self.is_done = True
             return
         try:
-            if self._send(self._recording_id):
-                self.is_done = True
+            descriptor = self._catalog.wire_descriptor(self._recording_id)
         except CatalogError as error:
             self._session.send_error(self._correlation_id, ErrorCode.GENERIC, str(error))
             self.is_done = True
+            return
+        if self._refuse_if_too_long(self._recording_id, len(descriptor)):
+            return
+        sent = self._session.send_descriptor(self._correlation_id, descriptor)
+        self.is_back_pressured = not sent
+        self.is_done = sent or self._session.is_done

@@ -13,6 +13,7 @@ MAX_ERROR_MESSAGE_LENGTH = 2_000
 _HEADER = struct.Struct("<HHHH")
 MESSAGE_HEADER_LENGTH = _HEADER.size
 _SESSION_AND_CORRELATION = struct.Struct("<qq")
+DESCRIPTOR_ADDRESS_LENGTH = _SESSION_AND_CORRELATION.size
 
 _DESCRIPTOR_HEADER = _HEADER.pack(
     codecs.RecordingDescriptor.BLOCK_LENGTH,
@@ -57,16 +58,21 @@ def challenge(control_session_id: int, correlation_id: int, encoded_challenge: b
     ).encode()
 
 
+def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
+    """Return what precedes bytes DESCRIPTOR_ADDRESS_LENGTH to end of a descriptor in a message.
+
+    A descriptor is sent as it stands in the catalog, but for its first two fields, control session
+    and correlation id, which are only filled on the wire.
+    """
+    return _DESCRIPTOR_HEADER + _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
+
+
 def recording_descriptor(
     control_session_id: int, correlation_id: int, wire_descriptor: bytes
 ) -> bytes:
-    """Return a RecordingDescriptor from its body as it stands in the catalog.
-
-    The body's first two fields, control session and correlation id, are only filled on the wire.
-    """
-    addressed = _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
-    rest = memoryview(wire_descriptor)[_SESSION_AND_CORRELATION.size :]
-    return b"".join((_DESCRIPTOR_HEADER, addressed, rest))
+    """Return a RecordingDescriptor from its body as it stands in the catalog."""
+    prefix = descriptor_prefix(control_session_id, correlation_id)
+    return prefix + memoryview(wire_descriptor)[DESCRIPTOR_ADDRESS_LENGTH:]
 
 
 def recording_signal(

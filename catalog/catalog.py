@@ -226,9 +226,11 @@ class Catalog(CatalogLookup):
         if state == RecordingState.VALID and recording_id not in self._valid:
             self._valid[recording_id] = place
             insort(self._ids, recording_id)
+            self._forget_descriptors()
         elif state != RecordingState.VALID and recording_id in self._valid:
             del self._valid[recording_id]
             self._ids.remove(recording_id)
+            self._forget_descriptors()
 
     # ---- within --------------------------------------------------------------------------------
 

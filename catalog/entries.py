@@ -106,6 +106,16 @@ def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
     )
 
 
+def end_of_strings(data: mmap.mmap, body_offset: int, limit: int) -> int:
+    """Return the offset after a descriptor's strings, -1 when they reach beyond `limit`."""
+    end = body_offset + layout.DESCRIPTOR_BLOCK_LENGTH
+    for _ in range(3):
+        if end + layout.VAR_LENGTH.size > limit:
+            return -1
+        end += layout.VAR_LENGTH.size + layout.VAR_LENGTH.unpack_from(data, end)[0]
+    return end if end <= limit else -1
+
+
 def entry_damage(entry: CatalogEntry) -> str:
     """Say why an entry is of no use: it cannot be read, or its figures cannot be; else ""."""
     return entry.damage or describe_problem(entry.descriptor)
@@ -170,12 +180,8 @@ def _end_by_header(data: mmap.mmap, offset: int, alignment: int) -> int:
 
 def _end_by_strings(data: mmap.mmap, offset: int, limit: int, alignment: int) -> int:
     """Where an entry ends as its strings have it, -1 when that is beyond `limit`."""
-    end = offset + _MIN_ENTRY_LENGTH
-    for _ in range(3):
-        if end + layout.VAR_LENGTH.size > limit:
-            return -1
-        end += layout.VAR_LENGTH.size + layout.VAR_LENGTH.unpack_from(data, end)[0]
-    return offset + layout.align(end - offset, alignment) if end <= limit else -1
+    end = end_of_strings(data, offset + layout.DESCRIPTOR_HEADER_LENGTH, limit)
+    return end if end < 0 else offset + layout.align(end - offset, alignment)
 
 
 def _is_end(data: mmap.mmap, offset: int) -> bool:

@@ -6,8 +6,11 @@ the archive itself.
 
 from __future__ import annotations
 
+import mmap
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -17,11 +20,30 @@ from aerotape.catalog.entries import (
     CatalogEntry,
     EntryPlace,
     effective_state,
+    end_of_strings,
     find_places,
     read_entry,
 )
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorRun:
+    """Where the descriptors of some recordings are in the catalog file, for sending them.
+
+    Attributes:
+        ids: the recordings, ascending; damaged ones are left out.
+        slices: offset in the file and length of each descriptor with its padding, bytes: two
+            int64 a recording.
+        next_id: the first recording id that was not looked at.
+        is_last: whether there are no recordings from `next_id` on.
+    """
+
+    ids: array[int]
+    slices: array[int]
+    next_id: int
+    is_last: bool
 
 
 class CatalogLookup:
@@ -44,6 +66,10 @@ class CatalogLookup:
             if place.recording_id >= 0 and self._state(place) == RecordingState.VALID
         }
         self._ids = sorted(self._valid)
+        # What `descriptors` found of the first `_known` recordings.
+        self._known = 0
+        self._known_ids = array("q")
+        self._known_slices = array("q")
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
         last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
         self._next_recording_id = max(stored, last_id + 1)
@@ -104,6 +130,48 @@ class CatalogLookup:
             recording_id = self._ids[index]
             yield recording_id
             index = bisect_left(self._ids, recording_id + 1)
+
+    @property
+    def data(self) -> mmap.mmap:
+        """The whole file. Another one after the catalog has grown."""
+        return self._file.data
+
+    def descriptors(self, from_id: int, limit: int) -> DescriptorRun:
+        """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
+
+        What was found once is kept, so that listing a long catalog again is cheap.
+        """
+        begin = bisect_left(self._ids, from_id)
+        looked_at = self._ids[begin : begin + limit]
+        end = begin + len(looked_at)
+        next_id = looked_at[-1] + 1 if looked_at else from_id
+        if end > self._known:
+            found = self._find_descriptors(looked_at)
+            if begin == self._known:
+                self._known = end
+                self._known_ids.extend(found[0])
+                self._known_slices.extend(found[1])
+        else:
+            first = bisect_left(self._known_ids, from_id)
+            last = bisect_left(self._known_ids, next_id)
+            found = self._known_ids[first:last], self._known_slices[2 * first : 2 * last]
+        return DescriptorRun(*found, next_id, end == len(self._ids))
+
+    def _find_descriptors(self, recording_ids: list[int]) -> tuple[array[int], array[int]]:
+        data = self._file.data
+        ids, slices = array("q"), array("q")
+        for recording_id in recording_ids:
+            place = self._valid[recording_id]
+            begin = place.body_offset
+            if not place.damage and end_of_strings(data, begin, begin + place.length) >= 0:
+                ids.append(recording_id)
+                slices.extend((begin, place.length))
+        return ids, slices
+
+    def _forget_descriptors(self) -> None:
+        """Entries have come, gone or moved other than by one more at the end."""
+        self._known = 0
+        del self._known_ids[:], self._known_slices[:]
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""

@@ -135,6 +135,66 @@ fn offer_within(
     }
 }
 
+/// Messages that share their beginning, each with bytes of its own from one buffer.
+struct Slices<'a> {
+    prefix: &'a [u8],
+    bodies: Vec<&'a [u8]>,
+}
+
+impl<'a> Slices<'a> {
+    /// `places` holds an offset and a length for each message, of which `skip` bytes are left out.
+    fn new(prefix: &'a [u8], source: &'a [u8], places: &[i64], skip: usize) -> PyResult<Self> {
+        let body = |place: &[i64]| {
+            let begin = usize::try_from(*place.first()?).ok()?;
+            let length = usize::try_from(*place.get(1)?).ok()?;
+            source.get(begin..begin.checked_add(length)?)?.get(skip..)
+        };
+        let bodies = places
+            .chunks(2)
+            .map(|place| {
+                body(place).ok_or_else(|| {
+                    pyo3::exceptions::PyValueError::new_err(format!(
+                        "{place:?} is no offset and length within {} bytes",
+                        source.len()
+                    ))
+                })
+            })
+            .collect::<PyResult<_>>()?;
+        Ok(Self { prefix, bodies })
+    }
+
+    /// Offer them in order; how many went out, and the result of the last offer, which is 0 where
+    /// the next one is longer than a message may be.
+    fn offer_to(
+        &self,
+        longest: usize,
+        patience: Duration,
+        offer: impl Fn(&[u8]) -> Result<i64>,
+    ) -> Result<(usize, i64)> {
+        let mut message = self.prefix.to_vec();
+        let mut last = 0;
+        for (sent, body) in self.bodies.iter().enumerate() {
+            message.truncate(self.prefix.len());
+            message.extend_from_slice(body);
+            if message.len() > longest {
+                return Ok((sent, 0));
+            }
+            last = offer(&message)?;
+            if matches!(last, BACK_PRESSURED | ADMIN_ACTION) {
+                let deadline = Instant::now() + patience;
+                while matches!(last, BACK_PRESSURED | ADMIN_ACTION) && Instant::now() < deadline {
+                    std::thread::yield_now();
+                    last = offer(&message)?;
+                }
+            }
+            if last <= 0 {
+                return Ok((sent, last));
+            }
+        }
+        Ok((self.bodies.len(), last))
+    }
+}
+
 macro_rules! publication_handle {
     ($handle:ident, $ctype:ident, $what:literal, $constants:ident, $offer:ident, $position:ident,
      $limit:ident, $connected:ident, $closed:ident, $close:ident) => {
@@ -447,6 +507,29 @@ publication_class!(
             if let Some(handle) = self.slot.lock().take() {
                 handle.revoke();
             }
+        }
+
+        #[pyo3(signature = (prefix, source, slices, *, skip=0, patience_ns=0))]
+        fn offer_slices(
+            &self,
+            py: Python<'_>,
+            prefix: &[u8],
+            source: &Bound<'_, PyAny>,
+            slices: &Bound<'_, PyAny>,
+            skip: usize,
+            patience_ns: u64,
+        ) -> PyResult<(usize, i64)> {
+            let source = Lent::new(source)?;
+            let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
+            let messages = Slices::new(prefix, source.as_slice(), &slices, skip)?;
+            let patience = Duration::from_nanos(patience_ns);
+            let longest = self.constants.max_message_length;
+            py.detach(|| {
+                self.slot.with(Ok((0, CLOSED)), |handle| {
+                    messages.offer_to(longest, patience, |data| handle.offer(data, 0))
+                })
+            })
+            .map_err(PyErr::from)
         }
     }
 );
