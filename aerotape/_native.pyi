@@ -161,11 +161,11 @@ class ExclusivePublication(_PublicationBase):
     ) -> tuple[int, int]:
         """Offer a message for each slice: `prefix`, then bytes of `source`.
 
-        `slices` is an array of int64: offset and length of each, in bytes, of which the first
-        `skip` bytes are left out. Under back pressure
-        each message is tried for `patience_ns`. Return how many were sent and the result of the
-        last offer, 0 where the next is longer than `max_message_length`. ValueError for a slice
-        that is not within `source`; nothing is sent then. The interpreter is released."""
+        `slices` is an array of int64, not empty: offset and length of each, in bytes, of which
+        the first `skip` bytes are left out. Under back pressure each message is tried for
+        `patience_ns`. Return how many were sent and the result of the last offer, 0 where the
+        next is longer than `max_message_length`. ValueError for a slice that is not within
+        `source`; nothing is sent then. The interpreter is released."""
     def revoke(self) -> None:
         """Close at once, dropping what subscribers have not consumed."""
 

@@ -28,6 +28,7 @@ from aerotape.archive.control_session import (
     REQUEST_IMAGE_GONE,
     RESOURCE_TEMPORARILY_UNAVAILABLE,
     SESSION_CLOSED,
+    SOON_NS,
     ControlSession,
 )
 from aerotape.archive.error_log import ErrorLog
@@ -57,7 +58,6 @@ MAX_REJECT_REASON_LENGTH = 1_000
 # and a client conductor that was held up for too long: after these the client is of no use.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
-_SOON_TIMEOUT_NS = 1_000_000
 
 
 def epoch_ms() -> int:
@@ -234,18 +234,15 @@ class Conductor:
 
     def _timeout_ns(self) -> int:
         """How long to wait for events before the next round, at most."""
-        sessions = self._sessions.values()
-        if any(session.wants_now for session in sessions):
-            return 0
-        if (
-            self._deferred
-            or self.recordings.wants_soon
-            or self.replays.wants_soon
-            or self.deletions.wants_soon
-            or any(session.wants_soon for session in sessions)
-        ):
-            return _SOON_TIMEOUT_NS
-        return _IDLE_TIMEOUT_NS
+        timeout_ns = _IDLE_TIMEOUT_NS
+        parts = (self.recordings, self.replays, self.deletions)
+        if self._deferred or any(part.wants_soon for part in parts):
+            timeout_ns = SOON_NS
+        for session in self._sessions.values():
+            wanted_ns = session.wants_within_ns
+            if wanted_ns is not None and wanted_ns < timeout_ns:
+                timeout_ns = wanted_ns
+        return timeout_ns
 
     def _dispatch(self, event: tuple[Any, ...]) -> None:
         kind, *details = event

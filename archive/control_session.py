@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     )
 
 RESEND_INTERVAL_MS = 200
+# How soon to look again for what the driver or the client owes us.
+SOON_NS = 1_000_000
 _SEND_ATTEMPTS = 3
 # How long a listing waits for room, again and again while some comes. A client that reads makes
 # room within microseconds; others must not wait long for one that does not.
@@ -81,7 +83,7 @@ class Listing(Protocol):
     @property
     def is_done(self) -> bool: ...
     @property
-    def is_back_pressured(self) -> bool: ...
+    def retry_after_ns(self) -> int: ...
     def do_work(self) -> None: ...
 
 
@@ -171,14 +173,11 @@ class ControlSession:
         return 0 if self._publication is None else self._publication.max_message_length
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether there is something to look after before the next tenth of a second."""
-        return self.state in _WAITING or bool(self._queue) or self.listing is not None
-
-    @property
-    def wants_now(self) -> bool:
-        """Whether there is more of a listing to be sent, and a client that takes it."""
-        return self.listing is not None and not self.listing.is_back_pressured
+    def wants_within_ns(self) -> int | None:
+        """How soon there is something to look after, None when the client has nothing coming."""
+        if self.listing is not None:
+            return self.listing.retry_after_ns
+        return SOON_NS if self.state in _WAITING or self._queue else None
 
     @property
     def ended_badly(self) -> bool:

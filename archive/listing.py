@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # pass a filter, which is Python's to look at one by one.
 MAX_SENT_PER_CYCLE = 1_024
 MAX_FILTERED_PER_CYCLE = 256
+# How soon a client that has no room is tried again, nanoseconds.
+MIN_RETRY_NS = 2_000
+MAX_RETRY_NS = 1_000_000
 
 
 class ListingSession(Protocol):
@@ -45,14 +48,26 @@ class ListingSession(Protocol):
 
 
 class _Listing:
-    """What both kinds of listing share."""
+    """What both kinds of listing share.
+
+    Attributes:
+        is_done: whether everything has been sent, or the listing has failed.
+        retry_after_ns: when to go on: 0 at once, more while the client has no room.
+    """
 
     def __init__(self, session: ListingSession, catalog: Catalog, correlation_id: int) -> None:
         self._session = session
         self._catalog = catalog
         self._correlation_id = correlation_id
         self.is_done = False
-        self.is_back_pressured = False
+        self.retry_after_ns = 0
+
+    def _note_progress(self, any_sent: bool) -> None:
+        """Go on at once while the client takes something, else after longer and longer."""
+        if any_sent:
+            self.retry_after_ns = 0
+        else:
+            self.retry_after_ns = min(max(2 * self.retry_after_ns, MIN_RETRY_NS), MAX_RETRY_NS)
 
     def _refuse_if_too_long(self, recording_id: int, descriptor_length: int) -> bool:
         """End the listing at a descriptor that no message of the response channel has room for.
@@ -109,7 +124,7 @@ class RangeListing(_Listing):
                 self._correlation_id, self._catalog.data, run.slices[: 2 * count]
             )
             self._remaining -= sent
-        self.is_back_pressured = count > 0 and sent == 0
+        self._note_progress(sent > 0 or count == 0)
         if sent < count:
             self._next_recording_id = run.ids[sent]
             self.is_done = self._session.is_done
@@ -162,5 +177,5 @@ class SingleListing(_Listing):
         if self._refuse_if_too_long(self._recording_id, len(descriptor)):
             return
         sent = self._session.send_descriptor(self._correlation_id, descriptor)
-        self.is_back_pressured = not sent
+        self._note_progress(sent)
         self.is_done = sent or self._session.is_done

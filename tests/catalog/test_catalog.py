@@ -99,6 +99,40 @@ def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> No
         assert list(catalog.all_recording_ids()) == list(range(7))
 
 
+def test_descriptors_are_found_again_after_every_change(tmp_path: Path) -> None:
+    """What is kept of where descriptors are agrees with a fresh look, in pieces of any length."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+
+        def check() -> None:
+            for limit in (1, 3, 100):
+                next_id, is_last = 0, False
+                listed: list[int] = []
+                while not is_last:
+                    run = catalog.descriptors(next_id, limit)
+                    assert run.next_id > next_id or run.is_last
+                    next_id, is_last = run.next_id, run.is_last
+                    assert len(run.slices) == 2 * len(run.ids) <= 2 * limit
+                    for index, recording_id in enumerate(run.ids):
+                        offset, length = run.slices[2 * index : 2 * index + 2]
+                        body = catalog.data[offset : offset + length]
+                        assert body == catalog.wire_descriptor(recording_id)
+                    listed += run.ids
+                assert listed == list(catalog.recording_ids())
+
+        check()
+        for number in range(7):
+            add(catalog, original_channel="aeron:ipc?alias=" + "x" * 50 * number)
+        check()
+        catalog.change_state(3, layout.RecordingState.INVALID)
+        check()
+        add(catalog)
+        check()
+        catalog.change_state(3, layout.RecordingState.VALID)
+        check()
+        assert list(catalog.descriptors(5, 2).ids) == [5, 6]
+        assert list(catalog.descriptors(99, 2).ids) == []
+
+
 def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
     """An invalid recording is unknown until it is marked valid again, also after reopening."""
     with Catalog.open(tmp_path, create=True) as catalog:

@@ -160,6 +160,7 @@ def test_lookups_pass_over_it(archive: Path) -> None:
         assert catalog.find_last(0, 2, stream_id, b"") == -1
         assert catalog.find_last(0, 1, stream_id, b"endpoint") == 1
         assert catalog.has_recording(2)
+        assert list(catalog.descriptors(0, COUNT).ids) == [0, 1, 3, 4]
         before = catalog.entry(2)
         calls: list[Callable[[], object]] = [
             lambda: catalog.descriptor(2),

@@ -1,0 +1,143 @@
+"""Benchmark: listing all recordings, ours against the Java archive, in the same run.
+
+    python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--json]
+
+One Java client lists the whole catalog again and again, over IPC and over UDP; both archives
+serve a catalog of the same recordings, on the same kind of media driver, and take turns. Figures
+are medians of descriptors a second; the ratio is that of the rounds, ours to theirs (above 1: we
+are faster).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.archives import BenchedArchive, media_driver
+from support.java import AERON_ALL, find_jar
+
+from aerotape.catalog.catalog import Catalog
+
+IPC = "aeron:ipc"
+RESPONSE_CHANNELS = {"ipc": IPC, "udp": "aeron:udp?endpoint=localhost:0"}
+
+
+def make_catalog(archive_dir: Path, recordings: int) -> None:
+    """Make an archive directory with empty recordings that have been stopped."""
+    archive_dir.mkdir(parents=True)
+    with Catalog.open(archive_dir, create=True) as catalog:
+        for number in range(recordings):
+            catalog.add_recording(
+                start_position=0,
+                stop_position=0,
+                start_timestamp_ms=1_700_000_000_000 + number,
+                stop_timestamp_ms=1_700_000_001_000 + number,
+                initial_term_id=number,
+                segment_file_length=128 << 20,
+                term_buffer_length=16 << 20,
+                mtu_length=1408,
+                session_id=number,
+                stream_id=1001 + number % 7,
+                stripped_channel="aeron:udp?endpoint=localhost:40456",
+                original_channel="aeron:udp?endpoint=localhost:40456|alias=market-data",
+                source_identity="127.0.0.1:40456",
+            )
+
+
+def descriptors_per_s(
+    name: str, media: str, recordings: int, folder: Path, warm_up_s: float, measure_s: float
+) -> float:
+    """Start an archive on a catalog and have the Java client list it."""
+    aeron_dir, archive_dir = folder / "aeron", folder / "archive"
+    make_catalog(archive_dir, recordings)
+    try:
+        with media_driver(aeron_dir):
+            archive = BenchedArchive(name, aeron_dir, archive_dir)
+            with archive.start("external", {}):
+                channel = IPC if media == "ipc" else archive.control_channel
+                done = subprocess.run(
+                    [
+                        "java",
+                        "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+                        "-cp",
+                        str(find_jar(AERON_ALL)),
+                        str(Path(__file__).parent / "java" / "Listing.java"),
+                        str(aeron_dir),
+                        channel,
+                        RESPONSE_CHANNELS[media],
+                        str(recordings),
+                        str(warm_up_s),
+                        str(measure_s),
+                    ],
+                    capture_output=True,
+                    text=True,
+                    timeout=120,
+                    check=False,
+                )
+    finally:
+        shutil.rmtree(archive_dir)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return float(done.stdout)
+
+
+def main() -> int:
+    """Run the benchmark and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--recordings", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--media", nargs="+", choices=RESPONSE_CHANNELS, default=["ipc", "udp"])
+    parser.add_argument("--warm-up", type=float, default=3.0, help="seconds")
+    parser.add_argument("--measure", type=float, default=3.0, help="seconds")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
+    rows = []
+    try:
+        for media in options.media:
+            for recordings in options.recordings:
+                rates: dict[str, list[float]] = {"aerotape": [], "java": []}
+                for round_number in range(options.rounds):
+                    for name in list(rates) if round_number % 2 == 0 else list(rates)[::-1]:
+                        rate = descriptors_per_s(
+                            name, media, recordings, folder, options.warm_up, options.measure
+                        )
+                        rates[name].append(rate)
+                ratios = [
+                    ours / theirs
+                    for ours, theirs in zip(rates["aerotape"], rates["java"], strict=True)
+                ]
+                row = {
+                    "media": media,
+                    "recordings": recordings,
+                    "ratio": statistics.median(ratios),
+                    "aerotape_per_s": statistics.median(rates["aerotape"]),
+                    "java_per_s": statistics.median(rates["java"]),
+                }
+                rows.append(row)
+                if not options.json:
+                    print(
+                        "{media} {recordings:6} recordings: aerotape {aerotape_per_s:9.0f}/s,"
+                        " Java {java_per_s:9.0f}/s, ratio {ratio:.2f}".format(**row),
+                        flush=True,
+                    )
+        if options.json:
+            print(json.dumps({"listing": rows}, indent=2))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
