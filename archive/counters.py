@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 MAX_KEY_LENGTH = 112
 MAX_LABEL_LENGTH = 380
 
+# The driver frees the counters of a client that has left when it next looks after its clients,
+# which it does each second.
+_LEAVING_GRACE_S = 2.0
+_LEAVING_POLL_S = 0.02
+
 
 class CounterType(IntEnum):
     """Type ids of archive counters."""
@@ -216,11 +221,16 @@ class _Answer:
 
 def _check_alone(client: AeronClient, archive_id: int) -> None:
     """Clients find recordings by archive id and recording id: no two archives may share one."""
-    for row in client.counters().rows(CounterType.ERRORS):
-        if struct.unpack_from("<q", row[2])[0] == archive_id:
+    deadline_s = time.monotonic() + _LEAVING_GRACE_S
+    while any(
+        struct.unpack_from("<q", row[2])[0] == archive_id
+        for row in client.counters().rows(CounterType.ERRORS)
+    ):
+        if time.monotonic() >= deadline_s:
             raise ConfigurationError(
                 f"aeron.archive.id={archive_id}: an archive with this id uses the media driver in"
                 f" {client.aeron_dir} already, or did until the driver's client liveness timeout"
                 " runs out: give each archive an id of its own, or wait",
                 "aeron.archive.id",
             )
+        time.sleep(_LEAVING_POLL_S)

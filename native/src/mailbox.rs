@@ -145,7 +145,7 @@ impl MailboxHandle {
         self.0.arrived.notify_one();
     }
 
-    fn wake(&self) {
+    pub fn wake(&self) {
         self.lock().woken = true;
         self.0.arrived.notify_one();
     }

@@ -1,5 +1,6 @@
 //! The Aeron client: connection to a driver, and the factory of everything else.
 
+use super::conducting::{Awaiting, Conducting};
 use super::counter::{Counter, CountersReader};
 use super::listening::Listening;
 use super::pending::{
@@ -45,6 +46,7 @@ struct Shared {
 struct Raw {
     aeron: *mut c::aeron_t,
     context: *mut c::aeron_context_t,
+    conducting: Conducting,
     /// What the C callbacks point at; freed after the C client.
     listener: *mut Listener,
 }
@@ -65,6 +67,11 @@ pub(super) struct Entered<'a>(RwLockReadGuard<'a, Option<Raw>>);
 impl Entered<'_> {
     pub fn aeron(&self) -> *mut c::aeron_t {
         self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
+    }
+
+    /// Take note that the driver owes an answer, and have it asked for at once.
+    pub fn awaiting(&self) -> Option<Awaiting> {
+        self.0.as_ref().map(|raw| raw.conducting.awaiting())
     }
 }
 
@@ -131,9 +138,6 @@ impl ClientHandle {
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
         let name = c_string(client_name, "the client name")?;
-        // Spins, yields, shortest and longest park in ns.
-        let backoff = format!("10-20-1000-{}", idle_sleep_ns.max(1_000));
-        let backoff = c_string(&backoff, "the idle strategy")?;
         let mut context = null_mut();
         // SAFETY: plain C construction; every pointer passed is valid for the call, and the
         // listener outlives the client because it is freed only after `aeron_close`.
@@ -141,17 +145,13 @@ impl ClientHandle {
             if c::aeron_context_init(&mut context) < 0 {
                 return Err(last_error("cannot make an Aeron context"));
             }
-            let listener = Box::into_raw(Box::new(Listener { mailbox }));
+            let listener = Box::into_raw(Box::new(Listener {
+                mailbox: mailbox.clone(),
+            }));
             let clientd = listener.cast::<c_void>();
             c::aeron_context_set_dir(context, dir.as_ptr());
             c::aeron_context_set_client_name(context, name.as_ptr());
             c::aeron_context_set_driver_timeout_ms(context, driver_timeout_ms);
-            c::aeron_context_set_idle_sleep_duration_ns(context, idle_sleep_ns);
-            // The C conductor's thread got its idle strategy, a sleep of 16 ms, when the context
-            // was made: the duration alone changes nothing, and each answer of the driver would
-            // take that long.
-            c::aeron_context_set_idle_strategy_init_args(context, backoff.as_ptr());
-            c::aeron_context_set_idle_strategy(context, c"backoff".as_ptr());
             c::aeron_context_set_error_handler(context, Some(on_error), clientd);
             c::aeron_context_set_on_close_client(context, Some(on_close), clientd);
             c::aeron_context_set_on_unavailable_counter(
@@ -167,17 +167,24 @@ impl ClientHandle {
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
-            if c::aeron_start(aeron) < 0 {
-                let error = last_error(&what);
-                c::aeron_close(aeron);
-                c::aeron_context_close(context);
-                drop(Box::from_raw(listener));
-                return Err(error);
-            }
+            let longest_park = Duration::from_nanos(idle_sleep_ns.max(1_000));
+            let conducting = match Conducting::start(aeron, context, longest_park, mailbox) {
+                Ok(conducting) => conducting,
+                Err(error) => {
+                    c::aeron_close(aeron);
+                    c::aeron_context_close(context);
+                    drop(Box::from_raw(listener));
+                    return Err(Error::Aeron {
+                        code: error.raw_os_error().unwrap_or_default(),
+                        message: format!("{what}: no thread for it: {error}"),
+                    });
+                }
+            };
             Ok(Self(Arc::new(Shared {
                 aeron: RwLock::new(Some(Raw {
                     aeron,
                     context,
+                    conducting,
                     listener,
                 })),
                 aeron_dir: aeron_dir.to_owned(),
@@ -205,6 +212,7 @@ impl Closing {
         // SAFETY: the pointers were made together, taken out once, and nobody is inside the
         // client any more, since the write lock was had after the last reader. A client that
         // cannot be closed still runs: what it points at stays.
+        raw.conducting.stop();
         unsafe {
             if c::aeron_close(raw.aeron) < 0 {
                 return;

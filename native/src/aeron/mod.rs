@@ -7,6 +7,7 @@
 
 mod cell;
 mod client;
+mod conducting;
 mod counter;
 mod driver;
 mod image;

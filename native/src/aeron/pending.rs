@@ -1,6 +1,7 @@
 //! Asynchronous adds: what was asked of the driver and is not there yet.
 
 use super::client::ClientHandle;
+use super::conducting::Awaiting;
 use super::counter::Counter;
 use super::listening::{Listening, on_closed};
 use super::publication::{ExclusivePublication, Publication};
@@ -24,7 +25,11 @@ struct Outstanding<A> {
     listening: Option<Arc<Listening>>,
 }
 
-struct Command<A>(*mut A);
+struct Command<A> {
+    pointer: *mut A,
+    /// While this is there the conductor's thread is attentive.
+    _awaiting: Option<Awaiting>,
+}
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl<A> Send for Command<A> {}
 
@@ -36,7 +41,7 @@ impl<A> Outstanding<A> {
     ) -> Result<Option<*mut T>> {
         let _entered = self.client.enter_or_closed()?;
         let mut command = lock(&self.command);
-        let Some(Command(pointer)) = command.as_ref() else {
+        let Some(Command { pointer, .. }) = command.as_ref() else {
             return Err(Error::Closed(format!(
                 "{}: was answered or cancelled before",
                 self.what
@@ -64,7 +69,7 @@ impl<A> Outstanding<A> {
     }
 
     fn cancel(&self) {
-        let Some(Command(pointer)) = lock(&self.command).take() else {
+        let Some(Command { pointer, .. }) = lock(&self.command).take() else {
             return;
         };
         if let Some(listening) = &self.listening {
@@ -183,10 +188,14 @@ impl PendingPublication {
             }
             c::aeron_async_add_publication_get_registration_id(command)
         };
+        let command = Command {
+            pointer: command,
+            _awaiting: entered.awaiting(),
+        };
         drop(entered);
         let outstanding = Outstanding {
             client: client.clone(),
-            command: Mutex::new(Some(Command(command))),
+            command: Mutex::new(Some(command)),
             registration_id,
             what,
             cancel: c::aeron_async_add_publication_cancel,
@@ -215,10 +224,14 @@ impl PendingExclusivePublication {
             }
             c::aeron_async_add_exclusive_publication_get_registration_id(command)
         };
+        let command = Command {
+            pointer: command,
+            _awaiting: entered.awaiting(),
+        };
         drop(entered);
         let outstanding = Outstanding {
             client: client.clone(),
-            command: Mutex::new(Some(Command(command))),
+            command: Mutex::new(Some(command)),
             registration_id,
             what,
             cancel: c::aeron_async_add_exclusive_publication_cancel,
@@ -261,10 +274,14 @@ impl PendingSubscription {
             }
             c::aeron_async_add_subscription_get_registration_id(command)
         };
+        let command = Command {
+            pointer: command,
+            _awaiting: entered.awaiting(),
+        };
         drop(entered);
         let outstanding = Outstanding {
             client: client.clone(),
-            command: Mutex::new(Some(Command(command))),
+            command: Mutex::new(Some(command)),
             registration_id,
             what,
             cancel: c::aeron_async_add_subscription_cancel,
@@ -296,10 +313,14 @@ impl PendingCounter {
             }
             c::aeron_async_add_counter_get_registration_id(command)
         };
+        let command = Command {
+            pointer: command,
+            _awaiting: entered.awaiting(),
+        };
         drop(entered);
         let outstanding = Outstanding {
             client: client.clone(),
-            command: Mutex::new(Some(Command(command))),
+            command: Mutex::new(Some(command)),
             registration_id,
             what,
             cancel: c::aeron_async_add_counter_cancel,

@@ -1,0 +1,140 @@
+"""Benchmark: control requests, ours against the Java archive, in the same run.
+
+    python tests/bench/control.py [--rounds N] [--measure find cycle replay] [--udp] [--json]
+
+Both archives run side by side on one media driver, and one Java client that never sleeps asks
+them in turns; the first round of each warms up and does not count. Measured are recordings listed
+by id (`find`, calls a second), whole lives of recordings (`cycle`: new publication, start, one
+message recorded, stop, close; a second) and the time from asking for a replay until its first
+fragment (`replay`). Ratios are ours to theirs: of rates above 1, of times below 1, we are faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.archives import BenchedArchive, Child, media_driver
+from support.java import AERON_ALL, find_jar
+
+NAMES = ("aerotape", "java")
+RATES = ("find", "cycle")
+TIMES = ("replay",)
+_LOCAL_STREAM_IDS = {"aerotape": 11, "java": 12}
+_NETWORK_STREAM_ID = 10
+
+
+def run(folder: Path, rounds: int, measures: list[str], over_udp: bool) -> dict[str, Any]:
+    """Run both archives and the client; return the figures of each measurement."""
+    aeron_dir = folder / "aeron"
+    with ExitStack() as stack:
+        stack.enter_context(media_driver(aeron_dir))
+        addresses: list[str] = []
+        children: dict[str, Child] = {}
+        for number, name in enumerate(NAMES):
+            archive = BenchedArchive(name, aeron_dir, folder / name)
+            properties = {
+                "aeron.archive.id": str(number + 1),
+                "aeron.archive.local.control.stream.id": str(_LOCAL_STREAM_IDS[name]),
+            }
+            children[name] = stack.enter_context(archive.start("external", properties))
+            address = (
+                (archive.control_channel, _NETWORK_STREAM_ID)
+                if over_udp
+                else ("aeron:ipc", _LOCAL_STREAM_IDS[name])
+            )
+            addresses += [name, *map(str, address)]
+        source = Path(__file__).parent / "java" / "Control.java"
+        done = subprocess.run(
+            [
+                "java",
+                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+                "-cp",
+                str(find_jar(AERON_ALL)),
+                str(source),
+                str(aeron_dir),
+                str(rounds),
+                ",".join(measures),
+                *addresses,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60 + 4 * (rounds + 1) * len(measures),
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+    return {measure: evaluate(measure, samples) for measure, samples in parse(done.stdout).items()}
+
+
+def parse(output: str) -> dict[str, dict[str, list[list[float]]]]:
+    """Return the samples of each measurement and archive, a list a round, without the first."""
+    samples: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for line in output.splitlines():
+        measure, name, round_number, values = line.split(" ")
+        if int(round_number) > 0:
+            samples[measure][name].append([float(value) for value in values.split(",")])
+    return samples
+
+
+def percentile(values: list[float], percent: float) -> float:
+    """Return the value below which `percent` of all lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def evaluate(measure: str, samples: dict[str, list[list[float]]]) -> dict[str, float]:
+    """Return figures of both archives and their ratios: medians over the rounds."""
+    figures: dict[str, float] = {}
+    percents = {"": 50.0} if measure in RATES else {"_p50_us": 50.0, "_p99_us": 99.0}
+    scale = 1.0 if measure in RATES else 1e-3
+    for suffix, percent in percents.items():
+        rounds = {
+            name: [scale * percentile(values, percent) for values in samples[name]]
+            for name in NAMES
+        }
+        for name in NAMES:
+            figures[f"{name}{suffix}"] = statistics.median(rounds[name])
+        figures[f"ratio{suffix}"] = statistics.median(
+            ours / theirs for ours, theirs in zip(*(rounds[name] for name in NAMES), strict=True)
+        )
+    return figures
+
+
+def main() -> int:
+    """Run the benchmark and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--measure", nargs="+", choices=RATES + TIMES, default=RATES + TIMES)
+    parser.add_argument("--udp", action="store_true", help="control over UDP instead of IPC")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
+    try:
+        measured = run(folder, options.rounds, list(options.measure), options.udp)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
+        print(json.dumps({"control": measured}, indent=2))
+        return 0
+    for measure, figures in measured.items():
+        print(f"{measure}: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import io.aeron.archive.client.AeronArchive;
+import io.aeron.archive.codecs.SourceLocation;
+import io.aeron.archive.status.RecordingPos;
+import io.aeron.logbuffer.FragmentHandler;
+import org.agrona.concurrent.AgentInvoker;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.agrona.concurrent.YieldingIdleStrategy;
+import org.agrona.concurrent.status.CountersReader;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+
+/**
+ * Measures control requests of several archives on one media driver, in turns.
+ *
+ * Arguments: aeron directory, rounds, measurements (comma separated), then for each archive its
+ * name, control channel and control stream id. Each measurement of each round prints one line:
+ * measurement, archive, round (0 warms up), and the figure of the round or, for replays, the
+ * nanoseconds of each. The client never sleeps: its Aeron conductor runs in this thread.
+ */
+public final class Control
+{
+    private static final String IPC = "aeron:ipc?term-length=64k";
+    private static final int STREAM_ID = 7001;
+    private static final int REPLAY_STREAM_ID = 7002;
+    private static final int MESSAGE_LENGTH = 256;
+    private static final int RECORDINGS = 32;
+    private static final long ROUND_NS = 1_000_000_000L;
+
+    private final Aeron aeron;
+    private final AgentInvoker invoker;
+    private final UnsafeBuffer message = new UnsafeBuffer(new byte[MESSAGE_LENGTH]);
+
+    private Control(final Aeron aeron)
+    {
+        this.aeron = aeron;
+        this.invoker = aeron.conductorAgentInvoker();
+    }
+
+    public static void main(final String[] args)
+    {
+        final int rounds = Integer.parseInt(args[1]);
+        final String[] measurements = args[2].split(",");
+        final Aeron.Context context = new Aeron.Context()
+            .aeronDirectoryName(args[0])
+            .useConductorAgentInvoker(true)
+            .idleStrategy(YieldingIdleStrategy.INSTANCE)
+            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE);
+        try (Aeron aeron = Aeron.connect(context))
+        {
+            final Control control = new Control(aeron);
+            final Map<String, AeronArchive> archives = new LinkedHashMap<>();
+            for (int i = 3; i < args.length; i += 3)
+            {
+                archives.put(args[i], control.connect(args[i + 1], Integer.parseInt(args[i + 2])));
+            }
+            final Map<String, List<Long>> recordings = new LinkedHashMap<>();
+            archives.forEach((name, archive) -> recordings.put(name, control.record(archive)));
+            for (int round = 0; round <= rounds; round++)
+            {
+                final List<String> names = new ArrayList<>(archives.keySet());
+                if (round % 2 == 1)
+                {
+                    java.util.Collections.reverse(names);
+                }
+                for (final String measurement : measurements)
+                {
+                    for (final String name : names)
+                    {
+                        final AeronArchive archive = archives.get(name);
+                        final String result = switch (measurement)
+                        {
+                            case "find" -> control.find(archive, recordings.get(name));
+                            case "cycle" -> control.cycle(archive);
+                            case "replay" -> control.replay(archive, recordings.get(name));
+                            default -> throw new IllegalArgumentException(measurement);
+                        };
+                        System.out.println(measurement + " " + name + " " + round + " " + result);
+                        // Pings are read from those that were not measured.
+                        archives.values().forEach(AeronArchive::checkForErrorResponse);
+                    }
+                }
+            }
+            archives.values().forEach(AeronArchive::close);
+        }
+    }
+
+    private AeronArchive connect(final String channel, final int streamId)
+    {
+        final String response = channel.startsWith("aeron:ipc") ? "aeron:ipc" : "aeron:udp?endpoint=localhost:0";
+        return AeronArchive.connect(new AeronArchive.Context()
+            .aeron(aeron)
+            .ownsAeronClient(false)
+            .controlRequestChannel(channel)
+            .controlRequestStreamId(streamId)
+            .controlResponseChannel(response)
+            .idleStrategy(YieldingIdleStrategy.INSTANCE));
+    }
+
+    /** Makes recordings to be found and replayed. */
+    private List<Long> record(final AeronArchive archive)
+    {
+        final List<Long> ids = new ArrayList<>();
+        for (int i = 0; i < RECORDINGS; i++)
+        {
+            ids.add(recordOne(archive, 16));
+        }
+        return ids;
+    }
+
+    /** A whole life of a recording: publication, start, messages recorded, stop, close. */
+    private long recordOne(final AeronArchive archive, final int messages)
+    {
+        final CountersReader counters = aeron.countersReader();
+        try (ExclusivePublication publication = aeron.addExclusivePublication(IPC, STREAM_ID))
+        {
+            final long subscriptionId = archive.startRecording(IPC, STREAM_ID, SourceLocation.LOCAL, false);
+            int counterId;
+            while (CountersReader.NULL_COUNTER_ID ==
+                (counterId = RecordingPos.findCounterIdBySession(counters, publication.sessionId())))
+            {
+                idle();
+            }
+            final long recordingId = RecordingPos.getRecordingId(counters, counterId);
+            for (int i = 0; i < messages; i++)
+            {
+                while (publication.offer(message) < 0)
+                {
+                    idle();
+                }
+            }
+            while (counters.getCounterValue(counterId) < publication.position())
+            {
+                idle();
+            }
+            archive.stopRecording(subscriptionId);
+            return recordingId;
+        }
+    }
+
+    private void idle()
+    {
+        invoker.invoke();
+        Thread.yield();
+    }
+
+    /** Recordings listed by their id, a second. */
+    private String find(final AeronArchive archive, final List<Long> ids)
+    {
+        final Random random = new Random(1);
+        final long startNs = System.nanoTime();
+        long count = 0;
+        long nowNs = startNs;
+        while (nowNs - startNs < ROUND_NS)
+        {
+            final long id = ids.get(random.nextInt(ids.size()));
+            if (1 != archive.listRecording(id, (cs, c, r, st, sp, s, p, t, f, b, m, se, str, sc, oc, si) -> {}))
+            {
+                throw new IllegalStateException("no recording " + id);
+            }
+            count++;
+            nowNs = System.nanoTime();
+        }
+        return Double.toString(count * 1e9 / (nowNs - startNs));
+    }
+
+    /** Lives of recordings with one message each, a second. */
+    private String cycle(final AeronArchive archive)
+    {
+        final long startNs = System.nanoTime();
+        long count = 0;
+        long nowNs = startNs;
+        while (nowNs - startNs < ROUND_NS)
+        {
+            recordOne(archive, 1);
+            count++;
+            nowNs = System.nanoTime();
+        }
+        return Double.toString(count * 1e9 / (nowNs - startNs));
+    }
+
+    /** Nanoseconds from asking for a replay until its first fragment, one after the other. */
+    private String replay(final AeronArchive archive, final List<Long> ids)
+    {
+        final StringBuilder result = new StringBuilder();
+        final int[] received = new int[1];
+        final FragmentHandler handler = (buffer, offset, length, header) -> received[0]++;
+        final long beginNs = System.nanoTime();
+        int next = 0;
+        while (System.nanoTime() - beginNs < ROUND_NS)
+        {
+            received[0] = 0;
+            final long id = ids.get(next++ % ids.size());
+            final long startNs = System.nanoTime();
+            try (Subscription subscription =
+                archive.replay(id, 0, Long.MAX_VALUE, "aeron:ipc", REPLAY_STREAM_ID))
+            {
+                while (0 == received[0])
+                {
+                    if (subscription.poll(handler, 1) <= 0)
+                    {
+                        idle();
+                    }
+                }
+                result.append(result.isEmpty() ? "" : ",").append(System.nanoTime() - startNs);
+                while (received[0] < 16)
+                {
+                    subscription.poll(handler, 16);
+                }
+            }
+        }
+        return result.toString();
+    }
+}
