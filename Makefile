@@ -32,7 +32,9 @@ jars: $(STAMPS)/jars/.complete ## Fetch the Java archive and sbe-tool from Maven
 demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Parquet (DEMO_ARGS=…)
 	@$(PY) tests/demo/demo.py $(DEMO_ARGS)
 
-test: setup ## Run all tests (PYTEST_ARGS=…)
+test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
+	@echo "aerotape: testing the native crate"
+	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --release --no-default-features --lib
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH_ARGS=…)

@@ -33,6 +33,9 @@ missing_packages() {
     command -v mvn >/dev/null || echo maven
     if command -v "$python" >/dev/null; then
         "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
+        # The extension does without, but a test program of the native crate links with it.
+        "$python" -c 'import sys; from pathlib import Path; from sysconfig import get_config_var as get
+sys.exit(not Path(get("LIBDIR"), get("LDLIBRARY")).exists())' || echo python3-dev
     fi
 }
 
