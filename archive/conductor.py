@@ -118,6 +118,11 @@ class Conductor:
         self._stopping = False
         self._now_ms = self._clock_ms()
         self._control_subscriptions = self._subscribe()
+        self.deletions = SegmentDeletions(
+            errors=errors,
+            wake=mailbox.wake,
+            is_replayed=lambda recording_id: self.replays.is_replayed(recording_id),
+        )
         self.recordings = Recordings(
             config=config,
             archive_id=archive_id,
@@ -126,6 +131,7 @@ class Conductor:
             mailbox=mailbox,
             catalog=catalog,
             recorder=recorder,
+            deletions=self.deletions,
             session_counter=archive_counters.recording_sessions,
             errors=errors,
             epoch_ms=epoch_ms,
@@ -139,9 +145,6 @@ class Conductor:
             session_counter=archive_counters.replay_sessions,
             errors=errors,
             defer=self._deferred.append,
-        )
-        self.deletions = SegmentDeletions(
-            errors=errors, wake=mailbox.wake, is_replayed=self.replays.is_replayed
         )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._on_message,

@@ -1,4 +1,4 @@
-"""What a start-recording request becomes: a subscription, and a session for each of its images.
+"""What a request to record becomes: a subscription, and a session for each of its images.
 
 The state of these; what happens to them is decided in `recordings`.
 """
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Requester(Protocol):
     """The control session that asked."""
 
+    @property
+    def session_id(self) -> int: ...
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
     def send_error(
         self, correlation_id: int, error_code: ErrorCode | int, message: str
@@ -38,7 +40,11 @@ class Requester(Protocol):
 
 
 class RecordingSubscription:
-    """One start-recording request that is in force."""
+    """One request to record that is in force.
+
+    Attributes:
+        extends: the recording that its image is to go on with; None for a new one an image.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class RecordingSubscription:
         original_channel: str,
         stripped: str,
         auto_stop: bool,
+        extends: int | None,
         pending: PendingSubscription,
     ) -> None:
         self.requester = requester
@@ -59,6 +66,7 @@ class RecordingSubscription:
         self.original_channel = original_channel
         self.stripped_channel = stripped
         self.auto_stop = auto_stop
+        self.extends = extends
         self.registration_id = pending.registration_id
         self.pending: PendingSubscription | None = pending
         self.subscription: Subscription | None = None
@@ -77,7 +85,13 @@ class RecordingSubscription:
 
 
 class RecordingSession:
-    """One image being recorded."""
+    """One image being recorded.
+
+    Attributes:
+        start_position: the recording's, bytes.
+        join_position: where in the recording the image begins: its start, or where it stopped
+            before it was extended.
+    """
 
     def __init__(
         self,
@@ -85,12 +99,14 @@ class RecordingSession:
         image: Image,
         recording_id: int,
         *,
+        start_position: int,
         segment_file_length: int,
         pending_counter: PendingCounter,
     ) -> None:
         self.source = source
         self.recording_id = recording_id
-        self.start_position = image.join_position
+        self.start_position = start_position
+        self.join_position = image.join_position
         self.segment_file_length = segment_file_length
         # Until the recorder has taken it over.
         self.image: Image | None = image
@@ -101,4 +117,4 @@ class RecordingSession:
     @property
     def position(self) -> int:
         """How far the stream has been recorded, bytes."""
-        return self.start_position if self.counter is None else self.counter.get()
+        return self.join_position if self.counter is None else self.counter.get()

@@ -2,28 +2,30 @@
 
 A start-recording request makes a subscription; every image of it becomes a recording of its own:
 entered into the catalog, given a position counter, and handed to the native recorder, which says
-when it has stopped. A subscription counts references, one for the request and one for each of its
-sessions, and is closed when none is left or, with auto-stop, when its first recording ends.
+when it has stopped. The image of an extend-recording request goes on with a recording that has
+stopped; from there on it is treated the same. With auto-stop the first recording that ends takes
+the subscription with it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive import counters
-from aerotape.archive.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.recording_extension import clear_behind, refuse_image, refuse_request
+from aerotape.archive.recording_limits import RecordingLimits, Refusal
 from aerotape.archive.recording_session import (
     RecordingSession,
     RecordingSubscription,
     Requester,
 )
+from aerotape.archive.recording_subscriptions import RecordingSubscriptions
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         SessionWorker,
     )
     from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.segment_deletion import SegmentDeletions
     from aerotape.catalog.catalog import Catalog
 
 
@@ -50,6 +53,7 @@ class Recordings:
         mailbox: Mailbox,
         catalog: Catalog,
         recorder: SessionWorker,
+        deletions: SegmentDeletions,
         session_counter: Counter,
         errors: ErrorLog,
         epoch_ms: Callable[[], int],
@@ -59,22 +63,19 @@ class Recordings:
         Args:
             epoch_ms: milliseconds since 1970, for the catalog's timestamps.
         """
+        self.subscriptions = RecordingSubscriptions(client, mailbox)
+        self._limits = RecordingLimits(config, archive_dir)
         self._config = config
         self._archive_id = archive_id
         self._archive_dir = archive_dir
         self._client = client
-        self._mailbox = mailbox
         self._catalog = catalog
         self._recorder = recorder
+        self._deletions = deletions
         self._session_counter = session_counter
         self._errors = errors
         self._epoch_ms = epoch_ms
         self._sessions: dict[int, RecordingSession] = {}
-        # Those that a client can still find and stop.
-        self._by_key: dict[str, RecordingSubscription] = {}
-        # Besides these, those whose last sessions are ending.
-        self._by_id: dict[int, RecordingSubscription] = {}
-        self._pending_subscriptions: list[RecordingSubscription] = []
         self._pending_sessions: list[RecordingSession] = []
 
     # ---- what others ask ----------------------------------------------------------------------
@@ -82,7 +83,7 @@ class Recordings:
     @property
     def wants_soon(self) -> bool:
         """Whether the driver owes an answer."""
-        return bool(self._pending_subscriptions or self._pending_sessions)
+        return self.subscriptions.wants_soon or bool(self._pending_sessions)
 
     def session(self, recording_id: int) -> RecordingSession | None:
         """Return the session of a recording that is in progress."""
@@ -107,88 +108,122 @@ class Recordings:
         auto_stop: bool,
     ) -> None:
         """Subscribe to what is to be recorded; answered once the driver has agreed."""
-        limit = self._config.max_concurrent_recordings
-        if len(self._by_key) >= limit or len(self._sessions) >= limit:
-            requester.send_error(correlation_id, *self._too_many())
-            return
-        if (low := self._low_storage()) is not None:
-            requester.send_error(correlation_id, *low)
-            return
-        try:
-            uri = ChannelUri.parse(channel)
-            stripped = stripped_channel(uri)
-        except ConfigurationError as error:
-            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
-            return
-        key = recording_key(stream_id, uri)
-        if key in self._by_key:
-            requester.send_error(
-                correlation_id,
-                ErrorCode.ACTIVE_SUBSCRIPTION,
-                f"already being recorded: streamId={stream_id} channel={channel}",
-            )
-            return
-        is_spy = source_location is SourceLocation.LOCAL and uri.is_udp
-        pending = self._client.async_add_subscription(
-            SPY_PREFIX + stripped if is_spy else stripped, stream_id, self._mailbox
+        refusal = (
+            self._limits.too_many(len(self.subscriptions), len(self._sessions))
+            or self._limits.low_storage()
         )
-        source = RecordingSubscription(
+        if refusal is not None:
+            requester.send_error(correlation_id, *refusal)
+            return
+        self.subscriptions.add(
             requester,
             correlation_id,
-            key=key,
             stream_id=stream_id,
-            original_channel=channel,
-            stripped=stripped,
+            channel=channel,
+            source_location=source_location,
             auto_stop=auto_stop,
-            pending=pending,
         )
-        self._by_key[key] = source
-        self._by_id[source.registration_id] = source
-        self._pending_subscriptions.append(source)
 
-    def _too_many(self) -> tuple[ErrorCode, str]:
-        limit = self._config.max_concurrent_recordings
-        return ErrorCode.MAX_RECORDINGS, f"{limit} recordings are the most that may run at once"
-
-    def _low_storage(self) -> tuple[ErrorCode, str] | None:
-        threshold = self._config.low_storage_space_threshold
-        status = os.statvfs(self._archive_dir)
-        usable = status.f_bavail * status.f_frsize
-        if usable > threshold:
-            return None
-        return (
-            ErrorCode.STORAGE_SPACE,
-            f"low storage space: usable={usable} bytes, threshold={threshold} bytes",
+    def extend(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        *,
+        recording_id: int,
+        stream_id: int,
+        channel: str,
+        source_location: SourceLocation,
+        auto_stop: bool,
+    ) -> None:
+        """Subscribe to what a stopped recording is to go on with; answered as `start`."""
+        refusal = (
+            self._limits.too_many(len(self.subscriptions), len(self._sessions))
+            or self._refuse_extension(recording_id, stream_id)
+            or self._limits.low_storage()
         )
+        if refusal is not None:
+            requester.send_error(correlation_id, *refusal)
+            return
+        self.subscriptions.add(
+            requester,
+            correlation_id,
+            stream_id=stream_id,
+            channel=channel,
+            source_location=source_location,
+            auto_stop=auto_stop,
+            extends=recording_id,
+        )
+
+    # ---- images -------------------------------------------------------------------------------
 
     def on_image(self, image: Image) -> None:
         """Begin to record an image that has come up on one of the subscriptions."""
-        source = self._by_id.get(image.subscription_registration_id)
+        source = self.subscriptions.get(image.subscription_registration_id)
         if source is not None and source.pending is not None:
             # The client learns of the subscription before it learns of the recording.
-            self._poll_subscription(source)
+            self.subscriptions.poll(source)
         if source is None or source.is_stopping:
             image.release()
             return
-        refusal: tuple[ErrorCode, str] | None = None
-        if len(self._sessions) >= self._config.max_concurrent_recordings:
-            refusal = self._too_many()
-        else:
-            refusal = self._low_storage()
+        try:
+            if source.extends is None:
+                refusal = self._limits.too_many(len(self._sessions)) or self._limits.low_storage()
+                if refusal is None:
+                    self._add_recording(source, image)
+            else:
+                refusal = self._extend_recording(source, image, source.extends)
+        except (AerotapeError, OSError) as error:
+            refusal = ErrorCode.GENERIC, f"the stream cannot be recorded: {error}"
         if refusal is None:
-            try:
-                self._add_session(source, image)
-                return
-            except (AerotapeError, OSError) as error:
-                refusal = ErrorCode.GENERIC, f"cannot add a recording: {error}"
+            return
         image.release()
         self._errors.record("stream not recorded", f"{source.original_channel}: {refusal[1]}")
         source.requester.send_error(source.correlation_id, *refusal)
+        if source.auto_stop and source.extends is not None:
+            self._auto_stop(source)
 
-    def _add_session(self, source: RecordingSubscription, image: Image) -> None:
+    def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
+        return refuse_request(
+            self._catalog,
+            recording_id,
+            stream_id,
+            is_recorded=recording_id in self._sessions,
+            deleted_to=self._deletions.end_position(recording_id),
+        )
+
+    def _extend_recording(
+        self, source: RecordingSubscription, image: Image, recording_id: int
+    ) -> Refusal | None:
+        # Checked once more: it may be long since the request.
+        refusal = (
+            self._refuse_extension(recording_id, source.stream_id)
+            or self._limits.too_many(len(self._sessions))
+            or self._limits.low_storage()
+        )
+        if refusal is not None:
+            return refusal
+        descriptor = self._catalog.descriptor(recording_id)
+        refusal = refuse_image(image, descriptor)
+        if refusal is not None:
+            return refusal
+        clear_behind(self._archive_dir, descriptor)
+        self._catalog.extend_recording(
+            recording_id,
+            control_session_id=source.requester.session_id,
+            correlation_id=source.correlation_id,
+            session_id=image.session_id,
+        )
+        self._add_session(
+            source,
+            image,
+            recording_id,
+            start_position=descriptor.start_position,
+            segment_file_length=descriptor.segment_file_length,
+        )
+        return None
+
+    def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
         segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
-        session_id = image.session_id
-        source_identity = image.source_identity
         recording_id = self._catalog.add_recording(
             start_position=image.join_position,
             start_timestamp_ms=self._epoch_ms(),
@@ -196,29 +231,53 @@ class Recordings:
             segment_file_length=segment_file_length,
             term_buffer_length=image.term_buffer_length,
             mtu_length=image.mtu_length,
-            session_id=session_id,
+            session_id=image.session_id,
             stream_id=source.stream_id,
             stripped_channel=source.stripped_channel,
             original_channel=source.original_channel,
-            source_identity=source_identity,
+            source_identity=image.source_identity,
         )
-        pending_counter = self._client.async_add_counter(
-            counters.CounterType.RECORDING_POSITION,
-            counters.recording_position_key(
-                self._archive_id, recording_id, session_id, source_identity
-            ),
-            counters.recording_position_label(
-                self._archive_id,
-                recording_id,
-                session_id,
-                source.stream_id,
-                source.stripped_channel,
-            ),
+        self._add_session(
+            source,
+            image,
+            recording_id,
+            start_position=image.join_position,
+            segment_file_length=segment_file_length,
         )
+
+    def _add_session(
+        self,
+        source: RecordingSubscription,
+        image: Image,
+        recording_id: int,
+        *,
+        start_position: int,
+        segment_file_length: int,
+    ) -> None:
+        session_id = image.session_id
+        try:
+            pending_counter = self._client.async_add_counter(
+                counters.CounterType.RECORDING_POSITION,
+                counters.recording_position_key(
+                    self._archive_id, recording_id, session_id, image.source_identity
+                ),
+                counters.recording_position_label(
+                    self._archive_id,
+                    recording_id,
+                    session_id,
+                    source.stream_id,
+                    source.stripped_channel,
+                ),
+            )
+        except AerotapeError:
+            # Its end is known, and the next start must not look for it.
+            self._catalog.recording_stopped(recording_id, image.join_position, self._epoch_ms())
+            raise
         session = RecordingSession(
             source,
             image,
             recording_id,
+            start_position=start_position,
             segment_file_length=segment_file_length,
             pending_counter=pending_counter,
         )
@@ -231,31 +290,9 @@ class Recordings:
 
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""
-        for source in list(self._pending_subscriptions):
-            self._poll_subscription(source)
+        self.subscriptions.do_work()
         for session in list(self._pending_sessions):
             self.poll_session(session)
-
-    def _poll_subscription(self, source: RecordingSubscription) -> None:
-        if source.pending is None:
-            return
-        try:
-            subscription = source.pending.poll()
-        except AerotapeError as error:
-            source.pending = None
-            self._pending_subscriptions.remove(source)
-            self._forget(source)
-            source.requester.send_error(
-                source.correlation_id,
-                ErrorCode.GENERIC,
-                f"cannot subscribe to {source.original_channel}: {error}",
-            )
-            return
-        if subscription is not None:
-            source.pending = None
-            source.subscription = subscription
-            self._pending_subscriptions.remove(source)
-            source.requester.send_ok(source.correlation_id, source.registration_id)
 
     def poll_session(self, session: RecordingSession) -> None:
         """Hand a session to the recorder if its counter has come."""
@@ -277,14 +314,14 @@ class Recordings:
         session.pending_counter = None
         session.counter = counter
         self._pending_sessions.remove(session)
-        counter.set(session.start_position)
+        counter.set(session.join_position)
         source = session.source
         source.requester.send_signal(
             source.correlation_id,
             session.recording_id,
             source.registration_id,
-            session.start_position,
-            RecordingSignal.START,
+            session.join_position,
+            RecordingSignal.START if source.extends is None else RecordingSignal.EXTEND,
         )
         image, session.image = session.image, None
         assert image is not None
@@ -298,7 +335,7 @@ class Recordings:
             )
         except AerotapeError as error:
             self.on_stopped(
-                session.recording_id, session.start_position, ErrorCode.GENERIC, str(error)
+                session.recording_id, session.join_position, ErrorCode.GENERIC, str(error)
             )
             return
         if session.is_stopping:
@@ -309,7 +346,7 @@ class Recordings:
         if session.image is not None:
             session.image.release()
             session.image = None
-        self.on_stopped(session.recording_id, session.start_position, ErrorCode.GENERIC, message)
+        self.on_stopped(session.recording_id, session.join_position, ErrorCode.GENERIC, message)
 
     # ---- stop ---------------------------------------------------------------------------------
 
@@ -319,14 +356,14 @@ class Recordings:
         Raises:
             ConfigurationError: not a channel URI.
         """
-        source = self._by_key.get(recording_key(stream_id, ChannelUri.parse(channel)))
+        source = self.subscriptions.find_channel(stream_id, channel)
         if source is not None:
             self._stop_source(source)
         return source is not None
 
     def stop_subscription(self, registration_id: int) -> bool:
         """Stop what was started with this subscription id; False when there is no such thing."""
-        source = self._listed(registration_id)
+        source = self.subscriptions.find(registration_id)
         if source is not None:
             self._stop_source(source)
         return source is not None
@@ -337,28 +374,23 @@ class Recordings:
         if session is None:
             return False
         self._stop_session(session)
-        source = self._listed(session.source.registration_id)
+        source = self.subscriptions.find(session.source.registration_id)
         if source is None:
             return False
-        del self._by_key[source.key]
-        self._release(source)
+        self.subscriptions.unlist(source)
+        self.subscriptions.release(source)
         return True
 
-    def _listed(self, registration_id: int) -> RecordingSubscription | None:
-        source = self._by_id.get(registration_id)
-        return source if source is not None and self._by_key.get(source.key) is source else None
-
     def _stop_source(self, source: RecordingSubscription) -> None:
-        if source.pending is not None:
-            # Stopped before the driver has answered: the start is answered all the same.
-            self._pending_subscriptions.remove(source)
-            source.requester.send_ok(source.correlation_id, source.registration_id)
+        self.subscriptions.unlist(source)
+        self._stop_sessions_of(source)
+        self.subscriptions.release(source)
+
+    def _stop_sessions_of(self, source: RecordingSubscription) -> None:
         source.is_stopping = True
-        del self._by_key[source.key]
         for session in self:
             if session.source is source:
                 self._stop_session(session)
-        self._release(source)
 
     def _stop_session(self, session: RecordingSession) -> None:
         if not session.is_stopping:
@@ -366,16 +398,9 @@ class Recordings:
             if session.counter is not None:
                 self._recorder.stop_recording(session.recording_id)
 
-    def _release(self, source: RecordingSubscription) -> None:
-        source.references -= 1
-        if source.references <= 0:
-            self._forget(source)
-
-    def _forget(self, source: RecordingSubscription) -> None:
-        if self._by_key.get(source.key) is source:
-            del self._by_key[source.key]
-        self._by_id.pop(source.registration_id, None)
-        source.close()
+    def _auto_stop(self, source: RecordingSubscription) -> None:
+        self._stop_sessions_of(source)
+        self.subscriptions.close_one(source)
 
     def on_stopped(
         self, recording_id: int, position: int, error_code: int, message: str | None
@@ -390,7 +415,7 @@ class Recordings:
         if session is None:
             return
         source = session.source
-        position = max(position, session.start_position)
+        position = max(position, session.join_position)
         try:
             self._catalog.recording_stopped(recording_id, position, self._epoch_ms())
         except (AerotapeError, OSError) as error:
@@ -406,13 +431,9 @@ class Recordings:
             RecordingSignal.STOP,
         )
         if source.auto_stop and not source.is_stopping:
-            source.is_stopping = True
-            for other in self:
-                if other.source is source:
-                    self._stop_session(other)
-            self._forget(source)
+            self._auto_stop(source)
         else:
-            self._release(source)
+            self.subscriptions.release(source)
         if session.counter is not None:
             session.counter.close()
         self._session_counter.add(-1)
@@ -424,6 +445,4 @@ class Recordings:
                 session.pending_counter.cancel()
                 session.pending_counter = None
                 self._finish_unstarted(session, None)
-        for source in list(self._by_id.values()):
-            self._forget(source)
-        self._pending_subscriptions.clear()
+        self.subscriptions.close()

@@ -1,4 +1,4 @@
-"""Requests that start and stop recordings."""
+"""Requests that start, extend and stop recordings."""
 
 from __future__ import annotations
 
@@ -36,6 +36,25 @@ def _start_recording_2(
         channel=request.channel,
         source_location=request.source_location,
         auto_stop=request.auto_stop is codecs.BooleanType.TRUE,
+    )
+
+
+def _extend_recording(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.ExtendRecordingRequest | codecs.ExtendRecordingRequest2,
+) -> None:
+    auto_stop = isinstance(request, codecs.ExtendRecordingRequest2) and (
+        request.auto_stop is codecs.BooleanType.TRUE
+    )
+    conductor.recordings.extend(
+        session,
+        request.correlation_id,
+        recording_id=request.recording_id,
+        stream_id=request.stream_id,
+        channel=request.channel,
+        source_location=request.source_location,
+        auto_stop=auto_stop,
     )
 
 
@@ -78,6 +97,8 @@ def _stop_recording_by_identity(
 HANDLERS: Handlers = {
     codecs.StartRecordingRequest: _start_recording,
     codecs.StartRecordingRequest2: _start_recording_2,
+    codecs.ExtendRecordingRequest: _extend_recording,
+    codecs.ExtendRecordingRequest2: _extend_recording,
     codecs.StopRecordingRequest: _stop_recording,
     codecs.StopRecordingSubscriptionRequest: _stop_recording_subscription,
     codecs.StopRecordingByIdentityRequest: _stop_recording_by_identity,

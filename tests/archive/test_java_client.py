@@ -11,8 +11,8 @@ import pytest
 from support import java
 from support.control_rig import await_true
 from support.java import JavaArchiveException, JavaClient
+from support.java_streams import IPC, Recorded, error_code
 
-IPC = "aeron:ipc?term-length=64k"
 NULL = -1
 # An id that no recording of this module gets.
 NOBODY = 10_000
@@ -24,30 +24,6 @@ def client(either: Any) -> Iterator[JavaClient]:
     with JavaClient(either.aeron_dir) as connected:
         connected.connect(either.control_channel)
         yield connected
-
-
-class Recorded:
-    """A stream of messages that has been recorded and is still being recorded."""
-
-    def __init__(self, client: JavaClient, channel: str, stream_id: int, count: int = 300) -> None:
-        self.publication = client.add_exclusive_publication(channel, stream_id)
-        self.session_id: int = self.publication["sessionId"]
-        self.counter = client.recording_counter(self.session_id)
-        self.recording_id: int = self.counter["recordingId"]
-        self.offered = client.offer(self.publication, seed=stream_id, count=count, max_length=4000)
-        self.position: int = self.offered["position"]
-        reached = client.await_counter(self.counter["counterId"], self.position)
-        assert reached == self.position
-
-    def is_stopped(self, client: JavaClient) -> bool:
-        return bool(client.call("getStopPosition", self.recording_id) == self.position)
-
-
-def error_code(client: JavaClient, method: str, *args: Any) -> int | None:
-    """The archive's error code for a call that must fail."""
-    with pytest.raises(JavaArchiveException) as caught:
-        client.call(method, *args)
-    return caught.value.error_code
 
 
 def test_recording_an_ipc_stream(either: Any, client: JavaClient) -> None:
@@ -422,22 +398,3 @@ def test_local_control_channel(either: Any) -> None:
         session = client.connect("aeron:ipc", response_channel="aeron:ipc")
         assert client.call("archiveId") == session["archiveId"]
         assert client.call("listRecordings", NOBODY, 10) == []
-
-
-def test_requests_of_later_versions_are_answered_with_an_error(
-    start_daemon: Callable[..., Any],
-) -> None:
-    """What is not supported yet is said to be so, by name, and the session goes on."""
-    daemon = start_daemon()
-    with JavaClient(daemon.aeron_dir) as client:
-        client.connect(daemon.control_channel)
-        for method, args, name in (
-            ("truncateRecording", (0, 0), "TruncateRecordingRequest"),
-            ("purgeRecording", (0,), "PurgeRecordingRequest"),
-            ("detachSegments", (0, 0), "DetachSegmentsRequest"),
-            ("extendRecording", (0, IPC, 1, "LOCAL"), "ExtendRecordingRequest"),
-        ):
-            with pytest.raises(JavaArchiveException, match=f"not supported yet: {name}") as caught:
-                client.call(method, *args)
-            assert caught.value.error_code == 0
-        assert client.call("listRecordings", 0, 1) == []

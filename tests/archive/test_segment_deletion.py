@@ -21,6 +21,8 @@ from aerotape.errors import StorageError
 class Client:
     """Keeps what it is sent."""
 
+    session_id = 1
+
     def __init__(self) -> None:
         self.received: list[tuple[Any, ...]] = []
 
