@@ -44,6 +44,7 @@ from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
 from aerotape.replay.session import Replays
+from aerotape.replay.tokens import ReplayTokens, redirect
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
@@ -145,7 +146,9 @@ class Conductor:
             session_counter=archive_counters.replay_sessions,
             errors=errors,
             defer=self._deferred.append,
+            deleted_up_to=self.deletions.end_position,
         )
+        self.replay_tokens = ReplayTokens(config.connect_timeout_ns)
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._on_message,
             "image_available": self._on_image_available,
@@ -284,6 +287,7 @@ class Conductor:
             self.errors.record("control session ended", f"{session}: {session.end_reason}")
             self._guard("rejecting a request stream", partial(self._reject_stream, session))
         self._guard("closing a control session", session.close)
+        self.replay_tokens.forget(session)
         self._counters.control_sessions.add(-1)
 
     def _reject_stream(self, session: ControlSession) -> None:
@@ -348,14 +352,21 @@ class Conductor:
             self.errors.record("control message is no request", name)
             return
         session = self._sessions.get(message.control_session_id)
+        has_token = isinstance(
+            message, codecs.ReplayRequest | codecs.BoundedReplayRequest
+        ) and redirect(message, image_id)
+        if has_token:
+            session = self.replay_tokens.session(message.replay_token, message.recording_id)
         if session is None or session.is_done:
             if not isinstance(message, codecs.CloseSessionRequest):
                 self.errors.record(
-                    "request for an unknown control session",
+                    "request with a replay token that is unknown or has timed out"
+                    if has_token
+                    else "request for an unknown control session",
                     f"{name} controlSessionId={message.control_session_id}",
                 )
             return
-        if session.image_id != image_id:
+        if session.image_id != image_id and not has_token:
             self.errors.record(
                 "request from a stream that does not own the control session",
                 f"{name} controlSessionId={message.control_session_id} sessionId={session_id}",

@@ -140,6 +140,29 @@ def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
         )
 
 
+def check_deletion(
+    replay_plan: ReplayPlan, descriptor: RecordingDescriptor, deleted_up_to: int | None
+) -> None:
+    """Refuse to replay what follows on segments that are still being deleted.
+
+    A recording that was truncated and is extended again makes files by the names of those that
+    are about to go.
+
+    Args:
+        deleted_up_to: base position of the last of these segments; None when there are none.
+
+    Raises:
+        ArchiveError: wait for the DELETE signal.
+    """
+    stop_position = descriptor.stop_position
+    if deleted_up_to is not None and min(deleted_up_to, replay_plan.stop_position) > stop_position:
+        raise ArchiveError(
+            f"recording {descriptor.recording_id} cannot be replayed while its segments are being"
+            " deleted: wait for the DELETE signal",
+            ErrorCode.GENERIC,
+        )
+
+
 def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
     recording_id = descriptor.recording_id
     if position % FRAME_ALIGNMENT:

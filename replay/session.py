@@ -22,6 +22,7 @@ from aerotape.errors import (
 from aerotape.replay.request import (
     ReplayPlan,
     ReplayRequest,
+    check_deletion,
     check_descriptor,
     plan,
     replay_channel,
@@ -97,11 +98,13 @@ class Replays:
         session_counter: Counter,
         errors: ErrorLog,
         defer: Callable[[Callable[[], None]], None],
+        deleted_up_to: Callable[[int], int | None],
     ) -> None:
         """Begin with none.
 
         Args:
             defer: has a call made again in the conductor's next round.
+            deleted_up_to: base position of the last segment of a recording that is being deleted.
         """
         self._config = config
         self._client = client
@@ -112,6 +115,7 @@ class Replays:
         self._session_counter = session_counter
         self._errors = errors
         self._defer = defer
+        self._deleted_up_to = deleted_up_to
         self._next_replay_id = 1
         self._pending: list[ReplaySession] = []
         self._sessions: dict[int, ReplaySession] = {}
@@ -165,6 +169,7 @@ class Replays:
         descriptor = self._catalog.descriptor(recording_id)
         check_descriptor(descriptor, is_live=self._recordings.session(recording_id) is not None)
         replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
+        check_deletion(replay_plan, descriptor, self._deleted_up_to(recording_id))
         channel = replay_channel(
             request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
         )

@@ -60,9 +60,17 @@ def _stop_all_replays(
     session.send_ok(request.correlation_id)
 
 
+def _replay_token(
+    conductor: Conductor, session: ControlSession, request: codecs.ReplayTokenRequest
+) -> None:
+    token = conductor.replay_tokens.issue(session, request.recording_id)
+    session.send_ok(request.correlation_id, token)
+
+
 HANDLERS: Handlers = {
     codecs.ReplayRequest: _replay,
     codecs.BoundedReplayRequest: _bounded_replay,
     codecs.StopReplayRequest: _stop_replay,
     codecs.StopAllReplaysRequest: _stop_all_replays,
+    codecs.ReplayTokenRequest: _replay_token,
 }

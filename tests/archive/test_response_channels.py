@@ -1,0 +1,233 @@
+"""Response channels: the archive answers, and replays, to where the request came from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import RawClient, await_true
+from support.java import JavaClient
+
+from aerotape import _native
+from aerotape.codecs import archive as codecs
+
+IPC = "aeron:ipc?term-length=64k"
+RESPONSE_STREAM_ID = 21
+
+
+def response_channel() -> str:
+    """A channel on which an archive sends back to whoever asked on one request stream."""
+    return f"aeron:udp?control-mode=response|control=localhost:{java.free_port()}"
+
+
+@pytest.fixture(scope="module")
+def client(either: Any) -> Iterator[JavaClient]:
+    """A Java client that is answered over a response channel, by one archive or the other."""
+    with JavaClient(either.aeron_dir) as connected:
+        connected.connect(
+            either.control_channel,
+            response_channel=response_channel(),
+            response_stream_id=RESPONSE_STREAM_ID,
+        )
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def recording(client: JavaClient) -> dict[str, Any]:
+    """A recording that has stopped: its id, its end and what was offered."""
+    subscription_id = client.call("startRecording", IPC, 3001, "LOCAL")
+    publication = client.add_exclusive_publication(IPC, 3001)
+    counter = client.recording_counter(publication["sessionId"])
+    offered = client.offer(publication, seed=3001, count=200, max_length=4000)
+    assert client.await_counter(counter["counterId"], offered["position"]) == offered["position"]
+    client.call("stopRecording", subscription_id)
+    recording_id = counter["recordingId"]
+    await_true(lambda: client.call("getStopPosition", recording_id) == offered["position"])
+    client.close_resource(publication)
+    return {"id": recording_id, **offered}
+
+
+def test_control_session_over_a_response_channel(
+    client: JavaClient, recording: dict[str, Any]
+) -> None:
+    """Requests of such a session are answered as those of others."""
+    [row] = client.call("listRecording", recording["id"])
+    assert row["stopPosition"] == recording["position"]
+    assert client.call("getStartPosition", recording["id"]) == 0
+
+
+@pytest.mark.parametrize("file_io_max_length", [-1, 1 << 16])
+def test_replay_over_a_response_channel(
+    client: JavaClient, recording: dict[str, Any], file_io_max_length: int
+) -> None:
+    """The client asks for a token, then for the replay on a stream made for it."""
+    params = {"position": 0, "length": -1, "fileIoMaxLength": file_io_max_length}
+    replay = client.call("replay", recording["id"], response_channel(), 3002, params)
+    received = client.poll(replay, recording["count"])
+    assert (received["count"], received["digest"]) == (recording["count"], recording["digest"])
+    client.close_resource(replay)
+
+
+def test_bounded_replay_over_a_response_channel(
+    client: JavaClient, recording: dict[str, Any]
+) -> None:
+    """A counter that stands within the recording bounds this kind of replay too."""
+    whole = client.call("replay", recording["id"], 0, -1, "aeron:ipc", 3015)
+    position = client.poll(whole, 50)["lastPosition"]
+    client.close_resource(whole)
+    bound = client.call("addCounter", 10_001, "bound")
+    client.call("setCounter", bound["handle"], position)
+    params = {
+        "position": 0,
+        "length": recording["position"],
+        "boundingLimitCounterId": bound["counterId"],
+    }
+    replay = client.call("replay", recording["id"], response_channel(), 3003, params)
+    received = client.poll(replay, recording["count"], timeout_ms=1_000)
+    assert (received["count"], received["lastPosition"]) == (50, position)
+    client.call("setCounter", bound["handle"], recording["position"])
+    rest = client.poll(replay, recording["count"] - 50)
+    assert rest["lastPosition"] == recording["position"]
+    client.close_resource(replay)
+    client.close_resource(bound)
+
+
+def test_start_replay_to_a_subscription(client: JavaClient, recording: dict[str, Any]) -> None:
+    """startReplay names the subscription; the id it returns holds the stream's session id."""
+    channel = response_channel()
+    subscription = client.add_subscription(channel, 3004)
+    params = {
+        "position": 0,
+        "length": -1,
+        "subscriptionRegistrationId": subscription["registrationId"],
+    }
+    client.call("startReplay", recording["id"], channel, 3004, params)
+    received = client.poll(subscription, recording["count"])
+    assert received["digest"] == recording["digest"]
+    client.close_resource(subscription)
+
+
+class Rig:
+    """A client whose messages the tests write themselves, with a stream for tokens' requests."""
+
+    def __init__(self, either: Any, native: _native.AeronClient) -> None:
+        self.raw = RawClient(native, either.control_channel, response_stream_id=3050)
+        self.raw.connect()
+        self.native = native
+        self.control_channel = either.control_channel
+
+    def token(self, recording_id: int) -> int:
+        response = self.raw.call(codecs.ReplayTokenRequest, recording_id=recording_id)
+        assert response.code is codecs.ControlResponseCode.OK
+        return int(response.relevant_id)
+
+    def ask(self, recording_id: int, token: int, stream_id: int) -> tuple[int, Any]:
+        """Ask for a replay on a stream made for it; return correlation id and subscription."""
+        channel = response_channel()
+        subscription = self.native.add_subscription(channel, stream_id)
+        requests = self.native.add_exclusive_publication(
+            f"{self.control_channel}|response-correlation-id={subscription.registration_id}"
+            "|term-length=64k",
+            10,
+        )
+        await_true(lambda: requests.is_connected and requests.position_limit > 0)
+        correlation_id = self.native.next_correlation_id()
+        message = codecs.ReplayRequest(
+            # Of no session: the token alone tells on whose behalf.
+            control_session_id=-1,
+            correlation_id=correlation_id,
+            recording_id=recording_id,
+            position=0,
+            length=-1,
+            replay_stream_id=stream_id,
+            file_io_max_length=-1,
+            replay_token=token,
+            replay_channel=channel,
+        )
+        assert requests.offer_within(message.encode(), 5_000_000_000) > 0
+        return correlation_id, subscription
+
+
+def answers(raw: RawClient) -> list[codecs.ControlResponse]:
+    """The responses that nobody has waited for."""
+    raw.poll()
+    return [each for each in raw.received if isinstance(each, codecs.ControlResponse)]
+
+
+@pytest.fixture(scope="module")
+def rig(either: Any) -> Iterator[Rig]:
+    """A client beside the Java one."""
+    native = _native.AeronClient(str(either.aeron_dir))
+    try:
+        made = Rig(either, native)
+        yield made
+        made.raw.close()
+    finally:
+        native.close()
+
+
+def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> None:
+    """A token that is unknown, or was given for another recording, starts nothing."""
+    token = rig.token(recording["id"])
+    assert token != -1
+    refused = [
+        rig.ask(recording["id"], token ^ 1, 3005)[0],
+        rig.ask(recording["id"] + 1, token, 3006)[0],
+    ]
+    correlation_id, subscription = rig.ask(recording["id"], token, 3007)
+    answer = rig.raw.response(correlation_id)
+    assert answer.code is codecs.ControlResponseCode.OK
+    assert answer.control_session_id == rig.raw.control_session_id
+    await_true(lambda: subscription.is_connected)
+    # What was refused is not answered: nobody can be told.
+    assert not {message.correlation_id for message in answers(rig.raw)} & set(refused)
+    subscription.close()
+
+
+def test_a_token_may_be_used_again(rig: Rig, recording: dict[str, Any]) -> None:
+    """Until it times out, a token is good for more than one replay."""
+    token = rig.token(recording["id"])
+    for stream_id in (3008, 3009):
+        correlation_id, subscription = rig.ask(recording["id"], token, stream_id)
+        assert rig.raw.response(correlation_id).code is codecs.ControlResponseCode.OK
+        subscription.close()
+
+
+def test_a_token_for_what_is_not_there(rig: Rig) -> None:
+    """A token may be had for a recording that does not exist; the replay is refused then."""
+    correlation_id, subscription = rig.ask(10_000, rig.token(10_000), 3010)
+    answer = rig.raw.response(correlation_id)
+    assert (answer.code, answer.relevant_id) == (codecs.ControlResponseCode.ERROR, 5)
+    subscription.close()
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_tokens_end(run_archive: Any, kind: str) -> None:
+    """A token is worth nothing after the connect timeout, or when its session has ended."""
+    with run_archive(kind, {"aeron.archive.connect.timeout": "1s"}) as archive:
+        native = _native.AeronClient(str(archive.aeron_dir))
+        try:
+            rig = Rig(archive, native)
+            token = rig.token(10_000)
+            time.sleep(1.1)
+            too_late, _ = rig.ask(10_000, token, 3011)
+            # What is still answered comes after: an error, for there is no such recording.
+            in_time, _ = rig.ask(10_000, rig.token(10_000), 3012)
+            rig.raw.response(in_time)
+            assert too_late not in [message.correlation_id for message in answers(rig.raw)]
+
+            other = RawClient(native, archive.control_channel, response_stream_id=3051)
+            other.connect()
+            correlation_id = other.request(codecs.ReplayTokenRequest, recording_id=10_000)
+            orphan = other.response(correlation_id).relevant_id
+            other.send(codecs.CloseSessionRequest(control_session_id=other.control_session_id))
+            await_true(lambda: not other.subscription.is_connected)
+            refused, _ = rig.ask(10_000, orphan, 3013)
+            last, _ = rig.ask(10_000, rig.token(10_000), 3014)
+            rig.raw.response(last)
+            assert refused not in [message.correlation_id for message in answers(rig.raw)]
+        finally:
+            native.close()
