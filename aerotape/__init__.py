@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RecordingSignal,
         Replay,
         SourceLocation,
+        UserSecret,
         connect,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -67,6 +68,7 @@ _LAZY = {
     "Replay": "aerotape.archive.client",
     "SourceLocation": "aerotape.archive.client",
     "Subscription": "aerotape.aeron",
+    "UserSecret": "aerotape.archive.client",
     "connect": "aerotape.archive.client",
     "open_directory": "aerotape.catalog.directory",
 }
@@ -99,6 +101,7 @@ __all__ = [
     "StorageError",
     "Subscription",
     "UnknownRecordingError",
+    "UserSecret",
     "__version__",
     "connect",
     "open_directory",

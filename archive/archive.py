@@ -39,6 +39,7 @@ from aerotape.archive.plugins import (
     load_authorisation_service,
 )
 from aerotape.archive.protocol import NULL_VALUE
+from aerotape.archive.users import UsersGuard
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
@@ -80,14 +81,11 @@ class Archive:
         else:
             self.archive_id = config.archive_id
         self.outcomes: list[RecordingOutcome] = []
-        self._authenticator = authenticator or load_authenticator(config.authenticator_supplier)
-        self._authorisation_service = authorisation_service or load_authorisation_service(
-            config.authorisation_service_supplier
-        )
         self._cleanup = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._closed = False
         try:
+            self._choose_access(authenticator, authorisation_service)
             self._start(driver)
         except BaseException:
             self._cleanup.close()
@@ -104,6 +102,7 @@ class Archive:
         properties: Mapping[str, object] | None = None,
         authenticator: Authenticator | None = None,
         authorisation_service: AuthorisationService | None = None,
+        users_file: str | Path | None = None,
     ) -> Archive:
         """Start an archive and return once clients can connect to it.
 
@@ -118,6 +117,8 @@ class Archive:
                 ``aeron.archive.authenticator.supplier``.
             authorisation_service: what clients may do (`aerotape.archive.authorisation`); wins
                 over ``aeron.archive.authorisation.service.supplier``.
+            users_file: users with secrets and roles (`aerotape.archive.users`), who alone may
+                connect; wins over ``aerotape.users.file``.
 
         Raises:
             ConfigurationError: a property cannot be used.
@@ -129,6 +130,8 @@ class Archive:
             merged["aeron.archive.dir"] = str(dir)
         if aeron_dir is not None:
             merged["aeron.dir"] = str(aeron_dir)
+        if users_file is not None:
+            merged["aerotape.users.file"] = str(users_file)
         if driver not in ("embedded", "external"):
             raise ConfigurationError(f"driver={driver!r} must be embedded or external", "driver")
         if authenticator is not None:
@@ -137,6 +140,24 @@ class Archive:
             check_authorisation_service(authorisation_service, "authorisation_service")
         config = ArchiveConfig.from_properties(merged)
         return cls(config, driver, authenticator, authorisation_service)
+
+    def _choose_access(
+        self,
+        authenticator: Authenticator | None,
+        authorisation_service: AuthorisationService | None,
+    ) -> None:
+        """Find who decides on clients: what was given, the users file, or the reference's way."""
+        config = self.config
+        if config.users_file is not None:
+            users = UsersGuard(config.users_file)
+            self._cleanup.callback(users.close)
+            authenticator = authenticator or users
+            if not config.authorisation_service_supplier:
+                authorisation_service = authorisation_service or users
+        self._authenticator = authenticator or load_authenticator(config.authenticator_supplier)
+        self._authorisation_service = authorisation_service or load_authorisation_service(
+            config.authorisation_service_supplier
+        )
 
     # ---- starting -----------------------------------------------------------------------------
 

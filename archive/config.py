@@ -21,6 +21,8 @@ from aerotape.catalog import layout
 from aerotape.errors import ConfigurationError
 
 ARCHIVE_PREFIX = "aeron.archive."
+# Our own properties, which no other archive has.
+USERS_FILE = "aerotape.users.file"
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
 # Spins, yields, shortest and longest park in nanoseconds.
 Idle = tuple[int, int, int, int]
@@ -112,6 +114,7 @@ class ArchiveConfig:
     error_buffer_length: int = 1024 * 1024
     authenticator_supplier: str = DEFAULT_AUTHENTICATOR
     authorisation_service_supplier: str = ""
+    users_file: Path | None = None
 
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -125,11 +128,11 @@ class ArchiveConfig:
         """
         config = cls()
         for name, value in properties.items():
-            if not name.startswith(ARCHIVE_PREFIX):
-                config._take_other(name, value)
-            elif name in _PROPERTIES:
+            if name in _PROPERTIES:
                 attribute, parse = _PROPERTIES[name]
                 setattr(config, attribute, parse(name, value.strip()))
+            elif not name.startswith(ARCHIVE_PREFIX):
+                config._take_other(name, value)
             elif name in _WITHOUT_EFFECT:
                 if value.strip():
                     config.warnings.append(f"{name} has no effect: {_WITHOUT_EFFECT[name]}")
@@ -201,6 +204,12 @@ class ArchiveConfig:
                 "catalog.capacity",
                 self.catalog_capacity,
                 f"must be from {layout.MIN_CAPACITY_BYTES} to {layout.MAX_CAPACITY_BYTES} bytes",
+            )
+        if self.users_file is not None and self.authenticator_supplier != DEFAULT_AUTHENTICATOR:
+            raise ConfigurationError(
+                f"{USERS_FILE}={self.users_file} and aeron.archive.authenticator.supplier="
+                f"{self.authenticator_supplier} both say who may connect: give one",
+                USERS_FILE,
             )
         self._validate_channels()
 
@@ -313,6 +322,8 @@ _COUNT = _integer(0, _MAX_INT)
 _SYNC_LEVEL = _integer(0, 2)
 
 _PROPERTIES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
+    USERS_FILE: ("users_file", _optional_path),
+} | {
     ARCHIVE_PREFIX + name: (attribute, parse)
     for name, attribute, parse in (
         ("dir", "archive_dir", _path),

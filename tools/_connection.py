@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.units import parse_duration_ns
 from aerotape.errors import ConfigurationError
+from aerotape.tools._secrets import read_secret, read_secret_file
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client import ArchiveClient, UserSecret
 
 _T = TypeVar("_T")
 
@@ -26,6 +27,10 @@ CONTROL_STREAM_ID: Final = "aeron.archive.control.stream.id"
 RESPONSE_CHANNEL: Final = "aeron.archive.control.response.channel"
 RESPONSE_STREAM_ID: Final = "aeron.archive.control.response.stream.id"
 TIMEOUT: Final = "aeron.archive.message.timeout"
+# Of this package's own.
+USER: Final = "aerotape.user"
+SECRET_FILE: Final = "aerotape.secret.file"
+CREDENTIALS_FILE: Final = "aerotape.credentials.file"
 
 _INTEGER_BASE_ANY: Final = 0
 
@@ -59,6 +64,15 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=_timeout_option,
         help="for the connect and each request: 5, 5s, 500ms (10s)",
+    )
+    group.add_argument("--user", metavar="NAME", help="who to be for the archive")
+    group.add_argument(
+        "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
+    )
+    group.add_argument(
+        "--credentials-file",
+        metavar="F",
+        help="send F, or - (stdin), as it is: for archives with another authenticator",
     )
     group.add_argument(
         "-D",
@@ -131,9 +145,30 @@ def connect(args: argparse.Namespace) -> ArchiveClient:
             args.response_stream_id, RESPONSE_STREAM_ID, int32
         ),
         "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
+        "credentials": _credentials(args, settings),
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     return connect_client(client_name="aerotape-cli", **given)
+
+
+def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserSecret | None:
+    from aerotape.archive.client import UserSecret
+
+    user = settings.get(args.user, USER, str)
+    secret_file = settings.get(args.secret_file, SECRET_FILE, str)
+    credentials_file = settings.get(args.credentials_file, CREDENTIALS_FILE, str)
+    if (user is None) != (secret_file is None):
+        raise ConfigurationError("--user and --secret-file belong together: give both", "--user")
+    if credentials_file is not None:
+        if user is not None:
+            raise ConfigurationError(
+                "--credentials-file says who you are without --user: give one of them",
+                "--credentials-file",
+            )
+        return read_secret_file(credentials_file)
+    if user is None or secret_file is None:
+        return None
+    return UserSecret(user, read_secret(secret_file))
 
 
 class _Settings:
@@ -141,7 +176,7 @@ class _Settings:
         self._properties: dict[str, str] = {}
         for text in args.properties:
             name, equals, value = text.partition("=")
-            if not equals or not name.startswith("aeron."):
+            if not equals or not name.startswith(("aeron.", "aerotape.")):
                 raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
             self._properties[name] = value
 

@@ -33,6 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="embedded",
         help="start a media driver in this process, or use the one that runs in the directory",
     )
+    parser.add_argument(
+        "--users", metavar="FILE", help="only let in who is in this file (see `aerotape users`)"
+    )
     add_property_arguments(parser)
 
 
@@ -91,7 +94,11 @@ def run(args: argparse.Namespace) -> int:
     # Before the start, so that a signal during it ends in a clean stop too.
     stop = StopSignals()
     with Archive.launch(
-        dir=args.dir, aeron_dir=args.aeron_dir, driver=args.driver, properties=properties(args)
+        dir=args.dir,
+        aeron_dir=args.aeron_dir,
+        driver=args.driver,
+        properties=properties(args),
+        users_file=args.users,
     ) as archive:
         _say_ready(archive, as_json=args.json)
         while not stop.event.wait(0.5):

@@ -1,16 +1,19 @@
 """The archive's client: `connect` to any Aeron archive and ask it everything, from Python."""
 
 from aerotape.archive.client.client import ArchiveClient, connect
+from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.replay import Replay
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs.archive import RecordingSignal, RecordingSignalEvent, SourceLocation
 
 __all__ = [
     "ArchiveClient",
+    "Credentials",
     "ErrorCode",
     "RecordingSignal",
     "RecordingSignalEvent",
     "Replay",
     "SourceLocation",
+    "UserSecret",
     "connect",
 ]

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import channels
+from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
 from aerotape.archive.client.recording_requests import RecordingRequests
 from aerotape.archive.client.replay_requests import ReplayRequests
@@ -33,7 +34,7 @@ def connect(
     control_response_stream_id: int = channels.DEFAULT_RESPONSE_STREAM_ID,
     timeout_ns: int = DEFAULT_TIMEOUT_NS,
     keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
-    credentials: bytes = b"",
+    credentials: bytes | Credentials = b"",
     on_challenge: Callable[[bytes], bytes] | None = None,
     client_name: str = "aerotape",
 ) -> ArchiveClient:
@@ -52,7 +53,8 @@ def connect(
         keep_alive_interval_ns: how often the response stream is read while the client is idle,
             so that the archive does not take it for dead; 0 leaves that to
             `poll_for_recording_signals` and `poll_for_errors`.
-        credentials: for an archive that wants any.
+        credentials: for an archive that wants any: bytes as they are, or what supplies them, like
+            ``aerotape.UserSecret("alice", secret)``.
         on_challenge: answers the archive's challenge with further credentials.
         client_name: what the archive shows for this client.
 
@@ -62,6 +64,7 @@ def connect(
         ArchiveError: it refuses: protocol version, credentials.
         ConfigurationError: the response channel must be given.
     """
+    encoded_credentials, on_challenge = credentials_of(credentials, on_challenge)
     response_channel = control_response_channel
     if response_channel is None:
         response_channel = channels.default_response_channel(control_request_channel)
@@ -79,7 +82,7 @@ def connect(
             response_channel=response_channel,
             response_stream_id=control_response_stream_id,
             timeout_ns=timeout_ns,
-            credentials=credentials,
+            credentials=encoded_credentials,
             on_challenge=on_challenge,
             client_name=client_name,
         )

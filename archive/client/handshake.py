@@ -141,7 +141,8 @@ def _answer_challenge(
 ) -> codecs.ControlResponse:
     if on_challenge is None:
         raise ArchiveError(
-            "cannot connect: the archive asks for further credentials; give on_challenge",
+            "cannot connect: the archive answers with a challenge: connect with a user and its"
+            " secret, or give on_challenge",
             correlation_id=challenge.correlation_id,
         )
     response = codecs.ChallengeResponse(

@@ -1,0 +1,163 @@
+"""The command `users`, and the options by which commands say who they are."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.archives import ServedArchive, serve
+
+from aerotape.tools.main import main
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command; returns what it printed as JSON, or its one line of error."""
+
+    def call(*args: object, stdin: bytes = b"", code: int = 0) -> Any:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin), isatty=bool))
+        assert main([*map(str, args), "--json"]) == code
+        out, err = capsys.readouterr()
+        if code == 0:
+            return json.loads(out)
+        assert out == ""
+        (line,) = err.splitlines()
+        return line
+
+    return call
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    """A file with a secret, as an editor leaves it."""
+    path = tmp_path / "secret"
+    path.write_text("open sesame\n")
+    path.chmod(0o600)
+    return path
+
+
+def test_users_come_and_go(run: Run, tmp_path: Path, secret_file: Path) -> None:
+    """Added, listed, changed, removed; the secret comes from a file or standard input."""
+    users = tmp_path / "users"
+    few = ("--iterations", 5000)
+    made = run("users", users, "add", "alice", "--secret-file", secret_file, *few)
+    assert made == {"added": "alice", "role": "read"}
+    run("users", users, "add", "bob", "--role", "admin", "--secret-file", "-", *few, stdin=b"x\ny")
+    changed = run("users", users, "add", "alice", "--role", "record", "--secret-file", secret_file)
+    assert changed == {"changed": "alice", "role": "record"}
+    assert run("users", users, "list") == [
+        {"user": "alice", "role": "record", "iterations": 200_000},
+        {"user": "bob", "role": "admin", "iterations": 5_000},
+    ]
+    assert run("users", users, "remove", "bob") == {"removed": "bob"}
+    assert "has no user bob" in run("users", users, "remove", "bob", code=1)
+    assert [row["user"] for row in run("users", users, "list")] == ["alice"]
+
+
+def test_mistakes_are_one_line(run: Run, tmp_path: Path, secret_file: Path) -> None:
+    """What is missing or wrong is said, and nothing is written."""
+    users = tmp_path / "users"
+    add = ("users", users, "add")
+    assert "--secret-file" in run(*add, "alice", code=2)
+    assert "give a NAME" in run(*add, code=2)
+    assert "none to list" in run("users", users, "list", "alice", code=2)
+    assert "user name 'a:b'" in run(*add, "a:b", "--secret-file", secret_file, code=2)
+    assert "no secret" in run(*add, "alice", "--secret-file", "-", stdin=b"\n", code=2)
+    assert "No such file" in run(*add, "alice", "--secret-file", tmp_path / "none", code=2)
+    assert "No such file" in run("users", users, "list", code=2)
+    assert not users.exists()
+    missing = tmp_path / "none" / "users"
+    assert "No such file" in run(
+        "users", missing, "add", "alice", "--secret-file", secret_file, code=1
+    )
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedArchive]:
+    """Our archive with users: alice, whose secret is `open sesame`."""
+    users = tmp_path_factory.mktemp("users") / "users"
+    from aerotape.archive.users_file import Role, make_user, put_user
+
+    put_user(users, make_user("alice", Role.READ, b"open sesame"))
+    with serve("own", {"aerotape.users.file": str(users)}) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def java_guarded() -> Iterator[ServedArchive]:
+    """The Java archive with an authenticator that takes `open:NAME`."""
+    with serve("java", {"aeron.archive.authenticator.supplier": "harness.Guard"}) as served:
+        yield served
+
+
+def test_commands_say_who_they_are(
+    run: Run, guarded: ServedArchive, secret_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By options, properties or the environment; the role holds."""
+    where = (
+        "--aeron-dir",
+        guarded.aeron_dir,
+        "--control-channel",
+        guarded.control_channel,
+    )
+    who = ("--user", "alice", "--secret-file", secret_file)
+    assert run("list", *where, *who) == []
+    assert "UNAUTHORISED_ACTION" in run("record", "aeron:ipc", 5, *where, *who, code=1)
+    assert "AUTHENTICATION_REJECTED" in run("list", *where, code=1)
+    assert "give both" in run("list", *where, "--user", "alice", code=2)
+    assert "one of them" in run("list", *where, *who, "--credentials-file", secret_file, code=2)
+    defines = ("-Daerotape.user=alice", f"-Daerotape.secret.file={secret_file}")
+    assert run("list", *where, *defines) == []
+    monkeypatch.setenv("AEROTAPE_USER", "alice")
+    monkeypatch.setenv("AEROTAPE_SECRET_FILE", str(secret_file))
+    assert run("list", *where) == []
+    secret_file.write_text("wrong")
+    assert "AUTHENTICATION_REJECTED" in run("list", *where, code=1)
+
+
+def test_credentials_of_other_kinds(
+    run: Run, guarded: ServedArchive, java_guarded: ServedArchive, tmp_path: Path
+) -> None:
+    """A file is sent as it is, to either archive."""
+    credentials = tmp_path / "credentials"
+    credentials.touch(0o600)
+    for archive, good in ((guarded, b"alice:open sesame"), (java_guarded, b"open:alice")):
+        where = ("--aeron-dir", archive.aeron_dir, "--control-channel", archive.control_channel)
+        credentials.write_bytes(good)
+        assert run("list", *where, "--credentials-file", credentials) == []
+        assert run("list", *where, "--credentials-file", "-", stdin=good) == []
+        credentials.write_bytes(b"nonsense")
+        told = run("list", *where, "--credentials-file", credentials, code=1)
+        assert "AUTHENTICATION_REJECTED" in told or "with a challenge" in told
+
+
+def test_a_secret_open_to_others_is_warned_about(
+    run: Run, guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Used all the same: it may be meant for a group."""
+    secret_file.chmod(0o644)
+    code = main(
+        [
+            "list",
+            "--aeron-dir",
+            str(guarded.aeron_dir),
+            "--control-channel",
+            guarded.control_channel,
+            "--user",
+            "alice",
+            "--secret-file",
+            str(secret_file),
+        ]
+    )
+    assert code == 0
+    assert capsys.readouterr().err == f"warning: {secret_file} is open to others: chmod 600 " + (
+        f"{secret_file}\n"
+    )

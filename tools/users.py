@@ -1,0 +1,92 @@
+"""Manage a users file: who may connect to an archive, with which secret and role.
+
+    aerotape users FILE add alice --role read      asks for the secret
+    aerotape users FILE add bob --secret-file F    the first line of F, or of - (stdin)
+    aerotape users FILE remove alice
+    aerotape users FILE list
+    aerotape archive --users FILE                  only lets those in
+
+An archive that runs takes changes of the file by itself. The file holds no secrets, only what
+checks them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from pathlib import Path
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._secrets import read_secret
+from aerotape.tools.output import emit
+
+_ROLES = ("read", "record", "admin")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("action", choices=("add", "remove", "list"))
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the user to add or remove")
+    group = parser.add_argument_group(
+        "add", "of a user that is there already: gives it another secret and role"
+    )
+    group.add_argument(
+        "--role",
+        choices=_ROLES,
+        default="read",
+        help="read: list and replay (default); record: also start and stop; admin: everything",
+    )
+    group.add_argument(
+        "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
+    )
+    group.add_argument(
+        "--iterations", metavar="N", type=int, help="how slow guessing is to be (200000)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Change or show the file."""
+    from aerotape.archive import scram, users_file
+
+    if (args.name is None) != (args.action == "list"):
+        raise ConfigurationError("give a NAME to add and remove, none to list", "NAME")
+    if args.action == "list":
+        rows = users_file.read_users(args.file).values()
+        emit(
+            (
+                {
+                    "user": user.name,
+                    "role": user.role.value,
+                    "iterations": user.verifier.iterations,
+                }
+                for user in rows
+            ),
+            args,
+        )
+    elif args.action == "remove":
+        if not users_file.remove_user(args.file, args.name):
+            raise AerotapeError(f"users file {args.file} has no user {args.name}")
+        emit({"removed": args.name}, args)
+    else:
+        iterations = scram.DEFAULT_ITERATIONS if args.iterations is None else args.iterations
+        role = users_file.Role(args.role)
+        user = users_file.make_user(args.name, role, _secret(args), iterations)
+        was_there = users_file.put_user(args.file, user)
+        emit({"changed" if was_there else "added": args.name, "role": args.role}, args)
+    return 0
+
+
+def _secret(args: argparse.Namespace) -> bytes:
+    if args.secret_file is not None:
+        return read_secret(args.secret_file)
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "give the secret with --secret-file F, or --secret-file - for standard input",
+            "--secret-file",
+        )
+    secret = getpass.getpass(f"secret of {args.name}: ")
+    if getpass.getpass("once more: ") != secret:
+        raise ConfigurationError("the secrets differ: nothing was changed")
+    return secret.encode()
