@@ -204,6 +204,10 @@ class MarkFile:
                 data = read_content(path, descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError as error:
+            raise MarkFileError(
+                f"no mark file at {path}: is this an archive directory?", path
+            ) from error
         except OSError as error:
             raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
         header = MarkFileHeader.decode(data)

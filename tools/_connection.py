@@ -84,6 +84,20 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_driver_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that look at a driver's files."""
+    parser.add_argument(
+        "--aeron-dir", metavar="DIR", help="the media driver's directory ($AERON_DIR, or Aeron's)"
+    )
+
+
+def driver_directory(args: argparse.Namespace) -> str:
+    """Return the media driver's directory as `add_driver_option` has it."""
+    from aerotape.aeron import default_aeron_dir
+
+    return args.aeron_dir or default_aeron_dir()
+
+
 def int32(text: str) -> int:
     """Parse a stream id: 32 bits, decimal, or hexadecimal with 0x."""
     return _integer(text, -(1 << 31), (1 << 31) - 1)

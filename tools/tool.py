@@ -8,7 +8,7 @@ commands:
                             all of them; with -checksum, the checksum of descriptors and frames
   count-entries             the number of valid recordings
   pid                       the process id of the archive
-  errors                    the archive's error log
+  errors                    the error logs of the archive and of its media driver
 
 Nothing is ever written to the directory, and its archive may be running. The exit code of verify
 is 3 when data is lost or suspect.
@@ -232,12 +232,14 @@ def _time(timestamp_ms: int) -> str:
 
 def _show_mark_file(args: argparse.Namespace) -> int:
     from aerotape.catalog.mark_file import MarkFile
+    from aerotape.tools.errors import show_errors
     from aerotape.tools.output import emit
 
-    info = MarkFile.read(args.directory)
     if args.action == "errors":
-        emit(info.errors, args)
-    elif args.json:
+        show_errors(args.directory, args)
+        return 0
+    info = MarkFile.read(args.directory)
+    if args.json:
         emit({"pid": info.header.pid}, args)
     else:
         print(info.header.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 
 import pytest
@@ -11,40 +12,88 @@ from aerotape.errors import ClosedError
 
 
 class Sink:
-    """A counter and a file that remember."""
+    """A counter and a file that remember; the file has room for so many texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = 1_000) -> None:
         self.count = 0
-        self.texts: list[str] = []
+        self.room = room
+        self.texts: collections.Counter[str] = collections.Counter()
 
     def add(self, delta: int) -> int:
         self.count += delta
         return self.count - delta
 
     def record_error(self, text: str, now_ms: int) -> bool:
-        self.texts.append(text)
+        if text not in self.texts and len(self.texts) >= self.room:
+            return False
+        self.texts[text] += 1
         return True
 
 
 def test_repetitions_are_counted_but_not_told(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand of a kind make one line; after a second another, with the number."""
+    """A thousand times the same make one line; after a second another, with the number."""
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     sink = Sink()
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):
-        for number in range(1000):
-            log.record("bad message", f"number {number}")
+        for _ in range(1000):
+            log.record("bad message", "too short")
         now_s[0] += 1.0
-        log.record("bad message", "the last")
+        log.record("bad message", "too short")
     assert sink.count == 1001
     assert [record.getMessage() for record in caplog.records] == [
-        "bad message: number 0",
-        "bad message (1001 times): the last",
+        "bad message: too short",
+        "bad message (1001 times): too short",
     ]
-    assert sink.texts == ["bad message: number 0", "bad message: the last"]
+    assert sink.texts == {"bad message: too short": 1001}
+
+
+def test_who_makes_up_errors_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The first of a kind are kept apart, the others together; other kinds have their place."""
+    sink = Sink(room=40)
+    log = ErrorLog(sink, sink)
+    with caplog.at_level(logging.WARNING):
+        for number in range(1000):
+            log.record("bad message", f"number {number}")
+        log.record("recording failed", "no paper")
+    assert sink.count == 1001
+    assert sink.texts["bad message: number 0"] == sink.texts["bad message: number 31"] == 1
+    assert sink.texts["bad message: more of this kind"] == 1000 - 32
+    assert sink.texts["recording failed: no paper"] == 1
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "bad message: number 0"
+    assert told[-1] == "recording failed: no paper"
+    assert 33 <= len(told) < 50
+
+
+def test_a_full_file_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Errors that do not fit are counted and told; those that were there go on counting."""
+    sink = Sink(room=1)
+    log = ErrorLog(sink, sink)
+    with caplog.at_level(logging.WARNING):
+        for kind in ("first", "second", "third", "first"):
+            log.record(kind, "what")
+    assert sink.count == 4
+    assert sink.texts == {"first: what": 2}
+    told = [record.getMessage() for record in caplog.records]
+    assert [line for line in told if line.startswith("third")] == ["third: what"]
+    [full] = [line for line in told if "is full" in line]
+    assert "aeron.archive.error.buffer.length" in full
+
+
+def test_an_error_of_ours_is_kept_with_its_traceback() -> None:
+    """Whoever reads the file later sees where it came from."""
+    sink = Sink()
+    try:
+        raise ValueError("internal")
+    except ValueError as error:
+        ErrorLog(sink, sink).record("request failed", error, exception=error)
+    [text] = sink.texts
+    assert text.startswith("request failed: internal\nTraceback")
+    assert "test_error_log.py" in text
 
 
 def test_memory_does_not_grow_with_kinds() -> None:
@@ -64,4 +113,4 @@ def test_a_counter_that_is_gone_does_no_harm() -> None:
 
     sink = Gone()
     ErrorLog(sink, sink).record("driver lost", "at last")
-    assert sink.texts == ["driver lost: at last"]
+    assert list(sink.texts) == ["driver lost: at last"]

@@ -342,7 +342,7 @@ def test_the_mark_file_can_lie_elsewhere(tmp_path: Path) -> None:
 
 def test_reading_says_what_is_not_there(tmp_path: Path) -> None:
     """No file and a file that is none are MarkFileErrors with the path."""
-    with pytest.raises(MarkFileError, match="No such file"):
+    with pytest.raises(MarkFileError, match="is this an archive directory"):
         MarkFile.read(tmp_path)
     (tmp_path / FILE_NAME).write_bytes(b"\xff" * 9000)
     with pytest.raises(MarkFileError, match="not the mark file") as raised:

@@ -1,0 +1,166 @@
+"""`cnc.dat`: what a media driver shows of itself, read without being a client of it.
+
+The file begins with 128 bytes of metadata: version, the lengths of the five buffers that follow
+one another (to-driver, to-clients, counters' metadata, counters' values, error log), then the
+client liveness timeout, start timestamp and process id (CncFileDescriptor of Aeron). A counter is
+a record of 512 bytes in the fourth buffer and one of 128 bytes in the fifth (CountersReader of
+Agrona). The driver may run, or be dead: nothing is waited for and nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aerotape.catalog.error_log import ErrorObservation, read_errors
+from aerotape.errors import AeronError
+
+FILE_NAME: Final = "cnc.dat"
+KEY_LENGTH: Final = 112
+
+_HEADER: Final = struct.Struct("<iiiiiiqqq")
+_HEADER_LENGTH: Final = 128
+_MAJOR_MINOR: Final = (0, 2)
+# From the end of the to-driver buffer: when the driver has last looked into it.
+_HEARTBEAT_OFFSET: Final = -128
+_METADATA_LENGTH: Final = 512
+_VALUE_LENGTH: Final = 128
+# State, type id, time before which it is not used again, key, length of the label, label.
+_METADATA: Final = struct.Struct(f"<iiq{KEY_LENGTH}si380s")
+# Value, registration id, owner id, reference id.
+_VALUE: Final = struct.Struct("<qqqq")
+_UNUSED: Final = 0
+_ALLOCATED: Final = 1
+_RECORDS_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CounterRecord:
+    """A counter as it was when it was read.
+
+    Attributes:
+        counter_id: its place in the file.
+        type_id: what it counts; Aeron keeps 0 to 999 for itself.
+        value: the value.
+        label: the words for people.
+        key: 112 bytes, read as the type has it.
+        registration_id: correlation id of the command that has added it.
+        owner_id: client that has added it, 0 for the driver.
+        reference_id: what it belongs to, 0 when that is not said.
+    """
+
+    counter_id: int
+    type_id: int
+    value: int
+    label: str
+    key: bytes
+    registration_id: int
+    owner_id: int
+    reference_id: int
+
+
+class CncFile:
+    """The file of a media driver that runs or has run in a directory.
+
+    Attributes:
+        path: the file.
+        pid: process id of the driver.
+        start_timestamp_ms: when it was started, epoch milliseconds.
+    """
+
+    def __init__(self, aeron_dir: str | os.PathLike[str]) -> None:
+        """Read how the file is laid out.
+
+        Raises:
+            AeronError: there is none, it is of another version, or it cannot be read.
+        """
+        self.path = Path(aeron_dir) / FILE_NAME
+        header = self._read(0, _HEADER_LENGTH)
+        if len(header) < _HEADER_LENGTH:
+            raise AeronError(
+                f"{self.path} is {len(header)} bytes long: a driver is starting, or it is no"
+                " media driver's file"
+            )
+        version, *lengths, _, self.start_timestamp_ms, self.pid = _HEADER.unpack_from(header)
+        # Patch versions do not change the layout; the version is 0 until the driver is ready.
+        if (version >> 16 & 0xFF, version >> 8 & 0xFF) != _MAJOR_MINOR:
+            found = ".".join(str(version >> shift & 0xFF) for shift in (16, 8, 0))
+            raise AeronError(
+                f"{self.path} is of version {found}; 0.2.x can be read: use the tools of that"
+                " driver's release"
+            )
+        if min(lengths) < 0:
+            raise AeronError(f"{self.path} is damaged: a buffer's length is {min(lengths)}")
+        begin = _HEADER_LENGTH
+        begins = []
+        for length in lengths:
+            begins.append(begin)
+            begin += length
+        _, self._to_clients, self._metadata, self._values, self._errors = begins
+        self._counter_count = min(
+            lengths[2] // _METADATA_LENGTH,
+            lengths[3] // _VALUE_LENGTH,
+        )
+        self._errors_length = lengths[4]
+
+    @property
+    def heartbeat_timestamp_ms(self) -> int:
+        """When the driver gave its last sign of life, epoch milliseconds; -1 when it has ended."""
+        data = self._read(self._to_clients + _HEARTBEAT_OFFSET, 8)
+        return int.from_bytes(data, "little", signed=True)
+
+    def is_active(self, timeout_ms: int = 10_000) -> bool:
+        """Whether the driver gave a sign of life within `timeout_ms`."""
+        return time.time_ns() // 1_000_000 - self.heartbeat_timestamp_ms < timeout_ms
+
+    def counters(self, type_id: int | None = None) -> Iterator[CounterRecord]:
+        """Read the counters that are in use, all or those of one type, by their ids."""
+        for first in range(0, self._counter_count, _RECORDS_AT_ONCE):
+            count = min(_RECORDS_AT_ONCE, self._counter_count - first)
+            metadata = self._read(
+                self._metadata + first * _METADATA_LENGTH, count * _METADATA_LENGTH
+            )
+            values = self._read(self._values + first * _VALUE_LENGTH, count * _VALUE_LENGTH)
+            count = min(len(metadata) // _METADATA_LENGTH, len(values) // _VALUE_LENGTH)
+            for index in range(count):
+                state, found_type, _, key, length, label = _METADATA.unpack_from(
+                    metadata, index * _METADATA_LENGTH
+                )
+                if state == _UNUSED:
+                    return
+                if state != _ALLOCATED or type_id not in (None, found_type):
+                    continue
+                value, *ids = _VALUE.unpack_from(values, index * _VALUE_LENGTH)
+                text = label[: max(length, 0)].decode("utf-8", "replace")
+                yield CounterRecord(first + index, found_type, value, text, key, *ids)
+
+    def errors(self) -> list[ErrorObservation]:
+        """Read the driver's distinct error log."""
+        return read_errors(self._read(self._errors, self._errors_length))
+
+    def _read(self, offset: int, length: int) -> bytes:
+        # Not mapped: the file goes away with its driver, and a mapping would fault then.
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise AeronError(f"{self.path} is not a regular file")
+                return os.pread(descriptor, length, offset)
+            finally:
+                os.close(descriptor)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise AeronError(
+                f"no media driver in {self.path.parent}: there is no {FILE_NAME}; give the"
+                " directory of one that runs (--aeron-dir, $AERON_DIR)",
+                error.errno or 0,
+            ) from error
+        except OSError as error:
+            raise AeronError(f"cannot read {self.path}: {error.strerror}", error.errno or 0) from (
+                error
+            )

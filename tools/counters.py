@@ -1,0 +1,131 @@
+"""Show the counters of a media driver and of all archives and clients on it.
+
+Reads the driver's file and is no client of it, so it also works on what a driver that died has
+left. Archives have the type ids 100 to 113; `--type` picks one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import AeronError
+from aerotape.tools._connection import add_driver_option, driver_directory, int32
+from aerotape.tools.output import emit, emit_line, note
+
+if TYPE_CHECKING:
+    from aerotape.cnc import CncFile, CounterRecord
+
+_CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
+_RECORDING_POSITION: Final = 100
+_ARCHIVE_TYPES: Final = range(101, 114)
+_CONTROL_SESSION: Final = 113
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "--type", dest="type_id", metavar="ID", type=int32, help="counters of this type only"
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="show them again and again, until interrupted"
+    )
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_seconds, default=1.0, help="of --watch (1)"
+    )
+    add_driver_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the counters, once or over and over."""
+    from aerotape.cnc import CncFile
+
+    directory = driver_directory(args)
+    file = CncFile(directory)
+    if not args.watch:
+        emit((_row(counter, args.json) for counter in file.counters(args.type_id)), args)
+        _note_if_dead(file)
+        return 0
+    while True:
+        _show(file, args)
+        _note_if_dead(file)
+        time.sleep(args.interval)
+        # A driver that was started again has another file.
+        file = CncFile(directory)
+
+
+def _show(file: CncFile, args: argparse.Namespace) -> None:
+    rows = [_row(counter, args.json) for counter in file.counters(args.type_id)]
+    if args.json:
+        emit_line({"timestamp_ms": time.time_ns() // 1_000_000, "counters": rows}, "", args)
+    else:
+        if sys.stdout.isatty():
+            print(_CLEAR_SCREEN, end="")
+        print(time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime()), f"driver pid {file.pid}")
+        emit(rows, args)
+    sys.stdout.flush()
+
+
+def _row(counter: CounterRecord, for_machine: bool) -> dict[str, Any]:
+    if not for_machine:
+        return {
+            "id": counter.counter_id,
+            "type": counter.type_id,
+            "value": counter.value,
+            "label": counter.label,
+        }
+    return {
+        "counter_id": counter.counter_id,
+        "type_id": counter.type_id,
+        "value": counter.value,
+        "label": counter.label,
+        "registration_id": counter.registration_id,
+        "owner_id": counter.owner_id,
+        "reference_id": counter.reference_id,
+        "key": counter.key.rstrip(b"\0"),
+        **_archive_key(counter),
+    }
+
+
+def _archive_key(counter: CounterRecord) -> dict[str, int]:
+    """What the key of an archive's counter says."""
+    if counter.type_id == _RECORDING_POSITION:
+        recording_id, session_id, length = struct.unpack_from("<qii", counter.key)
+        found = {"recording_id": recording_id, "session_id": session_id}
+        if 0 <= length <= len(counter.key) - 24:
+            (found["archive_id"],) = struct.unpack_from("<q", counter.key, 16 + length)
+        return found
+    if counter.type_id in _ARCHIVE_TYPES:
+        archive_id, second = struct.unpack_from("<qq", counter.key)
+        found = {"archive_id": archive_id}
+        if counter.type_id == _CONTROL_SESSION:
+            found["control_session_id"] = second
+        return found
+    return {}
+
+
+def _note_if_dead(file: CncFile) -> None:
+    try:
+        heartbeat_ms = file.heartbeat_timestamp_ms
+        if file.is_active():
+            return
+    except AeronError:
+        return  # gone since: what it last had was shown
+    if heartbeat_ms < 0:
+        note(f"the driver of {file.path} has ended (pid {file.pid})")
+    else:
+        age_s = time.time() - heartbeat_ms / 1_000
+        note(f"no sign of life from the driver of {file.path} for {age_s:.0f} s (pid {file.pid})")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not 0.01 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0.01 to 86400")
+    return seconds

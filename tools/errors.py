@@ -1,0 +1,104 @@
+"""Show the error logs of an archive and of its media driver, each error once.
+
+With ARCHIVE_DIR: the archive's log in its mark file, then the log of the driver that the mark file
+names. With --aeron-dir alone: the log of that driver. Archive and driver may run or be dead.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import AeronError
+from aerotape.tools._connection import add_driver_option, driver_directory
+from aerotape.tools.output import emit, note, printable
+
+if TYPE_CHECKING:
+    from aerotape.catalog.error_log import ErrorObservation
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "directory", metavar="ARCHIVE_DIR", type=Path, nargs="?", help="the archive directory"
+    )
+    add_driver_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the errors; that there are none is said on standard error."""
+    if args.directory is not None:
+        show_errors(args.directory, args, aeron_dir=args.aeron_dir)
+        return 0
+    from aerotape.cnc import CncFile
+
+    file = CncFile(driver_directory(args))
+    _print(list(_rows("driver", file.path, file.errors())), args)
+    return 0
+
+
+def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | None = None) -> None:
+    """Print the errors of an archive and of its driver.
+
+    Args:
+        archive_dir: the archive directory.
+        args: for `json`.
+        aeron_dir: the driver's directory when it is not the one that the mark file names.
+
+    Raises:
+        MarkFileError: there is no archive's mark file.
+        AeronError: `aeron_dir` was given and has no driver's file.
+    """
+    from aerotape.catalog.mark_file import MarkFile
+    from aerotape.cnc import CncFile
+
+    info = MarkFile.read(archive_dir)
+    rows = list(_rows("archive", info.path, info.errors))
+    try:
+        if driver := aeron_dir or info.header.aeron_directory:
+            file = CncFile(driver)
+            rows += _rows("driver", file.path, file.errors())
+    except AeronError as error:
+        if aeron_dir is not None:
+            raise
+        # A driver takes its file along when it ends; the archive's errors are there all the same.
+        note(f"the driver's errors are not shown: {error}")
+    _print(rows, args)
+
+
+def _rows(source: str, path: Path, errors: list[ErrorObservation]) -> Iterator[dict[str, Any]]:
+    for error in errors:
+        yield {
+            "source": source,
+            "path": path,
+            "count": error.count,
+            "first_timestamp_ms": error.first_timestamp_ms,
+            "last_timestamp_ms": error.last_timestamp_ms,
+            "text": error.text,
+        }
+
+
+def _print(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
+    if args.json:
+        emit(rows, args)
+    elif not rows:
+        note("no errors")
+    else:
+        for row in rows:
+            times = "once at" if row["count"] == 1 else f"{row['count']} times, first at"
+            last = "" if row["count"] == 1 else f", last at {_time(row['last_timestamp_ms'])}"
+            print(f"{row['source']}: {times} {_time(row['first_timestamp_ms'])}{last}:")
+            # Stack traces have lines.
+            for line in row["text"].splitlines():
+                print(f"  {printable(line.expandtabs())}")
+
+
+def _time(timestamp_ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1_000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1_000:03}Z"
