@@ -145,13 +145,13 @@ class CatalogLookup:
         looked_at = self._ids[begin : begin + limit]
         end = begin + len(looked_at)
         next_id = looked_at[-1] + 1 if looked_at else from_id
-        if end > self._known:
+        if begin > self._known:
             found = self._find_descriptors(looked_at)
-            if begin == self._known:
-                self._known = end
-                self._known_ids.extend(found[0])
-                self._known_slices.extend(found[1])
         else:
+            ids, slices = self._find_descriptors(self._ids[self._known : end])
+            self._known = max(self._known, end)
+            self._known_ids.extend(ids)
+            self._known_slices.extend(slices)
             first = bisect_left(self._known_ids, from_id)
             last = bisect_left(self._known_ids, next_id)
             found = self._known_ids[first:last], self._known_slices[2 * first : 2 * last]
