@@ -14,10 +14,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from aerotape import _native
+from aerotape.closing import Closing
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
 from aerotape.message import Message
 
@@ -125,7 +125,7 @@ def text_of(value: object) -> str:
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
 
 
-class _PublicationBase(Generic[_NativePublication]):
+class _PublicationBase(Closing, Generic[_NativePublication]):
     def __init__(self, native: _NativePublication) -> None:
         self._native = native
 
@@ -243,17 +243,6 @@ class _PublicationBase(Generic[_NativePublication]):
         """Close the publication. Idempotent."""
         self._native.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 class Publication(_PublicationBase[_native.Publication]):
     """A publication that all users of this client with the same channel and stream share."""
@@ -267,7 +256,7 @@ class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
         self._native.revoke()
 
 
-class Subscription:
+class Subscription(Closing):
     """A subscription: iterate it for its messages, or poll it in batches.
 
     For one consumer. Iterating waits for messages and ends when the subscription is closed.
@@ -351,19 +340,8 @@ class Subscription:
         """Close the subscription. Idempotent."""
         self._native.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Aeron:
+class Aeron(Closing):
     """A client of a media driver.
 
     >>> with Aeron() as aeron, aeron.add_publication("aeron:ipc", 1001) as publication:
@@ -460,19 +438,8 @@ class Aeron:
         """Close the client and all that was made by it. Idempotent."""
         self._native.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class MediaDriver:
+class MediaDriver(Closing):
     """A C media driver inside this process.
 
     >>> with MediaDriver.launch(aeron_dir="/dev/shm/mine") as driver, Aeron(driver.aeron_dir):
@@ -515,14 +482,3 @@ class MediaDriver:
     def close(self) -> None:
         """Stop the driver. Idempotent."""
         self._native.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

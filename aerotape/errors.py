@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# ArchiveException.UNKNOWN_RECORDING
+_UNKNOWN_RECORDING = 5
+
 
 class AerotapeError(Exception):
     """Base of all errors of this package."""
@@ -61,6 +64,74 @@ class ArchiveError(AerotapeError):
         super().__init__(message)
         self.error_code = error_code
         self.correlation_id = correlation_id
+
+
+class ActiveListingError(ArchiveError):
+    """The session has a listing under way already (ACTIVE_LISTING)."""
+
+
+class ActiveRecordingError(ArchiveError):
+    """The recording is live, and only a stopped one can be used so (ACTIVE_RECORDING)."""
+
+
+class ActiveSubscriptionError(ArchiveError):
+    """The channel and stream are being recorded already (ACTIVE_SUBSCRIPTION)."""
+
+
+class UnknownSubscriptionError(ArchiveError):
+    """There is no such recording subscription (UNKNOWN_SUBSCRIPTION)."""
+
+
+class UnknownRecordingError(ArchiveError):
+    """No valid recording has this id (UNKNOWN_RECORDING); raised for directories too.
+
+    Attributes:
+        recording_id: the id asked for; -1 when the archive's answer does not tell.
+    """
+
+    def __init__(self, message: str, recording_id: int = -1, correlation_id: int = -1) -> None:
+        super().__init__(message, _UNKNOWN_RECORDING, correlation_id)
+        self.recording_id = recording_id
+
+
+class UnknownReplayError(ArchiveError):
+    """There is no such replay (UNKNOWN_REPLAY)."""
+
+
+class UnknownReplicationError(ArchiveError):
+    """There is no such replication (UNKNOWN_REPLICATION)."""
+
+
+class LimitError(ArchiveError):
+    """The archive has as many recordings or replays as it may (MAX_RECORDINGS, MAX_REPLAYS)."""
+
+
+class InvalidExtensionError(ArchiveError):
+    """The stream does not continue the recording that it should extend (INVALID_EXTENSION)."""
+
+
+class AuthenticationError(ArchiveError):
+    """The archive does not accept the credentials (AUTHENTICATION_REJECTED)."""
+
+
+class UnauthorisedError(ArchiveError):
+    """The client may not do what it asked for (UNAUTHORISED_ACTION)."""
+
+
+class StorageSpaceError(ArchiveError):
+    """The archive's storage is too full to record more (STORAGE_SPACE)."""
+
+
+class ReplicationConnectionError(ArchiveError):
+    """The archive cannot reach the source of a replication (REPLICATION_CONNECTION_FAILURE)."""
+
+
+class EmptyRecordingError(ArchiveError):
+    """The recording holds nothing that could be replayed (EMPTY_RECORDING)."""
+
+
+class InvalidPositionError(ArchiveError):
+    """The recording cannot be used at this position (INVALID_POSITION)."""
 
 
 class ReplayError(ArchiveError):
@@ -120,18 +191,6 @@ class SegmentError(StorageError):
 
 class CatalogError(StorageError):
     """`archive.catalog` is missing, damaged or of a version that cannot be read."""
-
-
-class UnknownRecordingError(AerotapeError):
-    """No valid recording has this id.
-
-    Attributes:
-        recording_id: the id asked for.
-    """
-
-    def __init__(self, message: str, recording_id: int = -1) -> None:
-        super().__init__(message)
-        self.recording_id = recording_id
 
 
 class MarkFileError(StorageError):

@@ -17,8 +17,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
@@ -43,13 +42,14 @@ from aerotape.archive.users import UsersGuard
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.closing import Closing
 from aerotape.errors import ConfigurationError, StorageError
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
 
 
-class Archive:
+class Archive(Closing):
     """A running archive. Use as a context manager, or call `close`.
 
     Attributes:
@@ -315,17 +315,6 @@ class Archive:
         """Leave stop positions behind even when forgotten open; not from a forked child."""
         if os.getpid() == self._pid:
             self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _make_directory(path: Path) -> Path:

@@ -15,8 +15,6 @@ import mmap
 import os
 from bisect import insort
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
@@ -24,12 +22,13 @@ from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
 from aerotape.catalog.entries import EntryPlace
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.lookup import CatalogLookup, unknown_recording
+from aerotape.closing import Closing
 from aerotape.errors import CatalogError
 
 __all__ = ["Catalog", "ChecksumName"]
 
 
-class Catalog(CatalogLookup):
+class Catalog(CatalogLookup, Closing):
     """An open catalog. Get one from `Catalog.open`; it is a context manager.
 
     Not safe for use from several threads: the archive's conductor owns it.
@@ -92,17 +91,6 @@ class Catalog(CatalogLookup):
     def close(self) -> None:
         """Force what was written to storage and close. Idempotent."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def compute_checksum(self, recording_id: int, checksum: ChecksumName | None = None) -> int:
         """Return the checksum that a recording's descriptor should have; 0 for "none"."""

@@ -22,8 +22,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from aerotape.catalog import layout
 from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
@@ -46,6 +44,7 @@ from aerotape.catalog.mark_layout import (
     VERSION,
     MarkFileHeader,
 )
+from aerotape.closing import Closing
 from aerotape.errors import ClosedError, MarkFileError
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
@@ -74,7 +73,7 @@ class MarkFileInfo:
         return now - self.header.activity_timestamp_ms < timeout_ms
 
 
-class MarkFile:
+class MarkFile(Closing):
     """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`."""
 
     def __init__(
@@ -279,17 +278,6 @@ class MarkFile:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
                 self._map.close()
                 os.close(self._fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _signal(self, timestamp_ms: int) -> None:
         self._check_open()

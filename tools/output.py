@@ -14,8 +14,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final
+
+from aerotape.closing import Closing
 
 Row = Mapping[str, Any]
 
@@ -147,7 +148,7 @@ def _print_table(rows: Sequence[dict[str, Any]]) -> None:
         print(_COLUMN_GAP.join(padded).rstrip())
 
 
-class Progress:
+class Progress(Closing):
     """A progress bar on standard error, drawn only when that is a terminal.
 
     >>> with Progress(10, "verifying", unit="segments") as progress:
@@ -196,14 +197,3 @@ class Progress:
             self._stream.write("\r")
             self._stream.flush()
             self._drawn_length = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

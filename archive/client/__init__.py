@@ -2,9 +2,11 @@
 
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
+from aerotape.archive.client.query_requests import RecordingSubscription
 from aerotape.archive.client.replay import Replay
+from aerotape.archive.client.signals import RecordingSignalEvent
 from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs.archive import RecordingSignal, RecordingSignalEvent, SourceLocation
+from aerotape.codecs.archive import RecordingSignal, SourceLocation
 
 __all__ = [
     "ArchiveClient",
@@ -12,6 +14,7 @@ __all__ = [
     "ErrorCode",
     "RecordingSignal",
     "RecordingSignalEvent",
+    "RecordingSubscription",
     "Replay",
     "SourceLocation",
     "UserSecret",

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
-from aerotape.archive.client import channels
+from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
+from aerotape.archive.client import (
+    arguments,
+    channels,
+    query_requests,
+    recording_requests,
+    replay_requests,
+    replication_requests,
+    segment_requests,
+)
+from aerotape.archive.client.blocking import (
+    BlockingRequests,
+    blocking,
+    blocking_pages,
+    blocking_steps,
+)
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
-from aerotape.archive.client.recording_requests import RecordingRequests
-from aerotape.archive.client.replay_requests import ReplayRequests
-from aerotape.archive.client.session import ControlSession, IdleReader
+from aerotape.archive.client.idle_reader import IdleReader
+from aerotape.archive.client.replay import Replay
+from aerotape.archive.client.replay_opening import ReplayWish, open_replay
+from aerotape.archive.client.session import ControlSession
+from aerotape.archive.client.signal_stream import Signals, next_signal
+from aerotape.archive.client.signals import RecordingSignalEvent, signal_filter
 from aerotape.archive.protocol import NULL_VALUE
+from aerotape.closing import Closing
 from aerotape.codecs import archive as codecs
-from aerotape.errors import ArchiveError
+from aerotape.codecs.archive import RecordingSignal
+from aerotape.errors import ArchiveError, ClosedError
 
 DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 
@@ -100,12 +119,18 @@ def connect(
     )
 
 
-class ArchiveClient(RecordingRequests, ReplayRequests):
+class ArchiveClient(BlockingRequests, Closing):
     """A connection to an archive. Made by `connect`; thread-safe.
 
-    Every request raises `ArchiveError` with the archive's error code when it is refused,
-    `AeronTimeoutError` when there is no answer in time and `ClosedError` when the archive has
-    gone away or the client is closed.
+    Every request raises `ConfigurationError` for arguments that no archive could take, before
+    anything is sent; `ArchiveError` with the archive's error code, of a class of its own for
+    most codes, when it is refused; `AeronTimeoutError` when there is no answer in time; and
+    `ClosedError` when the archive has gone away or the client is closed. As the Java client
+    does, it does not connect again by itself: what was under way is not known to be done, and
+    only the caller can tell whether to ask once more. Make a new one with `connect`.
+
+    Positions and lengths are bytes, timestamps milliseconds since the epoch; -1 stands, as
+    everywhere in Aeron, for a position or id that there is not.
     """
 
     def __init__(
@@ -119,7 +144,9 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
         keep_alive_interval_ns: int,
     ) -> None:
         """Take over a session. Use `connect`."""
-        ReplayRequests.__init__(self, aeron, session, replay_channel)
+        super().__init__(session)
+        self._aeron = aeron
+        self._replay_channel = replay_channel
         self._archive_id = archive_id
         self._owned_aeron = owned_aeron
         self._reader = (
@@ -137,6 +164,11 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
         return self._archive_id
 
     @property
+    def archive_version(self) -> str:
+        """The version of the control protocol that the archive speaks, like ``1.12.0``."""
+        return self._session.archive_version_text
+
+    @property
     def control_session_id(self) -> int:
         """The session's id at the archive."""
         session_id = self._session.control_session_id
@@ -147,18 +179,136 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
         """Whether the client was closed or the archive has been found gone."""
         return self._session.is_closed
 
-    def get_archive_id(self) -> int:
-        """Ask the archive for its id."""
-        return self._ask(codecs.ArchiveIdRequest(), "ask for the archive's id")
+    # -- recordings ----------------------------------------------------------------------------
 
-    def keep_alive(self) -> None:
-        """Tell the archive that this client is alive."""
-        session = self._session
-        session.ensure_connected("keep the session alive")
-        message = codecs.KeepAliveRequest(
-            control_session_id=self.control_session_id, correlation_id=NULL_VALUE
+    start_recording = blocking(recording_requests.start_recording)
+    extend_recording = blocking(recording_requests.extend_recording)
+    stop_recording = blocking(recording_requests.stop_recording)
+    try_stop_recording = blocking(recording_requests.try_stop_recording)
+    stop_recording_session = blocking(recording_requests.stop_recording_session)
+    stop_recording_subscription = blocking(recording_requests.stop_recording_subscription)
+    try_stop_recording_subscription = blocking(recording_requests.try_stop_recording_subscription)
+    stop_recording_by_identity = blocking(recording_requests.stop_recording_by_identity)
+    truncate_recording = blocking(recording_requests.truncate_recording)
+    purge_recording = blocking(recording_requests.purge_recording)
+    update_channel = blocking(recording_requests.update_channel)
+
+    def add_recorded_publication(
+        self, channel: str, stream_id: int, *, auto_stop: bool = False
+    ) -> Publication:
+        """Add a publication and record its session.
+
+        Raises:
+            ArchiveError: as `start_recording`; the publication is closed again.
+        """
+        arguments.channel("channel", channel)
+        publication = self._aeron.add_publication(channel, stream_id, self._session.timeout_ns)
+        self._record_own(publication, auto_stop)
+        return publication
+
+    def add_recorded_exclusive_publication(
+        self, channel: str, stream_id: int, *, auto_stop: bool = False
+    ) -> ExclusivePublication:
+        """As `add_recorded_publication`, with a session that nobody shares."""
+        arguments.channel("channel", channel)
+        publication = self._aeron.add_exclusive_publication(
+            channel, stream_id, self._session.timeout_ns
         )
-        session.send(message.encode(), "keep the session alive")
+        self._record_own(publication, auto_stop)
+        return publication
+
+    def _record_own(self, publication: Publication | ExclusivePublication, auto_stop: bool) -> None:
+        try:
+            own = channels.with_session_id(publication.channel, publication.session_id)
+            self.start_recording(own, publication.stream_id, "local", auto_stop=auto_stop)
+        except BaseException:
+            publication.close()
+            raise
+
+    # -- segments and replication --------------------------------------------------------------
+
+    detach_segments = blocking(segment_requests.detach_segments)
+    delete_detached_segments = blocking(segment_requests.delete_detached_segments)
+    purge_segments = blocking(segment_requests.purge_segments)
+    attach_segments = blocking(segment_requests.attach_segments)
+    migrate_segments = blocking(segment_requests.migrate_segments)
+
+    replicate = blocking(replication_requests.replicate)
+    stop_replication = blocking(replication_requests.stop_replication)
+    try_stop_replication = blocking(replication_requests.try_stop_replication)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    list_recordings = blocking_pages(query_requests.list_recordings)
+    list_recordings_for_uri = blocking_pages(query_requests.list_recordings_for_uri)
+    list_recording = blocking_steps(query_requests.list_recording)
+    list_recording_subscriptions = blocking_pages(query_requests.list_recording_subscriptions)
+    find_last_matching_recording = blocking(query_requests.find_last_matching_recording)
+    start_position = blocking(query_requests.start_position)
+    stop_position = blocking(query_requests.stop_position)
+    recording_position = blocking(query_requests.recording_position)
+    max_recorded_position = blocking(query_requests.max_recorded_position)
+    get_archive_id = blocking(query_requests.get_archive_id)
+
+    # -- replays -------------------------------------------------------------------------------
+
+    start_replay = blocking(replay_requests.start_replay)
+    start_bounded_replay = blocking(replay_requests.start_bounded_replay)
+    stop_replay = blocking(replay_requests.stop_replay)
+    stop_all_replays = blocking(replay_requests.stop_all_replays)
+
+    def replay(
+        self,
+        recording_id: int,
+        position: int | None = None,
+        length: int | None = None,
+        *,
+        channel: str | None = None,
+        stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+        follow: bool = True,
+        limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> Replay:
+        """Replay a recording and return its messages.
+
+        >>> with client.replay(recording_id) as messages:
+        ...     for message in messages:
+        ...         print(message.position, len(message.payload))
+
+        Args:
+            position: from where, bytes: the beginning of a frame. None: from the start.
+            length: how much, bytes. None (or Aeron's -1), or more than there is: to the end.
+                Aeron's -2 is -1 with `follow` off.
+            channel: where the archive shall replay to. Default: as the control responses.
+            stream_id: stream on that channel.
+            follow: whether a live recording is followed until it stops (or to `length`); else
+                the replay ends where the recording is now.
+            limit_counter_id: do not go beyond the value of this counter of the media driver;
+                the replay then ends at `length` or when the counter is closed.
+            file_io_max_length: the archive reads at most so much at a time, bytes.
+            timeout_ns: how long to wait for the next message. Default: the client's timeout
+                when it must come, for ever when following.
+
+        Raises:
+            ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+            ConfigurationError: the channel cannot be used.
+        """
+        wish = ReplayWish(
+            recording_id,
+            position,
+            length,
+            channel or self._replay_channel,
+            stream_id,
+            follow,
+            limit_counter_id,
+            file_io_max_length,
+            timeout_ns,
+        )
+        stream = self._run(open_replay(self._aeron.native, self._session, wish))
+        return Replay(stream, self._run)
+
+    # -- what comes unasked --------------------------------------------------------------------
 
     def poll_for_errors(self) -> list[ArchiveError]:
         """Return errors that the archive has sent for no pending request, oldest first.
@@ -169,7 +319,7 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
         self._session.ensure_connected("poll for errors")
         return self._session.take_errors()
 
-    def poll_for_recording_signals(self) -> list[codecs.RecordingSignalEvent]:
+    def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
         """Return the signals (start, stop, …) that have come since the last call, oldest first.
 
         The last 4096 are kept.
@@ -178,7 +328,76 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
             ClosedError: the archive has gone away.
         """
         self._session.ensure_connected("poll for recording signals")
-        return self._session.take_signals()
+        return self._session.signals.take_all()
+
+    def signals(
+        self,
+        *signals: RecordingSignal,
+        recording_id: int | None = None,
+        correlation_id: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> Signals:
+        """Return an iterator over the signals that come from now on.
+
+        >>> with client.signals(RecordingSignal.START) as started:
+        ...     for signal in started:
+        ...         print(signal.recording_id, signal.position)
+
+        Args:
+            signals: only these; none given: all.
+            recording_id: only of this recording.
+            correlation_id: only of this request, for example a replication's id.
+            timeout_ns: how long to wait for the next one. Default: for ever.
+        """
+        self._session.ensure_open("read recording signals")
+        wanted = signal_filter(signals, recording_id, correlation_id)
+        return Signals(self._session, wanted, timeout_ns)
+
+    def await_signal(
+        self,
+        *signals: RecordingSignal,
+        recording_id: int | None = None,
+        correlation_id: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> RecordingSignalEvent:
+        """Return a signal, that has come before or comes now, and forget it; others are kept.
+
+        Args:
+            signals: one of these; none given: any.
+            recording_id: only of this recording.
+            correlation_id: only of this request, for example a replication's id.
+            timeout_ns: how long to wait. Default: the client's timeout.
+
+        Raises:
+            AeronTimeoutError: there is none in time.
+            ClosedError: the archive has gone away, or the client was closed meanwhile.
+        """
+        wanted = signal_filter(signals, recording_id, correlation_id)
+        session = self._session
+        session.ensure_open(f"await {wanted}")
+        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
+        event = next_signal(session, session.signals, wanted, timeout_ns)
+        if event is None:
+            raise ClosedError(f"cannot await {wanted}: the client is closed")
+        return event
+
+    # -- the session ---------------------------------------------------------------------------
+
+    def ping(self) -> int:
+        """Return how long the archive takes to answer, nanoseconds."""
+        begin_ns = time.monotonic_ns()
+        self.get_archive_id()
+        return time.monotonic_ns() - begin_ns
+
+    def keep_alive(self) -> None:
+        """Tell the archive that this client is alive."""
+        what = "keep the session alive"
+        session = self._session
+        session.ensure_connected(what)
+        message = codecs.KeepAliveRequest(
+            control_session_id=self.control_session_id, correlation_id=NULL_VALUE
+        )
+        session.send(message.encode(), what)
 
     def close(self) -> None:
         """End the session. Idempotent."""
@@ -187,14 +406,3 @@ class ArchiveClient(RecordingRequests, ReplayRequests):
         self._session.close()
         if self._owned_aeron is not None:
             self._owned_aeron.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -8,7 +8,10 @@ from typing import Final
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
-from aerotape.archive.client.session import ControlSession, error_of
+from aerotape.archive.client.blocking import await_pending, await_request
+from aerotape.archive.client.outcome import error_of, result_of
+from aerotape.archive.client.query_requests import get_archive_id
+from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import (
     NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
@@ -61,9 +64,7 @@ def open_session(
             encoded_credentials=credentials,
             client_info=f"name={client_name} version={__version__}",
         )
-        session.expect(connect.correlation_id)
-        session.send(connect.encode(), _WHAT)
-        answer = session.await_handshake(connect.correlation_id, _WHAT, deadline_ns)
+        answer = _exchange(session, connect, deadline_ns)
         if isinstance(answer, codecs.Challenge):
             answer = _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
         return session, _accept(session, answer)
@@ -132,6 +133,22 @@ def resolve_endpoint(subscription: _native.Subscription, deadline_ns: int) -> st
     return endpoint
 
 
+def _exchange(
+    session: ControlSession,
+    message: codecs.AuthConnectRequest | codecs.ChallengeResponse,
+    deadline_ns: int,
+) -> codecs.ControlResponse | codecs.Challenge:
+    pending = session.expect(message.correlation_id, _WHAT)
+    try:
+        session.send(message.encode(), _WHAT)
+        await_pending(session, pending, deadline_ns)
+    finally:
+        session.forget(pending)
+    if pending.answer is None:
+        return pending.response()
+    return pending.answer
+
+
 def _answer_challenge(
     aeron: _native.AeronClient,
     session: ControlSession,
@@ -150,9 +167,7 @@ def _answer_challenge(
         correlation_id=aeron.next_correlation_id(),
         encoded_credentials=on_challenge(challenge.encoded_challenge),
     )
-    session.expect(response.correlation_id)
-    session.send(response.encode(), _WHAT)
-    answer = session.await_handshake(response.correlation_id, _WHAT, deadline_ns)
+    answer = _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
         raise ArchiveError(
             "cannot connect: the archive challenges a second time",
@@ -166,7 +181,7 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> int:
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
-    version = answer.version or 0
+    version = session.archive_version = answer.version or 0
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
             f"cannot {_WHAT}: the archive speaks protocol version "
@@ -180,4 +195,5 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> int:
     if version < _VERSION_WITH_ARCHIVE_ID:
         session.send(keep_alive.encode(), _WHAT)
         return NULL_VALUE
-    return session.request(codecs.ArchiveIdRequest(), "ask for the archive's id").relevant_id
+    ask = get_archive_id()
+    return result_of(ask, await_request(session, ask))

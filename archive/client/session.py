@@ -1,11 +1,10 @@
 """A control session: a request stream, a response stream, and what is matched between them.
 
-One request is under way at a time, under a lock. What else comes on the response stream is
-sorted: pings are dropped, recording signals and errors that answer no pending request (a replay
-that failed after it had started) are kept for whoever asks.
-
-An archive pings its clients ten times a second and drops those that do not read, which an idle
-Python program would not. So a small thread reads the response stream while nobody else does.
+The core that both faces of the client share. It keeps the requests under way by correlation id,
+any number of them, and sorts what comes on the response stream: answers and listed items go to
+their requests, pings are dropped, recording signals and errors that answer no pending request (a
+replay that failed after it had started) are kept for whoever asks. It only waits in `read`, where
+one thread at a time looks at the response stream and the others wait for what it finds.
 """
 
 from __future__ import annotations
@@ -13,12 +12,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import weakref
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 from aerotape import _native
-from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.client.call import Call, Item, Listing, Request
+from aerotape.archive.client.outcome import error_of
+from aerotape.archive.client.signals import SignalQueue, signal_of
+from aerotape.archive.protocol import semantic_version_text
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
@@ -26,11 +28,12 @@ from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecE
 # How long one look at the response stream may take, so that Ctrl-C and a close are seen.
 POLL_SLICE_NS: Final = 50_000_000
 _FRAGMENT_LIMIT: Final = 64
-_KEPT: Final = 4096
+_KEPT_ERRORS: Final = 4096
 
 _NOT_CONNECTED: Final = -1
+_BACK_PRESSURED: Final = -2
+_ADMIN_ACTION: Final = -3
 _CLOSED: Final = -4
-_MAX_POSITION_EXCEEDED: Final = -5
 
 # The messages that matter to a client. A newer archive may send others: they are skipped.
 _EXPECTED_TEMPLATES: Final = frozenset(
@@ -38,22 +41,61 @@ _EXPECTED_TEMPLATES: Final = frozenset(
         codecs.ControlResponse.TEMPLATE_ID,
         codecs.Challenge.TEMPLATE_ID,
         codecs.RecordingDescriptor.TEMPLATE_ID,
+        codecs.RecordingSubscriptionDescriptor.TEMPLATE_ID,
         codecs.RecordingSignalEvent.TEMPLATE_ID,
     }
 )
 
 
-class Request(Protocol):
-    """A request of the control protocol: the session puts in who asks and for what answer."""
+class Pending:
+    """A request under way, and what has come for it so far.
 
-    control_session_id: int
-    correlation_id: int
+    Attributes:
+        what: what was asked for, for error messages.
+        count: how many items a listing may bring; 0: it is none.
+        answer: the answer, None before and when a listing was full without one.
+        items: what a listing has brought.
+        failure: why there will be no answer.
+    """
 
-    def encode(self) -> bytes: ...
+    __slots__ = ("answer", "correlation_id", "count", "failure", "items", "on_done", "what")
+
+    def __init__(
+        self, correlation_id: int, what: str, count: int, on_done: Callable[[], None] | None
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.what = what
+        self.count = count
+        self.on_done = on_done
+        self.answer: codecs.ControlResponse | codecs.Challenge | None = None
+        self.items: list[Item] = []
+        self.failure: ClosedError | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more will come."""
+        if self.answer is not None or self.failure is not None:
+            return True
+        return 0 < self.count <= len(self.items)
+
+    def response(self) -> codecs.ControlResponse:
+        """Return the answer. Raises ClosedError when the session ended before it came."""
+        if self.failure is not None:
+            raise self.failure
+        assert isinstance(self.answer, codecs.ControlResponse), "asked for once it is done"
+        return self.answer
 
 
 class ControlSession:
-    """The state of one connection to an archive. Thread-safe."""
+    """The state of one connection to an archive. Thread-safe.
+
+    Attributes:
+        control_session_id: the session's id at the archive, None during the handshake.
+        archive_version: the protocol version of the archive, 0 while unknown.
+        timeout_ns: how long a request may take.
+        was_closed_here: whether `close` was called.
+        signals: the signals that nobody has taken yet.
+    """
 
     def __init__(
         self,
@@ -63,17 +105,21 @@ class ControlSession:
         timeout_ns: int,
     ) -> None:
         self.control_session_id: int | None = None
+        self.archive_version = 0
         self.timeout_ns = timeout_ns
+        self.was_closed_here = False
+        self.signals = SignalQueue()
         self._aeron = aeron
         self._publication = publication
         self._subscription = subscription
-        self._lock = threading.RLock()
+        self._send_lock = threading.Lock()
+        # Guards all that follows; tells those who wait that something was read.
+        self._news = threading.Condition()
+        self._is_being_read = False
         self._closed_because: str | None = None
-        self._awaited: int | None = None
-        self._answers: deque[codecs.ControlResponse | codecs.Challenge] = deque()
-        self._descriptors: list[codecs.RecordingDescriptor] = []
-        self._signals: deque[codecs.RecordingSignalEvent] = deque(maxlen=_KEPT)
-        self._errors: deque[ArchiveError] = deque(maxlen=_KEPT)
+        self._pending: dict[int, Pending] = {}
+        self._signal_queues = [self.signals]
+        self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
 
     @property
     def publication(self) -> _native.ExclusivePublication:
@@ -90,143 +136,195 @@ class ControlSession:
         """Whether the session is over, by `close` or since the archive went away."""
         return self._closed_because is not None
 
-    # -- requests ------------------------------------------------------------------------------
+    @property
+    def archive_version_text(self) -> str:
+        """The protocol version of the archive: ``1.12.0``."""
+        return semantic_version_text(self.archive_version)
 
-    def request(self, message: Request, what: str) -> codecs.ControlResponse:
-        """Send a request and return the answer, which is OK.
+    # -- sending -------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        message: Request,
+        what: str,
+        count: int = 0,
+        on_done: Callable[[], None] | None = None,
+    ) -> tuple[Pending, bytes]:
+        """Prepare a request: return what awaits its answer, and the bytes to be sent.
 
         Args:
-            what: what is asked for, for error messages: "start recording".
+            on_done: called once, in whichever thread reads, when nothing more will come.
 
         Raises:
-            ArchiveError: the archive answered with an error.
-            AeronTimeoutError: no answer in time.
-            ClosedError: the session is closed or the archive went away.
+            ClosedError: the session is over.
+            CodecError: a field of the request cannot be encoded.
         """
-        with self._lock:
-            correlation_id = self._send_request(message, what)
-            answer = self._await_answer(correlation_id, what)
-            self._check(answer, correlation_id, what)
-            return answer
-
-    def request_descriptors(
-        self, message: Request, count: int, what: str
-    ) -> list[codecs.RecordingDescriptor]:
-        """Send a request that lists recordings and return up to `count` descriptors.
-
-        The timeout runs anew with each descriptor. Raises as `request`.
-        """
-        with self._lock:
-            self._descriptors = []
-            correlation_id = self._send_request(message, what)
-            deadline_ns = time.monotonic_ns() + self.timeout_ns
-            seen = 0
-            while len(self._descriptors) < count:
-                answer = self._take_answer(correlation_id)
-                if answer is not None:
-                    if answer.code != codecs.ControlResponseCode.RECORDING_UNKNOWN:
-                        self._check(answer, correlation_id, what)
-                    break
-                if len(self._descriptors) > seen:
-                    seen = len(self._descriptors)
-                    deadline_ns = time.monotonic_ns() + self.timeout_ns
-                self._wait(deadline_ns, correlation_id, what)
-            self._awaited = None
-            return self._descriptors
-
-    def send(self, message: bytes, what: str) -> None:
-        """Send a message that has no answer. Raises as `request`, but for ArchiveError."""
-        with self._lock:
-            self._ensure_open(what)
-            self._offer(message, what)
-
-    def _send_request(self, message: Request, what: str) -> int:
-        self._ensure_open(what)
+        self.ensure_open(what)
         assert self.control_session_id is not None, "requests come after the handshake"
-        correlation_id = self._aeron.next_correlation_id()
         message.control_session_id = self.control_session_id
-        message.correlation_id = correlation_id
-        self.expect(correlation_id)
-        self._offer(message.encode(), what)
-        return correlation_id
+        message.correlation_id = self._aeron.next_correlation_id()
+        data = message.encode()
+        return self.expect(message.correlation_id, what, count, on_done), data
 
-    def expect(self, correlation_id: int) -> None:
-        """Let the answer to this request be kept, and that to an earlier one be dropped."""
-        self._awaited = correlation_id
-        self._answers.clear()
+    def expect(
+        self,
+        correlation_id: int,
+        what: str,
+        count: int = 0,
+        on_done: Callable[[], None] | None = None,
+    ) -> Pending:
+        """Keep what will come for a request, until it is done or `forget` is called."""
+        pending = Pending(correlation_id, what, count, on_done)
+        with self._news:
+            self._pending[correlation_id] = pending
+        return pending
 
-    def _offer(self, message: bytes, what: str) -> None:
-        result = self._publication.offer(message)
-        if result in (-2, -3):
-            result = self._publication.offer_within(message, self.timeout_ns)
-        if result > 0:
+    def forget(self, pending: Pending) -> None:
+        """Let what may still come for a request be dropped. Idempotent."""
+        with self._news:
+            self._pending.pop(pending.correlation_id, None)
+
+    def abandon(self, pending: Pending, call: Call[Any] | Listing) -> None:
+        """Stop waiting for a request; if it was granted after all, take it back."""
+        undo = call.undo if isinstance(call, Call) else None
+        if undo is None or pending.failure is not None:
+            self.forget(pending)
             return
-        if result == _NOT_CONNECTED:
-            raise self._gone(what, "its request stream has no subscriber any more")
-        if result == _CLOSED:
-            raise self._gone(what, "the request stream is closed")
-        if result == _MAX_POSITION_EXCEEDED:
-            raise self._gone(what, "the request stream is at its last position; connect again")
-        raise AeronTimeoutError(
+
+        def take_back() -> None:
+            answer = pending.answer
+            if not isinstance(answer, codecs.ControlResponse):
+                return
+            if answer.code == codecs.ControlResponseCode.OK:
+                self.tell(undo(answer), f"take back: {call.what}")
+
+        with self._news:
+            if not pending.is_done:
+                pending.on_done = take_back
+                return
+        take_back()
+
+    def tell(self, message: Request, what: str) -> None:
+        """Try to send a request whose answer does not matter."""
+        with contextlib.suppress(ClosedError):
+            pending, data = self.begin(message, what)
+            if not self.offer(data, what):
+                self.forget(pending)
+
+    def offer(self, data: bytes, what: str) -> bool:
+        """Try once to send a message; False when there is no room yet.
+
+        Raises:
+            ClosedError: the archive went away, or the session is closed.
+        """
+        self.ensure_open(what)
+        with self._send_lock:
+            return self._is_sent(self._publication.offer(data), what)
+
+    def send(self, data: bytes, what: str) -> None:
+        """Send a message, waiting for room.
+
+        Raises:
+            AeronTimeoutError: the archive makes no room.
+            ClosedError: the archive went away, or the session is closed.
+        """
+        if self.offer(data, what):
+            return
+        with self._send_lock:
+            result = self._publication.offer_within(data, self.timeout_ns)
+            if not self._is_sent(result, what):
+                raise self.back_pressure(what)
+
+    def back_pressure(self, what: str) -> AeronTimeoutError:
+        """Return the error for an archive that does not read what is sent."""
+        return AeronTimeoutError(
             f"cannot {what}: the archive at {self._publication.channel} has not read requests "
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
-    # -- answers -------------------------------------------------------------------------------
+    def no_answer(self, pending: Pending) -> AeronTimeoutError:
+        """Return the error for an answer that does not come."""
+        return AeronTimeoutError(
+            f"cannot {pending.what}: no answer from the archive at {self._publication.channel} "
+            f"(stream {self._publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
+            f"correlation id {pending.correlation_id}"
+        )
 
-    def await_handshake(
-        self, correlation_id: int, what: str, deadline_ns: int
-    ) -> codecs.ControlResponse | codecs.Challenge:
-        """Wait for the answer to a connect request or challenge response."""
-        while True:
-            for answer in self._answers:
-                if answer.correlation_id == correlation_id:
-                    self._answers.clear()
-                    return answer
-            self._wait(deadline_ns, correlation_id, what, must_be_connected=False)
+    def _is_sent(self, result: int, what: str) -> bool:
+        if result > 0:
+            return True
+        if result in (_BACK_PRESSURED, _ADMIN_ACTION):
+            return False
+        if result == _NOT_CONNECTED:
+            raise self._gone(what, "its request stream has no subscriber any more")
+        if result == _CLOSED:
+            raise self._gone(what, "the request stream is closed")
+        raise self._gone(what, "the request stream is at its last position; connect again")
 
-    def _await_answer(self, correlation_id: int, what: str) -> codecs.ControlResponse:
-        deadline_ns = time.monotonic_ns() + self.timeout_ns
-        while True:
-            answer = self._take_answer(correlation_id)
-            if answer is not None:
-                return answer
-            self._wait(deadline_ns, correlation_id, what)
+    # -- reading -------------------------------------------------------------------------------
 
-    def _take_answer(self, correlation_id: int) -> codecs.ControlResponse | None:
-        while self._answers:
-            answer = self._answers.popleft()
-            is_ours = answer.correlation_id == correlation_id
-            if is_ours and isinstance(answer, codecs.ControlResponse):
-                self._awaited = None
-                return answer
-        return None
+    @property
+    def has_pending(self) -> bool:
+        """Whether a request is under way."""
+        return bool(self._pending)
 
-    def _wait(
-        self, deadline_ns: int, correlation_id: int, what: str, must_be_connected: bool = True
+    def read(
+        self, timeout_ns: int, is_enough: Callable[[], bool] = lambda: False, what: str = "go on"
     ) -> None:
-        remaining_ns = deadline_ns - time.monotonic_ns()
-        if remaining_ns <= 0:
-            self._awaited = None
-            raise AeronTimeoutError(
-                f"cannot {what}: no answer from the archive at {self._publication.channel} "
-                f"(stream {self._publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
-                f"correlation id {correlation_id}"
-            )
-        timeout_ns = min(remaining_ns, POLL_SLICE_NS)
-        if must_be_connected:
-            self._poll_connected(what, timeout_ns)
-        else:
-            self._poll(timeout_ns)
+        """Look at the response stream, or wait while another thread does; sort what comes.
 
-    def _check(self, answer: codecs.ControlResponse, correlation_id: int, what: str) -> None:
-        if answer.code != codecs.ControlResponseCode.OK:
-            raise error_of(answer, f"cannot {what}")
+        Args:
+            timeout_ns: how long to wait for something to come.
+            is_enough: tells when there is nothing to wait for any more.
+            what: what the caller is at, for error messages.
 
-    def _poll(self, timeout_ns: int) -> int:
-        """Look at the response stream, wait for it, sort what comes; return how much it was."""
-        messages = self._subscription.poll(_FRAGMENT_LIMIT, timeout_ns)
-        for fields in messages:
+        Raises:
+            ClosedError: the archive went away.
+        """
+        with self._news:
+            if is_enough():
+                return
+            if self._is_being_read:
+                self._news.wait(timeout_ns / 1e9)
+                return
+            self._is_being_read = True
+        done: list[Pending] = []
+        try:
+            messages = self._poll(timeout_ns)
+            with self._news:
+                for message in messages:
+                    self._sort(message, done)
+        except ClosedError:  # by another thread, just now
+            self.ensure_open(what)
+            raise
+        finally:
+            with self._news:
+                self._is_being_read = False
+                self._news.notify_all()
+            _tell(done)
+        # Before the archive has answered the connect request it may not be connected yet.
+        has_begun = self.control_session_id is not None
+        if has_begun and not messages and not self._subscription.is_connected:
+            raise self._gone(what, "its response stream has ended")
+
+    def service(self, timeout_ns: int = 0, what: str = "go on") -> None:
+        """As `read`, unless the session is over."""
+        if self._closed_because is None:
+            self.read(timeout_ns, what=what)
+
+    def ensure_open(self, what: str) -> None:
+        """Raise ClosedError when the session is known to be over."""
+        if self._closed_because is not None:
+            raise ClosedError(f"cannot {what}: {self._closed_because}")
+
+    def ensure_connected(self, what: str) -> None:
+        """Raise ClosedError unless the archive is there."""
+        self.ensure_open(what)
+        self.read(0, what=what)
+
+    def _poll(self, timeout_ns: int) -> list[Message]:
+        messages = []
+        for fields in self._subscription.poll(_FRAGMENT_LIMIT, timeout_ns):
             try:
                 message = _decode(fields[0])
             except CodecError as error:
@@ -235,161 +333,106 @@ class ControlSession:
                 self._errors.append(ArchiveError(text))
                 continue
             if message is not None:
-                self._sort(message)
-        return len(messages)
+                messages.append(message)
+        return messages
 
-    def _sort(self, message: Message) -> None:
-        if isinstance(message, codecs.ControlResponse):
-            if self._is_other_session(message.control_session_id):
-                return
-            if message.correlation_id == self._awaited:
-                self._answers.append(message)
-            elif message.code == codecs.ControlResponseCode.ERROR:
+    def _sort(self, message: Any, done: list[Pending]) -> None:
+        if self._is_of_another_session(message.control_session_id):
+            return
+        if isinstance(message, codecs.RecordingSignalEvent):
+            signal = signal_of(message)
+            for queue in self._signal_queues:
+                queue.put(signal)
+            return
+        pending = self._pending.get(message.correlation_id)
+        if isinstance(message, codecs.ControlResponse | codecs.Challenge):
+            if pending is not None:
+                pending.answer = message
+            elif (
+                isinstance(message, codecs.ControlResponse)
+                and message.code == codecs.ControlResponseCode.ERROR
+            ):
                 self._errors.append(error_of(message, "the archive reports an error"))
-        elif isinstance(message, codecs.Challenge):
-            self._answers.append(message)
-        elif isinstance(message, codecs.RecordingDescriptor):
-            if message.correlation_id == self._awaited:
-                self._descriptors.append(message)
-        elif isinstance(message, codecs.RecordingSignalEvent):
-            self._keep_signal(message)
+        elif pending is not None:
+            pending.items.append(message)
+        if pending is not None and pending.is_done:
+            del self._pending[pending.correlation_id]
+            done.append(pending)
 
-    def _keep_signal(self, signal: codecs.RecordingSignalEvent) -> None:
-        if not self._is_other_session(signal.control_session_id):
-            self._signals.append(signal)
-
-    def _is_other_session(self, control_session_id: int) -> bool:
+    def _is_of_another_session(self, control_session_id: int) -> bool:
         return self.control_session_id not in (None, control_session_id)
 
     # -- what comes unasked --------------------------------------------------------------------
 
-    def service(self, timeout_ns: int = 0, what: str = "go on") -> None:
-        """Look at the response stream unless someone else is doing so.
-
-        Args:
-            timeout_ns: how long to wait for something to come.
-            what: what the caller is at, for error messages.
-
-        Raises:
-            ClosedError: the archive went away.
-        """
-        if not self._lock.acquire(blocking=False):
-            # Whoever has the lock is reading; do not turn the caller's loop into a busy one.
-            time.sleep(timeout_ns / 1e9)
-            return
-        try:
-            if self._closed_because is None:
-                self._poll_connected(what, timeout_ns)
-        finally:
-            self._lock.release()
-
-    def ensure_connected(self, what: str) -> None:
-        """Raise ClosedError unless the archive is there."""
-        with self._lock:
-            self._ensure_open(what)
-            self._poll_connected(what, 0)
-
-    def _poll_connected(self, what: str, timeout_ns: int) -> None:
-        if not self._poll(timeout_ns) and not self._subscription.is_connected:
-            raise self._gone(what, "its response stream has ended")
-
     def take_errors(self) -> list[ArchiveError]:
         """Return and forget the errors that answered no request, oldest first."""
-        with self._lock:
+        with self._news:
             errors = list(self._errors)
             self._errors.clear()
             return errors
 
     def take_error(self, correlation_id: int) -> ArchiveError | None:
         """Return and forget the error that came later for a request that had been answered."""
-        with self._lock:
+        with self._news:
             for error in self._errors:
                 if error.correlation_id == correlation_id:
                     self._errors.remove(error)
                     return error
             return None
 
-    def take_signals(self) -> list[codecs.RecordingSignalEvent]:
-        """Return and forget the recording signals, oldest first."""
-        with self._lock:
-            signals = list(self._signals)
-            self._signals.clear()
-            return signals
+    def add_signal_queue(self, queue: SignalQueue) -> None:
+        """Put the signals that come from now on into this queue too."""
+        with self._news:
+            self._signal_queues.append(queue)
+
+    def remove_signal_queue(self, queue: SignalQueue) -> None:
+        """Put no more signals into a queue. Idempotent."""
+        with self._news:
+            if queue in self._signal_queues:
+                self._signal_queues.remove(queue)
 
     # -- the end -------------------------------------------------------------------------------
 
-    def _ensure_open(self, what: str) -> None:
-        if self._closed_because is not None:
-            raise ClosedError(f"cannot {what}: {self._closed_because}")
-
     def _gone(self, what: str, why: str) -> ClosedError:
-        self._closed_because = (
+        self._end(
             f"the archive at {self._publication.channel} (stream {self._publication.stream_id}) "
             f"went away: {why}"
         )
         return ClosedError(f"cannot {what}: {self._closed_because}")
 
+    def _end(self, because: str) -> None:
+        """Take no more requests, and let those under way fail."""
+        with self._news:
+            if self._closed_because is None:
+                self._closed_because = because
+            failed = list(self._pending.values())
+            self._pending.clear()
+            for pending in failed:
+                pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
+            self._news.notify_all()
+        _tell(failed)
+
     def close(self) -> None:
         """Tell the archive and close both streams. Idempotent."""
-        with self._lock:
-            if self._closed_because is None and self.control_session_id is not None:
-                goodbye = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
-                with contextlib.suppress(ClosedError):  # the media driver went away before
-                    self._publication.offer(goodbye.encode())
-            if self._closed_because is None:
-                self._closed_because = "the client is closed"
-            self._publication.close()
-            self._subscription.close()
+        if self._closed_because is None and self.control_session_id is not None:
+            goodbye = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
+            with self._send_lock, contextlib.suppress(ClosedError):  # the driver may be gone
+                self._publication.offer(goodbye.encode())
+        self.was_closed_here = True
+        self._end("the client is closed")
+        self._publication.close()
+        self._subscription.close()
 
 
-class IdleReader:
-    """The thread that reads a session's response stream while nobody else does."""
-
-    def __init__(self, session: ControlSession, interval_ns: int) -> None:
-        self._stop = threading.Event()
-        # The thread must not keep a forgotten client alive.
-        reference = weakref.ref(session, lambda _: self._stop.set())
-        self._thread = threading.Thread(
-            target=_read_while_idle,
-            args=(reference, self._stop, interval_ns / 1e9),
-            name="aerotape-archive-client",
-            daemon=True,
-        )
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._stop.set()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+def _tell(done: list[Pending]) -> None:
+    for pending in done:
+        if pending.on_done is not None:
+            pending.on_done()
 
 
-def _read_while_idle(
-    reference: weakref.ref[ControlSession], stop: threading.Event, interval_s: float
-) -> None:
-    while not stop.wait(interval_s):
-        session = reference()
-        if session is None or session.is_closed:
-            return
-        try:
-            session.service()
-        except ClosedError:
-            return  # whoever uses the client next is told
-        del session
-
-
-def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
-    """Return the exception for a response that is not OK."""
-    if response.code != codecs.ControlResponseCode.ERROR:
-        text = f"{what}: unexpected response code {response.code.name}"
-        return ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
-    code = response.relevant_id
-    name = ErrorCode(code).name if code in ErrorCode.__members__.values() else "unknown"
-    return ArchiveError(
-        f"{what}: {response.error_message} (error code {code} {name})",
-        code,
-        response.correlation_id,
-    )
+def remaining_slice_ns(deadline_ns: int) -> int:
+    """Return how long to wait next, at most `POLL_SLICE_NS`; nothing once it is too late."""
+    return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
 
 
 def _decode(payload: bytes) -> Message | None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from aerotape.archive.client import handshake
+from aerotape.archive.client.blocking import BlockingRequests
+from aerotape.archive.client.call import Call, Listing, relevant_id
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import PROTOCOL_VERSION, semantic_version
 from aerotape.codecs import archive as codecs
@@ -90,7 +92,13 @@ def _error(correlation_id: int, code: int, text: str) -> codecs.ControlResponse:
 
 
 def _ask(session: ControlSession) -> int:
-    return session.request(codecs.StopPositionRequest(recording_id=3), "ask").relevant_id
+    request = codecs.StopPositionRequest(recording_id=3)
+    return BlockingRequests(session)._perform(Call(request, "ask", relevant_id))
+
+
+def _list(session: ControlSession, count: int) -> list[int]:
+    found = BlockingRequests(session)._list(Listing(codecs.ListRecordingsRequest(), "list", count))
+    return [each.recording_id for each in found if isinstance(each, codecs.RecordingDescriptor)]
 
 
 def test_request_carries_the_session() -> None:
@@ -240,17 +248,15 @@ def test_descriptors_in_any_grouping() -> None:
         ]
 
     session = _session(ScriptedStreams(reply))
-    found = session.request_descriptors(codecs.ListRecordingsRequest(), 5, "list")
-    assert [each.recording_id for each in found] == [1, 2]
-    found = session.request_descriptors(codecs.ListRecordingsRequest(), 2, "list")
-    assert [each.recording_id for each in found] == [1, 2]
+    assert _list(session, 5) == [1, 2]
+    assert _list(session, 2) == [1, 2]
 
 
 def test_listing_that_is_refused() -> None:
     """An error ends a listing at once."""
     streams = ScriptedStreams(lambda request: [_error(request.correlation_id, 1, "busy")])
     with pytest.raises(ArchiveError, match="busy"):
-        _session(streams).request_descriptors(codecs.ListRecordingsRequest(), 5, "list")
+        _list(_session(streams), 5)
 
 
 def test_signals_are_kept_between_requests() -> None:
@@ -258,10 +264,12 @@ def test_signals_are_kept_between_requests() -> None:
     signal = codecs.RecordingSignalEvent(
         control_session_id=SESSION, recording_id=4, signal=codecs.RecordingSignal.STOP
     )
-    session = _session(ScriptedStreams(lambda request: [signal, _ok(request)]))
+    of_another = codecs.RecordingSignalEvent(control_session_id=SESSION + 1)
+    session = _session(ScriptedStreams(lambda request: [signal, of_another, _ok(request)]))
     _ask(session)
-    assert session.take_signals() == [signal]
-    assert session.take_signals() == []
+    (taken,) = session.signals.take_all()
+    assert (taken.recording_id, taken.signal) == (4, codecs.RecordingSignal.STOP)
+    assert session.signals.take_all() == []
 
 
 def test_service_leaves_a_busy_session_alone() -> None:

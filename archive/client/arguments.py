@@ -1,0 +1,108 @@
+"""Checks of what callers give, before anything is sent.
+
+The protocol's fields hold less than Python's types. What cannot be meant is refused here in the
+caller's words; whether a recording, position or channel makes sense there, the archive knows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from aerotape.archive.channel_uri import ChannelUri
+from aerotape.codecs import archive as codecs
+from aerotape.errors import ConfigurationError
+
+SourceLocationName = Literal["local", "remote"]
+
+_INT32_MAX: Final = (1 << 31) - 1
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+def integer(name: str, value: int, least: int, most: int) -> int:
+    """Return `value`, an integer of a range.
+
+    Raises:
+        ConfigurationError: it is not, as all of this module.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be an integer, not {value!r}", name)
+    if not least <= value <= most:
+        raise ConfigurationError(f"{name} must be from {least} to {most}, not {value}", name)
+    return value
+
+
+def identity(name: str, value: int) -> int:
+    """Check an id that an archive has given: 64 bits, not negative."""
+    return integer(name, value, 0, _INT64_MAX)
+
+
+def any_int64(name: str, value: int) -> int:
+    """Check an id of any sign, 64 bits."""
+    return integer(name, value, -_INT64_MAX - 1, _INT64_MAX)
+
+
+def any_int32(name: str, value: int) -> int:
+    """Check a stream or session id: 32 bits."""
+    return integer(name, value, -_INT32_MAX - 1, _INT32_MAX)
+
+
+def optional_id(name: str, value: int | None) -> int:
+    """Return an id of 64 bits, -1 for None."""
+    return -1 if value is None else identity(name, value)
+
+
+def position(name: str, value: int) -> int:
+    """Check a position, bytes: not negative."""
+    return integer(name, value, 0, _INT64_MAX)
+
+
+def optional_position(name: str, value: int | None) -> int:
+    """Return a position, -1 for None."""
+    return -1 if value is None else position(name, value)
+
+
+def count(name: str, value: int) -> int:
+    """Check a number of things: 32 bits, not negative."""
+    return integer(name, value, 0, _INT32_MAX)
+
+
+def optional_length(name: str, value: int | None) -> int:
+    """Return a length of 32 bits, more than nothing; -1 for None."""
+    return -1 if value is None else integer(name, value, 1, _INT32_MAX)
+
+
+def text(name: str, value: str) -> str:
+    """Check what goes into an ASCII field."""
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a text, not {value!r}", name)
+    if not value.isascii():
+        raise ConfigurationError(f"{name} holds characters that are not ASCII: {value!r}", name)
+    return value
+
+
+def channel(name: str, value: str) -> str:
+    """Check a channel URI."""
+    try:
+        ChannelUri.parse(text(name, value))
+    except ConfigurationError as error:
+        if error.name == name:
+            raise
+        raise ConfigurationError(f"{name}: {error}; for example aeron:ipc", name) from None
+    return value
+
+
+def optional_channel(name: str, value: str | None) -> str:
+    """Check a channel URI; None is the empty text, which stands for the archive's default."""
+    return "" if value is None else channel(name, value)
+
+
+def source_location(value: codecs.SourceLocation | SourceLocationName) -> codecs.SourceLocation:
+    """Return the enum's member for a source location or its name."""
+    if isinstance(value, codecs.SourceLocation):
+        return value
+    member = codecs.SourceLocation.__members__.get(str(value).upper())
+    if member is None:
+        raise ConfigurationError(
+            f'source location must be "local" or "remote", not {value!r}', "source_location"
+        )
+    return member

@@ -1,0 +1,178 @@
+"""How a replay for a reader begins: where it starts and ends, its stream, the archive's consent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from aerotape import _native
+from aerotape.archive.client import arguments, channels
+from aerotape.archive.client.call import Pause, Steps
+from aerotape.archive.client.query_requests import (
+    max_recorded_position,
+    start_position,
+    stop_position,
+)
+from aerotape.archive.client.replay_requests import replay_request, start_replay_for_reader
+from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
+from aerotape.archive.client.session import ControlSession
+from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
+from aerotape.errors import AeronTimeoutError, ConfigurationError
+
+_DRIVER_POLL_NS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayWish:
+    """What a caller of `replay` has asked for; the attributes are its arguments."""
+
+    recording_id: int
+    position: int | None
+    length: int | None
+    channel: str
+    stream_id: int
+    follow: bool
+    limit_counter_id: int | None
+    file_io_max_length: int | None
+    timeout_ns: int | None
+
+
+def open_replay(
+    aeron: _native.AeronClient, session: ControlSession, wish: ReplayWish
+) -> Steps[ReplayStream]:
+    """Ask for a replay and return its stream.
+
+    Raises:
+        ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+        AeronTimeoutError: the archive or the media driver does not answer.
+        ConfigurationError: an argument cannot be used.
+    """
+    position = None if wish.position == NULL_POSITION else wish.position
+    length, follow = wish.length, wish.follow
+    if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
+        follow = follow and length == REPLAY_ALL_AND_FOLLOW
+        length = None
+    if length is not None and length < 0:
+        raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
+    if position is None:
+        start: int = yield start_position(wish.recording_id)
+    else:
+        start = arguments.position("position", position)
+    stop: int = yield stop_position(wish.recording_id)
+    is_live = stop == NULL_POSITION
+    if is_live and not follow:
+        stop, is_live = (yield max_recorded_position(wish.recording_id)), False
+    end = None if length is None else start + length
+    if not is_live:
+        end = stop if end is None else min(end, stop)
+        if start == end:
+            # The reference's replay of nothing never ends; there is no need to ask for it.
+            return ReplayStream.empty(session, wish.recording_id, start)
+    timeout_ns = wish.timeout_ns
+    if timeout_ns is None and not is_live and wish.limit_counter_id is None:
+        timeout_ns = session.timeout_ns
+    stream = yield from _ask(aeron, session, wish, start, end, timeout_ns)
+    try:
+        yield from stream.await_image()
+    except BaseException:
+        stream.abandon()
+        raise
+    return stream
+
+
+def _ask(
+    aeron: _native.AeronClient,
+    session: ControlSession,
+    wish: ReplayWish,
+    start: int,
+    end: int | None,
+    timeout_ns: int | None,
+) -> Steps[ReplayStream]:
+    channel, stream_id = arguments.channel("channel", wish.channel), wish.stream_id
+    if "control-mode=response" in channel:
+        raise ConfigurationError(
+            f"cannot replay to {channel}: response channels are not supported for replays",
+            "channel",
+        )
+    subscription = None
+    archive_channel = channel
+    if channels.has_wildcard_port(channel):
+        # The port must be known before the archive can be told, and is ours alone.
+        subscription = yield from _subscribe(aeron, session, channel, stream_id)
+        archive_channel = yield from _with_bound_port(session, subscription, channel)
+    try:
+        request = replay_request(
+            wish.recording_id,
+            archive_channel,
+            stream_id,
+            start,
+            REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0),
+            wish.limit_counter_id,
+            wish.file_io_max_length,
+        )
+        answer = yield start_replay_for_reader(
+            request, wish.recording_id, archive_channel, stream_id
+        )
+        order = ReplayOrder(
+            recording_id=wish.recording_id,
+            start_position=start,
+            end_position=end,
+            is_bounded=wish.limit_counter_id is not None,
+            correlation_id=answer.correlation_id,
+            replay_session_id=answer.relevant_id,
+            session_id=channels.to_int32(answer.relevant_id),
+        )
+        stream = ReplayStream(order, session, timeout_ns)
+        try:
+            if subscription is None:
+                own = channels.with_session_id(channel, order.session_id)
+                subscription = yield from _subscribe(aeron, session, own, stream_id)
+        except BaseException:
+            stream.abandon()
+            raise
+    except BaseException:
+        if subscription is not None:
+            subscription.close()
+        raise
+    stream.attach(subscription)
+    return stream
+
+
+def _subscribe(
+    aeron: _native.AeronClient, session: ControlSession, channel: str, stream_id: int
+) -> Steps[_native.Subscription]:
+    deadline_ns = time.monotonic_ns() + session.timeout_ns
+    pending = aeron.async_add_subscription(channel, stream_id)
+    while True:
+        subscription = pending.poll()
+        if subscription is not None:
+            return subscription
+        try:
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(
+                    f"the media driver has not added a subscription to {channel} stream "
+                    f"{stream_id} within {session.timeout_ns / 1e9:g} s"
+                )
+            yield Pause(_DRIVER_POLL_NS, f"subscribe to {channel}")
+        except BaseException:
+            pending.cancel()
+            raise
+
+
+def _with_bound_port(
+    session: ControlSession, subscription: _native.Subscription, channel: str
+) -> Steps[str]:
+    """Wait for the driver to tell which port a subscription with port 0 has got."""
+    deadline_ns = time.monotonic_ns() + session.timeout_ns
+    try:
+        while (endpoint := subscription.resolved_endpoint()) is None:
+            if time.monotonic_ns() >= deadline_ns:
+                raise AeronTimeoutError(
+                    f"the media driver has not bound a port for {subscription.channel} in time"
+                )
+            yield Pause(_DRIVER_POLL_NS, f"subscribe to {channel}")
+    except BaseException:
+        subscription.close()
+        raise
+    return channels.with_endpoint(channel, endpoint)
