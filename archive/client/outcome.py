@@ -59,6 +59,12 @@ _CLASSES: Final[dict[int, type[ArchiveError]]] = {
 def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     """Return the exception for a response that is not OK, of the class for its code."""
     if response.code != codecs.ControlResponseCode.ERROR:
+        if response.code == codecs.ControlResponseCode.RECORDING_UNKNOWN:
+            return UnknownRecordingError(
+                f"{what}: there is no such recording",
+                response.relevant_id,
+                response.correlation_id,
+            )
         text = f"{what}: unexpected response code {response.code.name}"
         return ArchiveError(text, ErrorCode.GENERIC, response.correlation_id)
     code = response.relevant_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from aerotape.archive.client.session import (
@@ -13,7 +13,7 @@ from aerotape.archive.client.session import (
 )
 from aerotape.archive.client.signals import RecordingSignalEvent, SignalFilter, SignalQueue
 from aerotape.closing import Closing
-from aerotape.errors import AeronTimeoutError
+from aerotape.errors import AeronTimeoutError, ClosedError
 
 
 class Signals(Iterator[RecordingSignalEvent], Closing):
@@ -39,9 +39,9 @@ class Signals(Iterator[RecordingSignalEvent], Closing):
         return self
 
     def __next__(self) -> RecordingSignalEvent:
-        if self._is_closed:
-            raise StopIteration
-        event = next_signal(self._session, self._queue, self._wanted, self._timeout_ns)
+        event = next_signal(
+            self._session, self._queue, self._wanted, self._timeout_ns, lambda: self._is_closed
+        )
         if event is None:
             self.close()
             raise StopIteration
@@ -67,8 +67,12 @@ def next_signal(
     queue: SignalQueue,
     wanted: SignalFilter,
     timeout_ns: int | None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> RecordingSignalEvent | None:
     """Wait for a signal that is wanted and take it; None once the client has been closed.
+
+    Args:
+        is_over: whether nobody waits for one any more: None is returned then too.
 
     Raises:
         AeronTimeoutError: there is none in time.
@@ -76,15 +80,20 @@ def next_signal(
     """
     what = f"await {wanted}"
     deadline_ns = None if timeout_ns is None else time.monotonic_ns() + timeout_ns
-    while True:
+    while not is_over():
         event = queue.take(wanted)
         if event is not None:
             return event
         if session.was_closed_here:
-            return None
+            break
         session.ensure_open(what)
         slice_ns = POLL_SLICE_NS if deadline_ns is None else remaining_slice_ns(deadline_ns)
         if slice_ns <= 0:
             assert timeout_ns is not None
             raise AeronTimeoutError(f"cannot {what}: none within {timeout_ns / 1e9:g} s")
-        session.read(slice_ns, lambda: queue.has(wanted), what)
+        try:
+            session.read(slice_ns, lambda: queue.has(wanted), what)
+        except ClosedError:
+            if not session.was_closed_here:
+                raise
+    return None
