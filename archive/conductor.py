@@ -119,11 +119,8 @@ class Conductor:
         self._stopping = False
         self._now_ms = self._clock_ms()
         self._control_subscriptions = self._subscribe()
-        self.deletions = SegmentDeletions(
-            errors=errors,
-            wake=mailbox.wake,
-            is_replayed=lambda recording_id: self.replays.is_replayed(recording_id),
-        )
+        self.deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
+        self.deletions.delete_left_over(archive_dir, catalog.purged_recording_ids())
         self.recordings = Recordings(
             config=config,
             archive_id=archive_id,

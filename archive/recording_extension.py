@@ -8,8 +8,6 @@ recorded anew.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ from aerotape.archive.recording_limits import Refusal
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.segments import (
     DELETE_SUFFIX,
+    is_blank_from,
     list_segment_files,
     segment_base_position,
 )
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from aerotape._native import Image
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.descriptor import RecordingDescriptor
-
-_BLOCK_LENGTH = 4096
 
 
 def refuse_request(
@@ -101,7 +98,7 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
     for segment in list_segment_files(archive_dir, recording_id):
         if segment.base_position > base:
             _put_aside(segment.path)
-        elif segment.base_position == base and not _is_blank_from(segment.path, end - base):
+        elif segment.base_position == base and not is_blank_from(segment.path, end - base):
             erase_tail(segment.path, end - base)
 
 
@@ -113,22 +110,3 @@ def _put_aside(path: Path) -> None:
             f"cannot rename {path}, which is behind the end of its recording: {error.strerror}",
             path,
         ) from error
-
-
-def _is_blank_from(path: Path, offset: int) -> bool:
-    """Whether nothing was ever written to a file from `offset` on.
-
-    No file looks like that to a file system that does not know holes: such a one is erased in
-    vain, which costs little.
-    """
-    rest = -offset % _BLOCK_LENGTH
-    try:
-        with path.open("rb", buffering=0) as file:
-            if any(os.pread(file.fileno(), rest, offset)):
-                return False
-            with contextlib.suppress(OSError):
-                os.lseek(file.fileno(), offset + rest, os.SEEK_DATA)
-                return False
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
-    return True

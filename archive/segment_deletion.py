@@ -50,26 +50,24 @@ class SegmentDeletions:
         *,
         errors: ErrorLog,
         wake: Callable[[], None],
-        is_replayed: Callable[[int], bool],
     ) -> None:
         """Begin with none.
 
         Args:
             wake: has `do_work` called soon; called from another thread.
-            is_replayed: whether a recording has replays that have not ended.
         """
         self._errors = errors
         self._wake = wake
-        self._is_replayed = is_replayed
         self._deletions: dict[int, _Deletion] = {}
         self._executor: ThreadPoolExecutor | None = None
         self._closing = threading.Event()
-        self._awaits_replays = False
+        self._is_held_up = False
+        self._left_over: Future[list[str]] | None = None
 
     @property
     def wants_soon(self) -> bool:
-        """Whether a deletion waits for replays to end."""
-        return self._awaits_replays
+        """Whether a deletion waits for something that tells nobody when it is so."""
+        return self._is_held_up
 
     def end_position(self, recording_id: int) -> int | None:
         """Return the base position of the last segment that is being deleted; None when none is.
@@ -97,8 +95,9 @@ class SegmentDeletions:
         recording_id: int,
         paths: Iterable[Path],
         *,
-        await_replays: bool = False,
+        is_ready: Callable[[], bool] | None = None,
         prepare: Callable[[], None] | None = None,
+        finish: Callable[[], None] | None = None,
         end_position: int = NULL_POSITION,
     ) -> None:
         """Answer a request by deleting files: OK with their number, DELETE when they are gone.
@@ -108,15 +107,17 @@ class SegmentDeletions:
 
         Args:
             paths: segment files, in the order in which they are to go.
-            await_replays: begin when the recording's replays, which have been stopped, have ended.
+            is_ready: nothing is done or answered until this says so.
             prepare: called in the other thread before the answer; its StorageError is the answer
                 then, and nothing is deleted.
+            finish: called in the other thread when the files are gone; its StorageError is told
+                like that of a file.
             end_position: as `SegmentDeletions.end_position`, where that is behind the files.
         """
         deletion = self._new(
             requester, correlation_id, recording_id, list(paths), end_position=end_position
         )
-        self._begin(deletion, self._answered(deletion, await_replays, prepare))
+        self._begin(deletion, self._answered(deletion, is_ready, prepare, finish))
 
     def delete_unanswered(
         self, requester: Requester, correlation_id: int, recording_id: int, paths: Iterable[Path]
@@ -127,6 +128,12 @@ class SegmentDeletions:
         """
         deletion = self._new(requester, correlation_id, recording_id, list(paths))
         self._begin(deletion, self._removed(deletion))
+
+    def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
+        """Delete what is still there of recordings that were purged before the archive started."""
+        recording_ids = set(purged)
+        if recording_ids:
+            self._left_over = self._submit(lambda: self._remove_purged(archive_dir, recording_ids))
 
     def _new(
         self,
@@ -150,7 +157,11 @@ class SegmentDeletions:
 
     def do_work(self) -> None:
         """Let each deletion take a step."""
-        self._awaits_replays = False
+        self._is_held_up = False
+        if self._left_over is not None and self._left_over.done():
+            for problem in self._left_over.result():
+                self._errors.record("segments not deleted", problem)
+            self._left_over = None
         for deletion in list(self._deletions.values()):
             self._step(deletion)
 
@@ -166,10 +177,14 @@ class SegmentDeletions:
     # ---- what a deletion does, step by step ---------------------------------------------------
 
     def _answered(
-        self, deletion: _Deletion, await_replays: bool, prepare: Callable[[], None] | None
+        self,
+        deletion: _Deletion,
+        is_ready: Callable[[], bool] | None,
+        prepare: Callable[[], None] | None,
+        finish: Callable[[], None] | None,
     ) -> Iterator[None]:
-        while await_replays and self._is_replayed(deletion.recording_id):
-            self._awaits_replays = True
+        while is_ready is not None and not is_ready():
+            self._is_held_up = True
             yield
         if prepare is not None:
             future = self._submit(prepare)
@@ -181,11 +196,13 @@ class SegmentDeletions:
                 return
             future.result()
         deletion.requester.send_ok(deletion.correlation_id, len(deletion.paths))
-        yield from self._removed(deletion)
+        yield from self._removed(deletion, finish)
 
-    def _removed(self, deletion: _Deletion) -> Iterator[None]:
-        if deletion.paths:
-            future = self._submit(lambda: self._remove(deletion.paths))
+    def _removed(
+        self, deletion: _Deletion, finish: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        if deletion.paths or finish is not None:
+            future = self._submit(lambda: self._remove(deletion.paths, finish))
             while not future.done():
                 yield
             for problem in future.result():
@@ -213,12 +230,12 @@ class SegmentDeletions:
         future.add_done_callback(lambda _: self._wake())
         return future
 
-    def _remove(self, paths: list[Path]) -> list[str]:
+    def _remove(self, paths: list[Path], finish: Callable[[], None] | None) -> list[str]:
         """Delete files; return what has gone wrong."""
-        problems = []
+        problems: list[str] = []
         for path in paths:
             if self._closing.is_set():
-                break
+                return problems
             try:
                 path.unlink(missing_ok=True)
                 if path.suffix != DELETE_SUFFIX:
@@ -226,7 +243,24 @@ class SegmentDeletions:
                     path.with_name(path.name + DELETE_SUFFIX).unlink(missing_ok=True)
             except OSError as error:
                 problems.append(f"cannot delete segment file {path}: {error.strerror}")
+        try:
+            if finish is not None:
+                finish()
+        except StorageError as error:
+            problems.append(str(error))
         return problems
+
+    def _remove_purged(self, archive_dir: Path, recording_ids: set[int]) -> list[str]:
+        try:
+            files = [
+                path
+                for path in archive_dir.iterdir()
+                if (parsed := parse_any_segment_file_name(path.name)) is not None
+                and parsed[0] in recording_ids
+            ]
+        except OSError as error:
+            return [f"cannot list {archive_dir}: {error.strerror}"]
+        return self._remove(files, None)
 
     def close(self) -> None:
         """Give up what is not done yet, with the file that is being deleted the last to go."""

@@ -184,6 +184,13 @@ class CatalogLookup:
             if place.recording_id >= 0:
                 yield place.recording_id
 
+    def purged_recording_ids(self) -> Iterator[int]:
+        """Iterate the ids of recordings that a client has had purged."""
+        for place in self._places:
+            [state] = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)
+            if place.recording_id >= 0 and state == RecordingState.DELETED:
+                yield place.recording_id
+
     def unidentified_entries(self) -> Iterator[CatalogEntry]:
         """Iterate the damaged entries of which it is open whose they are; no id leads to them."""
         for place in self._places:

@@ -7,6 +7,7 @@ begins on the boundary of the term that holds the start position; the others fol
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -23,6 +24,7 @@ MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
 MAX_SEGMENT_LENGTH_BYTES = 1 << 30
 DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
 FRAME_ALIGNMENT = 32
+_BLOCK_LENGTH = 4096
 MAX_LONG = (1 << 63) - 1
 
 # No leading zeros or signs: a name must be the one that its two numbers would be given.
@@ -166,6 +168,30 @@ def segment_file_size(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(f"{path} is not a regular file", path)
     return status.st_size
+
+
+def is_blank_from(path: Path, offset: int) -> bool:
+    """Whether nothing was ever written to a file from `offset` on.
+
+    No file looks like that to a file system that does not know holes: such a one is erased in
+    vain, which costs little. A file that is not there is blank.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    rest = -offset % _BLOCK_LENGTH
+    try:
+        with path.open("rb", buffering=0) as file:
+            if any(os.pread(file.fileno(), rest, offset)):
+                return False
+            with contextlib.suppress(OSError):
+                os.lseek(file.fileno(), offset + rest, os.SEEK_DATA)
+                return False
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+    return True
 
 
 def _names(archive_dir: Path) -> Iterator[str]:

@@ -299,9 +299,38 @@ class Replays:
             if recording_id in (NULL_VALUE, session.recording_id):
                 self._replayer.stop_replay(replay_id)
 
+    def end_all(self, recording_id: int) -> Callable[[], bool]:
+        """Stop all replays of a recording that is about to lose data.
+
+        Those that have not begun are answered with an error.
+
+        Returns:
+            What says whether they have all ended. Replays that begin later do not count.
+        """
+        for session in list(self._pending):
+            if session.recording_id == recording_id:
+                self._pending.remove(session)
+                if session.pending is not None:
+                    session.pending.cancel()
+                session.requester.send_error(
+                    session.correlation_id,
+                    ErrorCode.GENERIC,
+                    f"recording {recording_id} has been changed before its replay began",
+                )
+        ending = [
+            replay_id
+            for replay_id, session in self._sessions.items()
+            if session.recording_id == recording_id
+        ]
+        self.stop_all(recording_id)
+        return lambda: self._sessions.keys().isdisjoint(ending)
+
     def is_replayed(self, recording_id: int) -> bool:
-        """Whether replays of a recording are under way."""
-        return any(session.recording_id == recording_id for session in self._sessions.values())
+        """Whether replays of a recording have begun, or are about to."""
+        return any(
+            session.recording_id == recording_id
+            for session in (*self._pending, *self._sessions.values())
+        )
 
     def close(self) -> None:
         """Give back publications that the replayer does not hold."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.protocol import ErrorCode
-from aerotape.archive.requests import queries, recording, replay, sessions
+from aerotape.archive.requests import queries, recording, removal, replay, sessions
 from aerotape.archive.requests.handling import Handlers
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ArchiveError
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 HANDLERS: Handlers = {
     **sessions.HANDLERS,
     **recording.HANDLERS,
+    **removal.HANDLERS,
     **queries.HANDLERS,
     **replay.HANDLERS,
 }
@@ -39,6 +40,8 @@ def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
             )
         else:
             handler(conductor, session, request)
+    except ArchiveError as error:
+        session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:
         session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:

@@ -47,11 +47,9 @@ class Rig:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.client = Client()
-        self.replayed: set[int] = set()
+        self.is_ready = False
         self.woken = threading.Event()
-        self.deletions = SegmentDeletions(
-            errors=ErrorLog(), wake=self.woken.set, is_replayed=self.replayed.__contains__
-        )
+        self.deletions = SegmentDeletions(errors=ErrorLog(), wake=self.woken.set)
 
     def files(self, *names: str) -> list[Path]:
         for name in names:
@@ -103,33 +101,38 @@ def test_a_request_that_is_answered_elsewhere_gets_only_the_signal(rig: Rig) -> 
 
 def test_one_at_a_time_for_each_recording(rig: Rig) -> None:
     """A second deletion of a recording is refused until the first is done; others are not."""
-    rig.replayed.add(3)
-    rig.deletions.delete(rig.client, 7, 3, rig.files("3-0.rec", "3-65536.rec"), await_replays=True)
+    rig.deletions.delete(
+        rig.client, 7, 3, rig.files("3-0.rec", "3-65536.rec"), is_ready=lambda: rig.is_ready
+    )
     assert rig.deletions.end_position(3) == 65536
     assert not rig.deletions.allows(rig.client, 8, 3)
     [(kind, correlation_id, code, message)] = rig.client.received
     assert (kind, correlation_id, code) == ("error", 8, ErrorCode.GENERIC)
     assert "recording 3" in message
     assert rig.deletions.allows(rig.client, 9, 4)
-    rig.replayed.clear()
+    rig.is_ready = True
     rig.work_until(rig.is_deleted)
     assert rig.deletions.allows(rig.client, 10, 3)
     assert rig.deletions.end_position(3) is None
 
 
-def test_nothing_is_touched_while_replays_end(rig: Rig) -> None:
+def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
     """Neither the files nor what is to be prepared; the conductor is asked to come back soon."""
     prepared: list[bool] = []
-    rig.replayed.add(3)
     [path] = rig.files("3-0.rec")
     rig.deletions.delete(
-        rig.client, 7, 3, [path], await_replays=True, prepare=lambda: prepared.append(True)
+        rig.client,
+        7,
+        3,
+        [path],
+        is_ready=lambda: rig.is_ready,
+        prepare=lambda: prepared.append(True),
     )
     for _ in range(3):
         rig.deletions.do_work()
         assert rig.deletions.wants_soon
     assert rig.client.received == [] and path.exists() and not prepared
-    rig.replayed.clear()
+    rig.is_ready = True
     rig.work_until(rig.is_deleted)
     assert prepared and not path.exists() and not rig.deletions.wants_soon
 
@@ -159,6 +162,20 @@ def test_a_file_that_cannot_be_deleted_is_told_before_the_signal(rig: Rig) -> No
     assert error[:3] == ("error", 7, ErrorCode.GENERIC) and str(stubborn) in error[3]
     assert signal[0] == "DELETE"
     assert stubborn.exists() and not other.exists()
+
+
+def test_what_is_left_to_do_comes_after_the_files(rig: Rig) -> None:
+    """And before the signal; when it fails, the client is told."""
+    [path] = rig.files("3-0.rec")
+
+    def finish() -> None:
+        assert not path.exists()
+        raise StorageError("no marks", path)
+
+    rig.deletions.delete(rig.client, 7, 3, [path], finish=finish)
+    rig.work_until(rig.is_deleted)
+    assert [each[0] for each in rig.client.received] == ["ok", "error", "DELETE"]
+    assert rig.client.received[1] == ("error", 7, ErrorCode.GENERIC, "no marks")
 
 
 def test_files_that_are_named_for_deletion_are_found(rig: Rig) -> None:

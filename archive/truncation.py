@@ -1,0 +1,133 @@
+"""What goes when a recording is cut back to a position: files, and the rest of the last segment.
+
+The order makes a crash harmless. The stop position comes first; what then stands behind it is
+nobody's, and goes when the recording is truncated again, extended or purged. Files go last first.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape.archive.protocol import ErrorCode
+from aerotape.catalog.descriptor import FRAME_ALIGNMENT, RecordingDescriptor, describe_problem
+from aerotape.catalog.segments import (
+    is_blank_from,
+    list_files_to_delete,
+    list_segment_files,
+    segment_base_position,
+    segment_file_name,
+)
+from aerotape.catalog.suspect import erase_tail
+from aerotape.errors import ArchiveError, StorageError
+
+# DataHeaderFlyweight: term offset, session id, stream id and term id, behind length and type.
+_FRAME_PLACE = struct.Struct("<8xiiii")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A truncation that has been found possible.
+
+    Attributes:
+        files: segment files to delete, in that order.
+        last_segment: the file that the recording will end within; None when it will end where
+            one begins.
+        offset: where in that file, bytes.
+    """
+
+    files: tuple[Path, ...]
+    last_segment: Path | None
+    offset: int
+
+    def clear_last_segment(self) -> None:
+        """Turn what stands in the last segment behind the new end into zeros.
+
+        Raises:
+            StorageError: it cannot be done.
+        """
+        if self.last_segment is not None and not is_blank_from(self.last_segment, self.offset):
+            erase_tail(self.last_segment, self.offset)
+
+
+def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
+    """Check a truncation against the catalog as the reference does.
+
+    Raises:
+        ArchiveError: it cannot be, with the reference's error code.
+    """
+    start, stop = descriptor.start_position, descriptor.stop_position
+    cannot = f"recording {descriptor.recording_id} cannot be truncated"
+    if descriptor.is_active:
+        raise ArchiveError(f"{cannot}: it has no stop position", ErrorCode.ACTIVE_RECORDING)
+    problem = describe_problem(descriptor)
+    if problem:
+        raise ArchiveError(f"{cannot}, its descriptor is damaged: {problem}", ErrorCode.GENERIC)
+    if not start <= position <= stop or position % FRAME_ALIGNMENT:
+        raise ArchiveError(
+            f"{cannot} to position={position}: it must be from {start} to {stop} and a multiple"
+            f" of {FRAME_ALIGNMENT}",
+            ErrorCode.INVALID_POSITION,
+        )
+
+
+def plan_truncation(
+    archive_dir: Path, descriptor: RecordingDescriptor, position: int
+) -> Truncation:
+    """Find out what a truncation that has been checked means for the files.
+
+    Raises:
+        ArchiveError: no frame begins at the position.
+        StorageError: the files cannot be looked at.
+    """
+    recording_id = descriptor.recording_id
+    start, stop = descriptor.start_position, descriptor.stop_position
+    if position == start:
+        everything = list_files_to_delete(archive_dir, recording_id)
+        return Truncation(tuple(each.path for each in reversed(everything)), None, 0)
+    base = segment_base_position(
+        start, position, descriptor.term_buffer_length, descriptor.segment_file_length
+    )
+    offset = position - base
+    behind = base if offset == 0 else base + descriptor.segment_file_length
+    # Also those behind the stop position: a truncation that was cut short has left them.
+    segments = list_segment_files(archive_dir, recording_id)
+    bases = {each.base_position for each in segments if each.base_position >= behind}
+    last_base = segment_base_position(
+        start, stop, descriptor.term_buffer_length, descriptor.segment_file_length
+    )
+    if last_base >= behind:
+        # Counted though it may not be there: where the recording ends on its boundary it is empty.
+        bases.add(last_base)
+    files = [
+        archive_dir / segment_file_name(recording_id, each) for each in sorted(bases, reverse=True)
+    ]
+    last_segment = archive_dir / segment_file_name(recording_id, base) if offset else None
+    if last_segment is not None and position != stop:
+        _check_frame(last_segment, offset, descriptor, position)
+    return Truncation(tuple(files), last_segment, offset)
+
+
+def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, position: int) -> None:
+    try:
+        with path.open("rb", buffering=0) as file:
+            header = os.pread(file.fileno(), _FRAME_PLACE.size, offset)
+    except OSError as error:
+        raise StorageError(f"cannot read segment file {path}: {error.strerror}", path) from error
+    if len(header) < _FRAME_PLACE.size:
+        raise StorageError(f"segment file {path} ends before offset {offset}", path)
+    term_offset, _session_id, stream_id, term_id = _FRAME_PLACE.unpack(header)
+    term_length = descriptor.term_buffer_length
+    terms = position // term_length
+    if (
+        term_offset != position % term_length
+        or (term_id - descriptor.initial_term_id - terms) % (1 << 32)
+        or stream_id != descriptor.stream_id
+    ):
+        raise ArchiveError(
+            f"recording {descriptor.recording_id} cannot be truncated to position={position}:"
+            f" no frame begins there, in {path} at offset {offset}",
+            ErrorCode.GENERIC,
+        )
