@@ -39,6 +39,8 @@ RESEND_INTERVAL_MS = 200
 # How soon to look again for what the driver or the client owes us.
 SOON_NS = 1_000_000
 _SEND_ATTEMPTS = 3
+# A client that asks and does not read must not fill the memory before its time is up.
+MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 # How long a listing waits for room, again and again while some comes. A client that reads makes
 # room within microseconds; others must not wait long for one that does not.
 _LISTING_PATIENCE_NS = 50_000
@@ -151,6 +153,7 @@ class ControlSession:
         self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
         self._resend_at_ms = 0
         self._queue: deque[bytes] = deque()
+        self._queued_length = 0
 
     # ---- state --------------------------------------------------------------------------------
 
@@ -269,6 +272,7 @@ class ControlSession:
                 self._authenticator.challenged(self)
             case State.AUTHENTICATED:
                 self._send_authenticated()
+                self._drain()
             case State.ACTIVE:
                 self._check_liveness()
                 self._drain()
@@ -354,8 +358,8 @@ class ControlSession:
             self.abort(RESPONSE_NOT_CONNECTED)
 
     def _drain(self) -> None:
-        while self._queue and self.state is State.ACTIVE and self._offer(self._queue[0]):
-            self._queue.popleft()
+        while self._queue and self.is_authenticated and self._offer(self._queue[0]):
+            self._queued_length -= len(self._queue.popleft())
 
     # ---- sending ------------------------------------------------------------------------------
 
@@ -432,6 +436,9 @@ class ControlSession:
             return
         if self._queue or not self._offer(message):
             self._queue.append(message)
+            self._queued_length += len(message)
+            if self._queued_length > MAX_QUEUED_LENGTH:
+                self.abort(f"{len(self._queue)} responses wait to be read, and no more are kept")
 
     def _offer(self, message: bytes) -> bool:
         publication = self._publication

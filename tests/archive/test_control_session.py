@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aerotape.archive.authentication import AllowAll, GuardedAuthenticator
-from aerotape.archive.control_session import ControlSession, State
+from aerotape.archive.control_session import MAX_QUEUED_LENGTH, ControlSession, State
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
 from aerotape.codecs import archive as codecs
@@ -199,6 +199,32 @@ def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
     rig.work(5_010)
     assert rig.session.is_done
     assert rig.session.ended_badly
+
+
+def test_responses_are_kept_up_to_a_limit() -> None:
+    """A client that asks on and on without reading is dropped before it fills the memory."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    sent = 0
+    while rig.session.is_active:
+        rig.session.send_error(sent, ErrorCode.GENERIC, "x" * 2_000)
+        sent += 1
+    assert sent * 2_000 <= MAX_QUEUED_LENGTH <= sent * 2_100
+    assert rig.session.ended_badly
+
+
+def test_what_was_queued_for_a_client_before_its_first_request_is_sent() -> None:
+    """A refused request leaves the session AUTHENTICATED; its answer must come all the same."""
+    rig = Rig()
+    rig.work(1, 2, 3)
+    rig.publication.messages.clear()
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_error(9, ErrorCode.UNAUTHORISED_ACTION, "no")
+    rig.publication.result = None
+    rig.work(4)
+    (response,) = rig.publication.messages
+    assert response.correlation_id == 9
 
 
 def test_a_lull_in_back_pressure_starts_the_timeout_afresh() -> None:
