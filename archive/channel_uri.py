@@ -102,6 +102,16 @@ class ChannelUri:
         """Set a parameter; a new one goes to the end."""
         self.parameters[key] = value
 
+    def resolve_wildcard_port(self, endpoint: str) -> None:
+        """Put in the port that was really bound, if the endpoint leaves it open (port 0).
+
+        Args:
+            endpoint: host and port that were bound; of these only the port is taken.
+        """
+        host, separator, port = self.parameters.get("endpoint", "").rpartition(":")
+        if separator and port == "0":
+            self.parameters["endpoint"] = f"{host}:{endpoint.rpartition(':')[2]}"
+
     def __str__(self) -> str:
         text = (SPY_PREFIX if self.is_spy else "") + _SCHEME + self.media
         if self.parameters:

@@ -39,6 +39,7 @@ from aerotape.archive.protocol import (
     semantic_version_text,
 )
 from aerotape.archive.recordings import Recordings
+from aerotape.archive.replication.replications import Replications
 from aerotape.archive.segment_deletion import SegmentDeletions
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
@@ -146,6 +147,15 @@ class Conductor:
             deleted_up_to=self.deletions.end_position,
         )
         self.replay_tokens = ReplayTokens(config.connect_timeout_ns)
+        self.replications = Replications(
+            config=config,
+            archive_id=archive_id,
+            client=client,
+            catalog=catalog,
+            recordings=self.recordings,
+            errors=errors,
+            next_id=self._take_session_id,
+        )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._on_message,
             "image_available": self._on_image_available,
@@ -153,7 +163,7 @@ class Conductor:
             "counter_unavailable": lambda *_: None,
             "client_closed": self._on_client_closed,
             "client_error": self._on_client_error,
-            "recording_stopped": self.recordings.on_stopped,
+            "recording_stopped": self._on_recording_stopped,
             "replay_ready": self.replays.on_ready,
             "replay_done": self.replays.on_done,
         }
@@ -227,6 +237,7 @@ class Conductor:
                 self._guard("deferred request", call)
         self._guard("recordings", self.recordings.do_work)
         self._guard("replays", self.replays.do_work)
+        self._guard("replications", self.replications.do_work)
         self._guard("deletions", self.deletions.do_work)
         for session in list(self._sessions.values()):
             self._work(session)
@@ -238,7 +249,7 @@ class Conductor:
     def _timeout_ns(self) -> int:
         """How long to wait for events before the next round, at most."""
         timeout_ns = _IDLE_TIMEOUT_NS
-        parts = (self.recordings, self.replays, self.deletions)
+        parts = (self.recordings, self.replays, self.replications, self.deletions)
         if self._deferred or any(part.wants_soon for part in parts):
             timeout_ns = SOON_NS
         for session in self._sessions.values():
@@ -316,6 +327,15 @@ class Conductor:
             image.release()
         else:
             self.recordings.on_image(image)
+
+    def _on_recording_stopped(
+        self, recording_id: int, position: int, error_code: int, message: str | None
+    ) -> None:
+        # A client learns of the end of a replication before that of its recording.
+        try:
+            self.replications.recording_stopped(recording_id, position)
+        finally:
+            self.recordings.on_stopped(recording_id, position, error_code, message)
 
     def _on_image_unavailable(self, subscription_id: int, image_id: int) -> None:
         if subscription_id not in self._control_subscriptions:
@@ -400,8 +420,7 @@ class Conductor:
         except ConfigurationError as error:
             self.errors.record("connect request with an unusable response channel", error)
             return
-        session_id = self._next_session_id
-        self._next_session_id += 1
+        session_id = self._take_session_id()
         session = ControlSession(
             session_id,
             message.correlation_id,
@@ -428,6 +447,11 @@ class Conductor:
         )
         self._sessions[session_id] = session
         self._counters.control_sessions.add(1)
+
+    def _take_session_id(self) -> int:
+        session_id = self._next_session_id
+        self._next_session_id += 1
+        return session_id
 
     def _client_info(
         self, message: codecs.AuthConnectRequest, subscription_id: int, session_id: int
@@ -472,6 +496,7 @@ class Conductor:
         for event in self._events:
             if event[0] in ("recording_stopped", "replay_done"):
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
+        self._quietly(self.replications.close)
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)
         self._quietly(self.deletions.close)

@@ -82,6 +82,8 @@ class ArchiveConfig:
     control_stream_id: int = 10
     local_control_channel: str = "aeron:ipc?term-length=64k"
     local_control_stream_id: int = 10
+    control_response_channel: str = ""
+    control_response_stream_id: int = 20
     control_term_buffer_sparse: bool = True
     control_term_buffer_length: int = 64 * 1024
     control_mtu_length: int = 1408
@@ -106,6 +108,7 @@ class ArchiveConfig:
     max_concurrent_recordings: int = 20
     max_concurrent_replays: int = 20
     connect_timeout_ns: int = 5_000_000_000
+    message_timeout_ns: int = 10_000_000_000
     session_liveness_check_interval_ns: int = 1_000_000_000
     replay_linger_timeout_ns: int = 5_000_000_000
     conductor_cycle_threshold_ns: int = 100_000_000
@@ -218,6 +221,8 @@ class ArchiveConfig:
             _channel("control.channel", self.control_channel, media="udp")
         _channel("local.control.channel", self.local_control_channel, media="ipc")
         _channel("replication.channel", self.replication_channel)
+        if self.control_response_channel:
+            _channel("control.response.channel", self.control_response_channel)
         if self.recording_events_enabled:
             _channel("recording.events.channel", self.recording_events_channel)
             self.warnings.append(
@@ -335,6 +340,10 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
         ("control.stream.id", "control_stream_id", _INT32),
         ("local.control.channel", "local_control_channel", _text),
         ("local.control.stream.id", "local_control_stream_id", _INT32),
+        # These three are of the archive's own client, which replicates.
+        ("control.response.channel", "control_response_channel", _text),
+        ("control.response.stream.id", "control_response_stream_id", _INT32),
+        ("message.timeout", "message_timeout_ns", parse_duration_ns),
         ("control.term.buffer.sparse", "control_term_buffer_sparse", _boolean),
         ("control.term.buffer.length", "control_term_buffer_length", _size_int),
         ("control.mtu.length", "control_mtu_length", _size_int),
@@ -377,10 +386,7 @@ _NATIVE_THREADS = "the native threads do not take it"
 _WITHOUT_EFFECT: Mapping[str, str] = {
     ARCHIVE_PREFIX + name: reason
     for name, reason in (
-        ("message.timeout", _CLIENT_ONLY),
         ("message.retry.attempts", _CLIENT_ONLY),
-        ("control.response.channel", _CLIENT_ONLY),
-        ("control.response.stream.id", _CLIENT_ONLY),
         ("client.name", _CLIENT_ONLY),
         ("conductor.cpu.affinity", _NATIVE_THREADS),
         ("recorder.cpu.affinity", _NATIVE_THREADS),

@@ -28,6 +28,8 @@ def semantic_version_text(version: int) -> str:
 
 PROTOCOL_MAJOR_VERSION = 1
 PROTOCOL_VERSION = semantic_version(PROTOCOL_MAJOR_VERSION, 12, 0)
+# The first version whose archives tell their id.
+VERSION_WITH_ARCHIVE_ID = semantic_version(PROTOCOL_MAJOR_VERSION, 11, 0)
 
 
 class ErrorCode(IntEnum):

@@ -71,18 +71,21 @@ class RecordingSubscriptions:
         source_location: SourceLocation,
         auto_stop: bool,
         extends: int | None = None,
-    ) -> None:
+    ) -> RecordingSubscription | None:
         """Subscribe; answered with the subscription id once the driver has agreed.
 
         Args:
             extends: as in RecordingSubscription.
+
+        Returns:
+            What was added; None when it was refused, which has been answered.
         """
         try:
             uri = ChannelUri.parse(channel)
             stripped = stripped_channel(uri)
         except ConfigurationError as error:
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
-            return
+            return None
         key = recording_key(stream_id, uri)
         if key in self._by_key:
             requester.send_error(
@@ -90,7 +93,7 @@ class RecordingSubscriptions:
                 ErrorCode.ACTIVE_SUBSCRIPTION,
                 f"already being recorded: streamId={stream_id} channel={channel}",
             )
-            return
+            return None
         is_spy = source_location is SourceLocation.LOCAL and uri.is_udp
         pending = self._client.async_add_subscription(
             SPY_PREFIX + stripped if is_spy else stripped, stream_id, self._mailbox
@@ -109,6 +112,7 @@ class RecordingSubscriptions:
         self._by_key[key] = source
         self._by_id[source.registration_id] = source
         self._pending.append(source)
+        return source
 
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""

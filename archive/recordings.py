@@ -134,8 +134,12 @@ class Recordings:
         channel: str,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> None:
-        """Subscribe to what a stopped recording is to go on with; answered as `start`."""
+    ) -> RecordingSubscription | None:
+        """Subscribe to what a stopped recording is to go on with; answered as `start`.
+
+        Returns:
+            The subscription; None when it was refused, which has been answered.
+        """
         refusal = (
             self._limits.too_many(len(self.subscriptions), len(self._sessions))
             or self._refuse_extension(recording_id, stream_id)
@@ -143,8 +147,8 @@ class Recordings:
         )
         if refusal is not None:
             requester.send_error(correlation_id, *refusal)
-            return
-        self.subscriptions.add(
+            return None
+        return self.subscriptions.add(
             requester,
             correlation_id,
             stream_id=stream_id,

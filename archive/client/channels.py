@@ -62,11 +62,16 @@ def control_channel(channel: str, session_id: int) -> str:
             f"cannot use {channel}: response channels (control-mode=response) are not supported",
             "aeron.archive.control.response.channel",
         )
+    add_control_defaults(uri)
+    uri.put("session-id", str(session_id))
+    return str(uri)
+
+
+def add_control_defaults(uri: ChannelUri) -> None:
+    """Put into a control channel what it does not say of its terms and MTU."""
     for name, value in _CONTROL_DEFAULTS.items():
         if uri.get(name) is None:
             uri.put(name, value)
-    uri.put("session-id", str(session_id))
-    return str(uri)
 
 
 def with_session_id(channel: str, session_id: int) -> str:

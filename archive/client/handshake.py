@@ -16,7 +16,7 @@ from aerotape.archive.protocol import (
     NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
-    semantic_version,
+    VERSION_WITH_ARCHIVE_ID,
     semantic_version_text,
 )
 from aerotape.codecs import archive as codecs
@@ -25,8 +25,6 @@ from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
 _WHAT: Final = "connect"
 _RETRY_SLEEP_S: Final = 0.001
 _SESSION_ID_ATTEMPTS: Final = 3
-# The first version whose archives tell their id.
-_VERSION_WITH_ARCHIVE_ID: Final = semantic_version(1, 11, 0)
 
 
 def open_session(
@@ -192,7 +190,7 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> int:
     keep_alive = codecs.KeepAliveRequest(
         control_session_id=answer.control_session_id, correlation_id=NULL_VALUE
     )
-    if version < _VERSION_WITH_ARCHIVE_ID:
+    if version < VERSION_WITH_ARCHIVE_ID:
         session.send(keep_alive.encode(), _WHAT)
         return NULL_VALUE
     ask = get_archive_id()

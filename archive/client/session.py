@@ -326,7 +326,7 @@ class ControlSession:
         messages = []
         for fields in self._subscription.poll(_FRAGMENT_LIMIT, timeout_ns):
             try:
-                message = _decode(fields[0])
+                message = decode_answer(fields[0])
             except CodecError as error:
                 # One bad message must not cost those that came with it.
                 text = f"the archive sent what cannot be read: {error}"
@@ -435,7 +435,12 @@ def remaining_slice_ns(deadline_ns: int) -> int:
     return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
 
 
-def _decode(payload: bytes) -> Message | None:
+def decode_answer(payload: bytes) -> Message | None:
+    """Decode what an archive sends; None for what a client has no use for.
+
+    Raises:
+        CodecError: it cannot be read.
+    """
     if len(payload) >= HEADER.size:
         _, template_id, schema_id, _ = HEADER.unpack_from(payload)
         if schema_id == codecs.SCHEMA_ID and template_id not in _EXPECTED_TEMPLATES:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.protocol import ErrorCode
-from aerotape.archive.requests import queries, recording, removal, replay, sessions
+from aerotape.archive.requests import queries, recording, removal, replay, replication, sessions
 from aerotape.archive.requests.handling import Handlers
 from aerotape.errors import AerotapeError, ArchiveError
 
@@ -25,6 +25,7 @@ HANDLERS: Handlers = {
     **removal.HANDLERS,
     **queries.HANDLERS,
     **replay.HANDLERS,
+    **replication.HANDLERS,
 }
 
 

@@ -1,0 +1,1 @@
+"""Replication: fetching recordings of another archive, on the conductor's thread."""

@@ -1,0 +1,185 @@
+"""Replications as the conductor sees them: requests checked, sessions run and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.archive.replication.session import ReplicationSession
+from aerotape.archive.replication.source_client import SourceAddress
+from aerotape.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from aerotape._native import AeronClient
+    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording_session import Requester
+    from aerotape.archive.recordings import Recordings
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+
+class Replications:
+    """All replications into this archive."""
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        archive_id: int,
+        client: AeronClient,
+        catalog: Catalog,
+        recordings: Recordings,
+        errors: ErrorLog,
+        next_id: Callable[[], int],
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            next_id: gives an id that no control session and no other replication has.
+        """
+        self._config = config
+        self._archive_id = archive_id
+        self._client = client
+        self._catalog = catalog
+        self._recordings = recordings
+        self._errors = errors
+        self._next_id = next_id
+        # Those that a client can still stop, and besides these those that are to be closed.
+        self._by_id: dict[int, ReplicationSession] = {}
+        self._sessions: list[ReplicationSession] = []
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether there is something to look after before the next tenth of a second."""
+        return bool(self._sessions)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def start(self, requester: Requester, correlation_id: int, request: ReplicationRequest) -> None:
+        """Begin a replication and answer with its id.
+
+        Raises:
+            ArchiveError: it cannot be; with the reference's error code.
+            ChannelUriError: the replication channel is none.
+        """
+        if not request.replication_channel:
+            request = replace(request, replication_channel=self._config.replication_channel)
+        self._check_channels(request)
+        if request.has_destinations:
+            raise ArchiveError("replication with live destinations or tags is not supported yet")
+        destination = self._destination(request.dst_recording_id)
+        replication_id = self._next_id()
+        session = ReplicationSession(
+            replication_id,
+            request,
+            requester,
+            self._address(request, replication_id),
+            destination,
+            aeron=self._client,
+            catalog=self._catalog,
+            recordings=self._recordings,
+        )
+        self._by_id[replication_id] = session
+        self._sessions.append(session)
+        requester.send_ok(correlation_id, replication_id)
+
+    def _check_channels(self, request: ReplicationRequest) -> None:
+        if not request.uses_response_channel:
+            return
+        if request.live_destination:
+            raise ArchiveError("response channels can't be used with live destinations")
+        if request.is_tagged:
+            raise ArchiveError("response channels can't be used with tagged replication")
+
+    def _destination(self, recording_id: int) -> RecordingDescriptor | None:
+        """Return the recording to be continued, if there is to be one."""
+        if recording_id == NULL_VALUE:
+            return None
+        if not self._catalog.has_recording(recording_id):
+            raise ArchiveError(
+                f"unknown destination recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
+            )
+        descriptor = self._catalog.descriptor(recording_id)
+        is_active = descriptor.stop_position == NULL_POSITION
+        if is_active or self._recordings.session(recording_id) is not None:
+            raise ArchiveError(
+                f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
+            )
+        return descriptor
+
+    def _address(self, request: ReplicationRequest, replication_id: int) -> SourceAddress:
+        config = self._config
+        return SourceAddress(
+            request_channel=request.src_control_channel,
+            request_stream_id=request.src_control_stream_id,
+            response_channel=request.src_response_channel or self._response_channel(),
+            response_stream_id=config.control_response_stream_id,
+            credentials=request.encoded_credentials,
+            client_name=(
+                f"archive archiveId={self._archive_id} replicationSessionId={replication_id}"
+            ),
+            timeout_ns=config.message_timeout_ns,
+        )
+
+    def _response_channel(self) -> str:
+        """Return where others can answer: on the host on which our clients reach us."""
+        config = self._config
+        if config.control_response_channel:
+            return config.control_response_channel
+        host = "localhost"
+        if config.control_channel_enabled:
+            endpoint = ChannelUri.parse(config.control_channel).get("endpoint") or ""
+            host = endpoint.rpartition(":")[0] or host
+        return f"aeron:udp?endpoint={host}:0"
+
+    def stop(self, requester: Requester, correlation_id: int, replication_id: int) -> None:
+        """Stop a replication; what has been recorded stays."""
+        session = self._by_id.pop(replication_id, None)
+        if session is None:
+            requester.send_error(
+                correlation_id,
+                ErrorCode.UNKNOWN_REPLICATION,
+                f"unknown replication id {replication_id}",
+            )
+            return
+        session.is_done = True
+        requester.send_ok(correlation_id)
+
+    def do_work(self) -> None:
+        """Advance all by one step.
+
+        Raises:
+            ClosedError: the media driver is lost.
+        """
+        for session in list(self._sessions):
+            session.do_work()
+            if session.is_done:
+                self._remove(session)
+
+    def recording_stopped(self, recording_id: int, position: int) -> None:
+        """Take note that a recording has ended, before the client is told so."""
+        for session in list(self._sessions):
+            if session.dst_recording_id == recording_id:
+                session.recording_stopped(position)
+                if session.is_done:
+                    self._remove(session)
+
+    def _remove(self, session: ReplicationSession) -> None:
+        self._by_id.pop(session.replication_id, None)
+        self._sessions.remove(session)
+        if session.failure is not None:
+            self._errors.record(
+                "replication failed", f"{session.failure} (replication {session.replication_id})"
+            )
+        session.close()
+
+    def close(self) -> None:
+        """End all; what has been recorded stays."""
+        for session in list(self._sessions):
+            self._remove(session)

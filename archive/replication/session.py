@@ -1,0 +1,365 @@
+"""One replication: a recording of another archive becomes, or continues, one of this archive.
+
+The source is asked for its descriptor, which a new recording here takes over, or which shows what
+an existing one lacks. What is missing is replayed by the source into a subscription of ours and
+recorded as an extension. Then either the end is reached, which is signalled as SYNC; or, with a
+live destination, the live stream is joined as soon as the replay has come near it, the replay is
+dropped and the recording goes on by itself, which is signalled as MERGE.
+
+    (REPLICATE) EXTEND (SYNC | MERGE) REPLICATE_END, and of the recording STOP
+
+What the source or the driver have to be waited for is written as one generator (see `steps`),
+advanced once a turn. All that ends it, comes through `close`, which always signals REPLICATE_END.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.client import channels
+from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.archive.replication.request import (
+    ReplicationRequest,
+    recording_channel,
+    replay_channel,
+)
+from aerotape.archive.replication.source_client import SourceAddress, SourceArchive
+from aerotape.archive.replication.steps import Step, wait_for
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import RecordingSignal, SourceLocation
+from aerotape.errors import (
+    AerotapeError,
+    ArchiveError,
+    ClosedError,
+    ConfigurationError,
+)
+
+if TYPE_CHECKING:
+    from aerotape._native import AeronClient, Image, Subscription
+    from aerotape.archive.recording_session import RecordingSubscription, Requester
+    from aerotape.archive.recordings import Recordings
+    from aerotape.catalog.catalog import Catalog
+
+_NO_LIVE_SOURCE: Final = "cannot live merge without active source recording"
+
+
+class ReplicationSession:
+    """One replication. All methods are for the conductor's thread.
+
+    Attributes:
+        replication_id: by which clients know it; also the correlation id of what it sends them.
+        dst_recording_id: the recording of this archive; -1 until there is one.
+        is_done: whether there is nothing left but to `close` it.
+        failure: what went wrong, None as long as nothing has.
+    """
+
+    def __init__(
+        self,
+        replication_id: int,
+        request: ReplicationRequest,
+        requester: Requester,
+        address: SourceAddress,
+        destination: RecordingDescriptor | None,
+        *,
+        aeron: AeronClient,
+        catalog: Catalog,
+        recordings: Recordings,
+    ) -> None:
+        """Begin.
+
+        Args:
+            requester: the control session that asked; it is told of all that happens.
+            destination: the recording to be continued; None to make a new one.
+        """
+        self.replication_id = replication_id
+        self.dst_recording_id = request.dst_recording_id
+        self.is_done = False
+        self.failure: AerotapeError | None = None
+        self._request = request
+        self._requester = requester
+        self._destination = destination
+        self._aeron = aeron
+        self._catalog = catalog
+        self._recordings = recordings
+        self._source = SourceArchive(aeron, address)
+        self._recording: RecordingSubscription | None = None
+        self._src_stop_position = NULL_POSITION
+        self._src_replay_id: int | None = None
+        self._steps = self._replicate()
+
+    def do_work(self) -> None:
+        """Take a step. What goes wrong ends the session; only a lost driver is raised."""
+        if self.is_done:
+            return
+        if self._recording is not None and self._recording.is_stopping:
+            self.is_done = True
+            return
+        try:
+            next(self._steps)
+            self._source.poll()
+        except StopIteration:
+            self.is_done = True
+        except ClosedError:
+            self.is_done = True
+            raise
+        except AerotapeError as error:
+            self._fail(error)
+
+    def _fail(self, error: AerotapeError) -> None:
+        self.is_done = True
+        self.failure = error
+        code = error.error_code if isinstance(error, _ReplicationError) else ErrorCode.GENERIC
+        self._requester.send_error(self.replication_id, code, str(error))
+
+    def recording_stopped(self, position: int) -> None:
+        """Take note that the recording has ended, before the client is told so.
+
+        Args:
+            position: the end of what has been recorded, bytes.
+        """
+        if self.is_done or self._recording is None:
+            return
+        self.is_done = True
+        if self._request.live_destination and not self._recording.is_stopping:
+            self._fail(ArchiveError("replication image closed unexpectedly"))
+        elif self._is_synced(position):
+            self._signal(position, RecordingSignal.SYNC)
+        # Its subscription is closed with it.
+        self._recording = None
+
+    def close(self) -> None:
+        """End it, at whatever point it is: the recording is stopped and stays as it is."""
+        self.is_done = True
+        self._steps.close()
+        if self._recording is not None:
+            self._recordings.stop_subscription(self._recording.registration_id)
+            self._recording = None
+        if self._src_replay_id is not None:
+            self._source.stop_replay(self._src_replay_id)
+            self._src_replay_id = None
+        self._source.close()
+        self._signal(NULL_POSITION, RecordingSignal.REPLICATE_END)
+
+    # ---- the steps ----------------------------------------------------------------------------
+
+    def _replicate(self) -> Step[None]:
+        try:
+            yield from self._source.connect()
+        except (ClosedError, ConfigurationError):
+            raise
+        except AerotapeError as error:
+            raise _ReplicationError(
+                f"Replication connection failed={error}", ErrorCode.REPLICATION_CONNECTION_FAILURE
+            ) from error
+        source = yield from self._source_descriptor()
+        begin = self._prepare(source)
+        if self._request.live_destination and not source.is_active:
+            raise ArchiveError(_NO_LIVE_SOURCE)
+        if self._is_in_sync(source):
+            self._signal(source.stop_position, RecordingSignal.SYNC)
+            return
+        session_id = self._replay_session_id(source)
+        recording = self._recording = self._extend(source.stream_id, session_id)
+        if recording is None:
+            return  # the client has been told why
+        subscription = yield from wait_for(
+            lambda: recording.subscription, self._deadline_ns(), "subscribe to the replay"
+        )
+        image = yield from self._replay(source, begin, session_id, subscription)
+        try:
+            yield from self._follow(image)
+        finally:
+            image.release()
+
+    def _source_descriptor(self) -> Step[RecordingDescriptor]:
+        recording_id = self._request.src_recording_id
+        answer = yield from self._source.descriptor(recording_id)
+        if answer is None:
+            raise _ReplicationError(
+                f"unknown src recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
+            )
+        descriptor = RecordingDescriptor(
+            recording_id=answer.recording_id,
+            start_timestamp_ms=answer.start_timestamp,
+            stop_timestamp_ms=answer.stop_timestamp,
+            start_position=answer.start_position,
+            stop_position=answer.stop_position,
+            initial_term_id=answer.initial_term_id,
+            segment_file_length=answer.segment_file_length,
+            term_buffer_length=answer.term_buffer_length,
+            mtu_length=answer.mtu_length,
+            session_id=answer.session_id,
+            stream_id=answer.stream_id,
+            stripped_channel=answer.stripped_channel,
+            original_channel=answer.original_channel,
+            source_identity=answer.source_identity,
+        )
+        if problem := describe_problem(descriptor):
+            raise ArchiveError(f"src recording {recording_id} has a damaged descriptor: {problem}")
+        self._src_stop_position = descriptor.stop_position
+        return descriptor
+
+    def _prepare(self, source: RecordingDescriptor) -> int:
+        """Have a recording to extend; return the position from which on it lacks something."""
+        limit = self._request.file_io_max_length
+        if limit != NULL_VALUE and limit < source.mtu_length:
+            raise ArchiveError(
+                f"Replication fileIoMaxLength ({limit}) is less than the recording mtuLength"
+                f" ({source.mtu_length})"
+            )
+        destination = self._destination
+        if destination is None:
+            self.dst_recording_id = self._catalog.add_recording(**_replica(source))
+            self._signal(source.start_position, RecordingSignal.REPLICATE)
+            return source.start_position
+        if destination.start_position == destination.stop_position:
+            raise ArchiveError("replicating into an empty recording is not supported yet")
+        return destination.stop_position
+
+    def _is_in_sync(self, source: RecordingDescriptor) -> bool:
+        return source.stop_position in (
+            source.start_position,
+            self._catalog.stop_position(self.dst_recording_id),
+        )
+
+    def _replay_session_id(self, source: RecordingDescriptor) -> int:
+        wanted = self._request.replication_session_id
+        if self._request.live_destination or wanted == NULL_VALUE:
+            return source.session_id
+        return wanted
+
+    def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
+        """Have our recording extended by what the source will replay."""
+        return self._recordings.extend(
+            self._requester,
+            self.replication_id,
+            recording_id=self.dst_recording_id,
+            stream_id=stream_id,
+            channel=recording_channel(self._request, self.replication_id, session_id),
+            source_location=SourceLocation.REMOTE,
+            auto_stop=True,
+        )
+
+    def _replay(
+        self,
+        source: RecordingDescriptor,
+        begin: int,
+        session_id: int,
+        subscription: Subscription,
+    ) -> Step[Image]:
+        """Have the source replay from `begin` and wait for the stream."""
+        request = self._request
+        endpoint = None
+        if ChannelUri.parse(request.replication_channel).get("endpoint") is not None:
+            endpoint = yield from wait_for(
+                subscription.resolved_endpoint,
+                self._deadline_ns(),
+                f"resolve the endpoint of {subscription.channel}",
+            )
+        token, publication = NULL_VALUE, None
+        if request.uses_response_channel:
+            token = yield from self._source.ask(
+                codecs.ReplayTokenRequest(recording_id=source.recording_id),
+                "get a replay token of the source",
+            )
+            publication = yield from self._source.add_replay_publication(
+                subscription.registration_id
+            )
+        stop = request.stop_position
+        replay_id = self._src_replay_id = yield from self._source.ask(
+            codecs.ReplayRequest(
+                recording_id=source.recording_id,
+                position=begin,
+                length=NULL_VALUE if stop == NULL_POSITION else stop - begin,
+                replay_stream_id=source.stream_id,
+                file_io_max_length=request.file_io_max_length,
+                replay_token=token,
+                replay_channel=replay_channel(
+                    request,
+                    resolved_endpoint=endpoint,
+                    replay_session_id=session_id,
+                    subscription_id=subscription.registration_id,
+                ),
+            ),
+            f"have the source replay to {request.replication_channel}",
+            publication,
+        )
+        image_session_id = channels.to_int32(replay_id)
+        return (
+            yield from wait_for(
+                lambda: subscription.image_by_session_id(image_session_id),
+                self._deadline_ns(),
+                f"get the replay with sessionId={image_session_id} on {subscription.channel}",
+            )
+        )
+
+    def _follow(self, image: Image) -> Step[None]:
+        """Wait for the end of the replay."""
+        stop = self._request.stop_position
+        while True:
+            has_ended = image.is_closed or image.is_end_of_stream
+            position = image.position
+            if self._is_synced(position):
+                self._signal(position, RecordingSignal.SYNC)
+            elif not has_ended and not NULL_POSITION < stop <= position:
+                yield
+                continue
+            # The source knows by itself that the replay has ended.
+            self._src_replay_id = None
+            return
+
+    # ---- within -------------------------------------------------------------------------------
+
+    def _is_synced(self, position: int) -> bool:
+        return NULL_POSITION < self._src_stop_position <= position
+
+    def _deadline_ns(self) -> int:
+        return time.monotonic_ns() + self._source.address.timeout_ns
+
+    def _signal(self, position: int, signal: RecordingSignal) -> None:
+        subscription_id = NULL_VALUE if self._recording is None else self._recording.registration_id
+        self._requester.send_signal(
+            self.replication_id, self.dst_recording_id, subscription_id, position, signal
+        )
+
+
+class _ReplicationError(ArchiveError):
+    """A failure with an error code of its own; all others are GENERIC to the client."""
+
+
+class _Replica(TypedDict):
+    start_position: int
+    stop_position: int
+    start_timestamp_ms: int
+    stop_timestamp_ms: int
+    initial_term_id: int
+    segment_file_length: int
+    term_buffer_length: int
+    mtu_length: int
+    session_id: int
+    stream_id: int
+    stripped_channel: str
+    original_channel: str
+    source_identity: str
+
+
+def _replica(source: RecordingDescriptor) -> _Replica:
+    """Return what a recording is entered with that has all to come."""
+    return {
+        "start_position": source.start_position,
+        "stop_position": source.start_position,
+        "start_timestamp_ms": source.start_timestamp_ms,
+        "stop_timestamp_ms": source.start_timestamp_ms,
+        "initial_term_id": source.initial_term_id,
+        "segment_file_length": source.segment_file_length,
+        "term_buffer_length": source.term_buffer_length,
+        "mtu_length": source.mtu_length,
+        "session_id": source.session_id,
+        "stream_id": source.stream_id,
+        "stripped_channel": source.stripped_channel,
+        "original_channel": source.original_channel,
+        "source_identity": source.source_identity,
+    }

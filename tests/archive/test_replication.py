@@ -1,0 +1,354 @@
+"""Replication between archives, in all combinations of ours and the Java archive.
+
+A Java client asks the destination; what the Java archive does with another one is the expectation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import await_true
+from support.java import JavaArchiveException, JavaClient
+from support.replication import CONTROL_STREAM_ID, NULL, Pair, Side, shown, with_session_id
+
+IPC = "aeron:ipc?term-length=64k"
+GENERIC, ACTIVE_RECORDING, UNKNOWN_RECORDING = 0, 2, 5
+UNKNOWN_REPLICATION, REPLICATION_CONNECTION_FAILURE = 12, 14
+# An id that no recording of this module gets.
+NOBODY = 10_000
+# Type of the counter of an archive's replays.
+REPLAY_SESSIONS = 112
+
+
+@pytest.fixture(scope="module")
+def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
+    """A function that gives one of four archives: each kind once in each role."""
+    with contextlib.ExitStack() as stack:
+        started: dict[tuple[str, str], Side] = {}
+
+        def side(role: str, kind: str) -> Side:
+            if (role, kind) not in started:
+                archive = stack.enter_context(
+                    run_archive(kind, {"aeron.archive.message.timeout": "2s"})
+                )
+                client = stack.enter_context(JavaClient(archive.aeron_dir))
+                client.connect(archive.control_channel)
+                started[role, kind] = Side(kind, archive, client)
+            return started[role, kind]
+
+        yield side
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
+    """The archive that is asked to replicate."""
+    return sides("destination", request.param)
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def pair(
+    request: pytest.FixtureRequest, destination: Side, sides: Callable[[str, str], Side]
+) -> Pair:
+    """All four combinations of an archive and the source it replicates from."""
+    return Pair(destination, sides("source", request.param))
+
+
+def test_a_stopped_recording(pair: Pair) -> None:
+    """A replica has the descriptor and the bytes of its source; signals tell how it goes."""
+    stream = pair.source.recorded(IPC, 1001)
+    stream.stop()
+    replication_id = pair.replicate(stream.recording_id)
+    assert replication_id > 0
+    signals = pair.await_signals("STOP")
+    position = stream.position
+    assert shown(signals) == [
+        ("REPLICATE", 0),
+        ("EXTEND", 0),
+        ("SYNC", position),
+        ("REPLICATE_END", NULL),
+        ("STOP", position),
+    ]
+    [recording_id] = {signal["recordingId"] for signal in signals}
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    source = pair.source.descriptor(stream.recording_id)
+    replica = pair.destination.descriptor(recording_id)
+    # The replica is stopped later, in its own archive's time.
+    assert replica.pop("stopTimestamp") >= source.pop("stopTimestamp")
+    assert replica == {**source, "recordingId": recording_id}
+    assert len({signal["subscriptionId"] for signal in signals[1:3]}) == 1
+    assert [signals[0]["subscriptionId"], signals[3]["subscriptionId"]] == [NULL, NULL]
+
+
+def replicated(pair: Pair, recording_id: int, **params: Any) -> int:
+    """Have a recording replicated to its end; return the replica's id."""
+    pair.replicate(recording_id, **params)
+    signals = pair.await_signals("STOP")
+    assert "SYNC" in [name for name, _ in shown(signals)]
+    return int(signals[0]["recordingId"])
+
+
+def code_of(call: Callable[..., Any], *args: Any, **params: Any) -> int | None:
+    """Return the error code with which a call is answered."""
+    with pytest.raises(JavaArchiveException) as caught:
+        call(*args, **params)
+    return caught.value.error_code
+
+
+def test_an_empty_recording(pair: Pair) -> None:
+    """There is nothing to replay: a recording is made, and that is it."""
+    stream = pair.source.recorded(f"{IPC}|init-term-id=5|term-id=7|term-offset=96", 1002, count=0)
+    stream.stop()
+    assert stream.position == 2 * 65536 + 96
+    pair.replicate(stream.recording_id)
+    signals = pair.await_signals("REPLICATE_END")
+    begin = stream.position
+    assert shown(signals) == [("REPLICATE", begin), ("SYNC", begin), ("REPLICATE_END", NULL)]
+    source = pair.source.descriptor(stream.recording_id)
+    recording_id = signals[0]["recordingId"]
+    assert pair.destination.descriptor(recording_id) == {
+        **source,
+        "recordingId": recording_id,
+        # As nothing is recorded, it ends when it began.
+        "stopTimestamp": source["startTimestamp"],
+    }
+    assert pair.destination.segments(recording_id) == {}
+
+
+def test_a_recording_that_is_in_sync(pair: Pair) -> None:
+    """Asked for once more, a whole replica is only told to be one."""
+    stream = pair.source.recorded(IPC, 1003)
+    stream.stop()
+    recording_id = replicated(pair, stream.recording_id)
+    before = pair.destination.descriptor(recording_id)
+    pair.replicate(stream.recording_id, dstRecordingId=recording_id)
+    signals = pair.await_signals("REPLICATE_END")
+    assert shown(signals) == [("SYNC", stream.position), ("REPLICATE_END", NULL)]
+    assert pair.destination.descriptor(recording_id) == before
+
+
+def test_a_recording_that_grows(pair: Pair) -> None:
+    """A stop position ends the replication of a live recording; asked again, it goes on there."""
+    stream = pair.source.recorded(IPC, 1004)
+    first = stream.position
+    pair.replicate(stream.recording_id, stopPosition=first)
+    signals = pair.await_signals("STOP")
+    assert shown(signals) == [
+        ("REPLICATE", 0),
+        ("EXTEND", 0),
+        ("REPLICATE_END", NULL),
+        ("STOP", first),
+    ]
+    recording_id = signals[0]["recordingId"]
+    assert pair.destination.descriptor(recording_id)["stopPosition"] == first
+    end = stream.offer(200)
+    stream.stop()
+    pair.replicate(stream.recording_id, dstRecordingId=recording_id)
+    signals = pair.await_signals("STOP")
+    assert shown(signals) == [
+        ("EXTEND", first),
+        ("SYNC", end),
+        ("REPLICATE_END", NULL),
+        ("STOP", end),
+    ]
+    assert {signal["recordingId"] for signal in signals} == {recording_id}
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+
+
+def test_stopping_a_replication(pair: Pair) -> None:
+    """A live recording is followed until the replication is stopped; what came by then stays."""
+    stream = pair.source.recorded(IPC, 1005)
+    replication_id = pair.replicate(stream.recording_id)
+    signals = pair.await_signals("EXTEND")
+    assert shown(signals) == [("REPLICATE", 0), ("EXTEND", 0)]
+    recording_id = signals[0]["recordingId"]
+    call = pair.destination.client.call
+    position = stream.offer(50)
+    await_true(lambda: call("getRecordingPosition", recording_id) == position)
+    call("stopReplication", replication_id)
+    signals = pair.await_signals("STOP")
+    assert shown(signals) == [("REPLICATE_END", NULL), ("STOP", position)]
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    assert code_of(call, "stopReplication", replication_id) == UNKNOWN_REPLICATION
+    # The archive does not fail over a replay that goes on for nobody.
+    await_true(lambda: not pair.source.client.call("counters", REPLAY_SESSIONS)[0]["value"])
+    stream.stop()
+
+
+def test_the_end_of_the_source_recording(pair: Pair) -> None:
+    """When a live recording ends, its replication ends, without having been in sync."""
+    stream = pair.source.recorded(IPC, 1006)
+    pair.replicate(stream.recording_id)
+    recording_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    call = pair.destination.client.call
+    await_true(lambda: call("getRecordingPosition", recording_id) == stream.position)
+    stream.stop()
+    signals = pair.await_signals("STOP")
+    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+        signals += pair.await_signals("REPLICATE_END")
+    assert sorted(shown(signals)) == [("REPLICATE_END", NULL), ("STOP", stream.position)]
+
+
+def test_a_session_id_of_ones_own(pair: Pair) -> None:
+    """The replay, and so the replica, gets the session id that was asked for."""
+    stream = pair.source.recorded(IPC, 1007)
+    stream.stop()
+    recording_id = replicated(pair, stream.recording_id, replicationSessionId=-77)
+    assert pair.destination.descriptor(recording_id)["sessionId"] == -77
+
+
+def test_small_reads_of_the_source(pair: Pair) -> None:
+    """A limit on what is read at once is handed on; it must have room for a packet."""
+    stream = pair.source.recorded(IPC, 1008)
+    stream.stop()
+    recording_id = replicated(pair, stream.recording_id, fileIoMaxLength=1500)
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+    pair.replicate(stream.recording_id, fileIoMaxLength=1407)
+    assert shown(pair.await_signals("REPLICATE_END")) == [
+        ("ERROR", GENERIC),
+        ("REPLICATE_END", NULL),
+    ]
+
+
+def test_many_at_once(pair: Pair) -> None:
+    """Several recordings are replicated side by side."""
+    streams = [pair.source.recorded(IPC, 1020 + i) for i in range(5)]
+    for stream in streams:
+        stream.stop()
+    call = pair.destination.client.call
+    call("takeSignals")
+    channel = pair.source.archive.control_channel
+    for stream in streams:
+        call("replicate", stream.recording_id, CONTROL_STREAM_ID, channel, {})
+    signals: list[Any] = []
+    while len([1 for signal in signals if signal["signal"] == "STOP"]) < len(streams):
+        signals += pair.await_signals("STOP")
+    by_stream = {
+        pair.destination.descriptor(recording_id)["streamId"]: recording_id
+        for recording_id in {signal["recordingId"] for signal in signals}
+    }
+    for stream in streams:
+        recording_id = by_stream[stream.stream_id]
+        names = [s["signal"] for s in signals if s["recordingId"] == recording_id]
+        assert names == ["REPLICATE", "EXTEND", "SYNC", "REPLICATE_END", "STOP"]
+        assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+
+
+# ---- what cannot be ------------------------------------------------------------------------------
+
+
+def test_unknown_recordings(pair: Pair) -> None:
+    """An unknown destination is refused at once, an unknown source once it has been asked."""
+    assert code_of(pair.replicate, 0, dstRecordingId=NOBODY) == UNKNOWN_RECORDING
+    pair.replicate(NOBODY)
+    signals = pair.await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", UNKNOWN_RECORDING), ("REPLICATE_END", NULL)]
+    assert signals[1]["recordingId"] == NULL
+
+
+def test_an_active_destination(pair: Pair) -> None:
+    """What is being recorded cannot be replicated into."""
+    stream = pair.destination.recorded(IPC, 1009, count=0)
+    code = code_of(pair.replicate, 0, dstRecordingId=stream.recording_id)
+    assert code == ACTIVE_RECORDING
+    stream.stop()
+
+
+def test_another_stream_as_destination(pair: Pair) -> None:
+    """A recording that is not of the same stream cannot be continued."""
+    stream = pair.source.recorded(IPC, 1010)
+    stream.stop()
+    other = pair.destination.recorded(IPC, 1011, count=10)
+    other.stop()
+    pair.replicate(stream.recording_id, dstRecordingId=other.recording_id)
+    signals = pair.await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", UNKNOWN_RECORDING), ("REPLICATE_END", NULL)]
+
+
+def test_a_source_that_lacks_what_is_needed(pair: Pair) -> None:
+    """A source that is shorter than the replica cannot go on with it; the replica stays."""
+    stream = pair.source.recorded(IPC, 1012, count=10)
+    stream.stop()
+    replica = pair.destination.recorded(IPC, 1012, count=100)
+    replica.stop()
+    pair.replicate(stream.recording_id, dstRecordingId=replica.recording_id)
+    signals = pair.await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", GENERIC), ("REPLICATE_END", NULL)]
+    stop_position = pair.destination.descriptor(replica.recording_id)["stopPosition"]
+    assert stop_position == replica.position
+
+
+def test_no_archive_to_replicate_from(destination: Side) -> None:
+    """The source must answer within the message timeout."""
+    nowhere = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    destination.client.call("takeSignals")
+    destination.client.call("replicate", 0, CONTROL_STREAM_ID, nowhere, {})
+    signals = Pair(destination, destination).await_signals("REPLICATE_END")
+    assert shown(signals) == [
+        ("ERROR", REPLICATION_CONNECTION_FAILURE),
+        ("REPLICATE_END", NULL),
+    ]
+    assert signals[1]["recordingId"] == NULL
+
+
+@pytest.mark.parametrize("channel", ["", "nonsense|x"])
+def test_control_channels_that_are_none(destination: Side, channel: str) -> None:
+    """An unusable control channel ends the replication."""
+    call = destination.client.call
+    call("takeSignals")
+    call("replicate", 0, CONTROL_STREAM_ID, channel, {})
+    signals = Pair(destination, destination).await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", GENERIC), ("REPLICATE_END", NULL)]
+
+
+def test_a_replication_channel_that_is_none(pair: Pair) -> None:
+    """Ours says so; the Java archive leaves its client waiting."""
+    if pair.destination.kind == "aerotape":
+        assert code_of(pair.replicate, 0, replicationChannel="nonsense") == GENERIC
+
+
+@pytest.mark.parametrize("params", [{"liveDestination": IPC}, {"channelTagId": 7}])
+def test_response_channels_exclude_destinations(destination: Side, params: dict[str, Any]) -> None:
+    """A replay through a response channel cannot be one of several destinations."""
+    channel = "aeron:udp?control-mode=response|control=localhost:10000"
+    code = code_of(
+        destination.client.call,
+        "replicate",
+        0,
+        CONTROL_STREAM_ID,
+        destination.archive.control_channel,
+        {"replicationChannel": channel, **params},
+    )
+    assert code == GENERIC
+
+
+def test_response_channels(pair: Pair) -> None:
+    """Source and replay answer along the requests' way: the destination needs no open port."""
+    stream = pair.source.recorded(IPC, 1013)
+    stream.stop()
+    port = java.free_port()
+    channel = f"aeron:udp?control-mode=response|control=localhost:{port}"
+    recording_id = replicated(
+        pair, stream.recording_id, replicationChannel=channel, srcResponseChannel=channel
+    )
+    # The driver has chosen the session id of the replay.
+    session_id = pair.destination.descriptor(recording_id)["sessionId"]
+    assert session_id != stream.publication["sessionId"]
+    expected = with_session_id(pair.source.segments(stream.recording_id), session_id)
+    assert pair.destination.segments(recording_id) == expected
+
+
+def test_over_ipc(sides: Callable[[str, str], Side]) -> None:
+    """Two recordings of one archive: ours replicates from itself, over shared memory."""
+    side = sides("destination", "aerotape")
+    pair = Pair(side, side)
+    stream = side.recorded(IPC, 1014)
+    stream.stop()
+    # The session id of the stream itself may still be taken on this driver.
+    params = {"replicationChannel": "aeron:ipc", "replicationSessionId": 55}
+    recording_id = replicated(pair, stream.recording_id, **params)
+    expected = with_session_id(side.segments(stream.recording_id), 55)
+    assert side.segments(recording_id) == expected

@@ -1,0 +1,119 @@
+"""Either archive of a replication goes away in the middle: what has come stays, and can go on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import java
+from support.daemon import AerotapeArchive, age_mark_file
+from support.java import JavaArchive, JavaClient
+from support.replication import NULL, Pair, Side, shown
+
+import aerotape
+
+IPC = "aeron:ipc?term-length=64k"
+PROPERTIES = {
+    "aeron.archive.low.storage.space.threshold": "1m",
+    "aeron.archive.message.timeout": "5s",
+    "aeron.archive.segment.file.length": "1m",
+    "aeron.image.liveness.timeout": "1s",
+}
+# Some tens of megabytes: enough for the archive to be killed before all has been replayed.
+COUNT = 20_000
+PAIRS = [(to, of) for to in ("aerotape", "java") for of in ("aerotape", "java")]
+StartSide = Callable[[str, str], Side]
+
+
+@pytest.fixture
+def start(tmp_path: Path, aeron_dir: Path) -> Iterator[StartSide]:
+    """A function that starts an archive of a kind under a name, again after it was killed."""
+    ports: dict[str, int] = {}
+    parent = aeron_dir.parent
+    with ExitStack() as stack:
+
+        def side(kind: str, name: str) -> Side:
+            archive_dir, driver_dir = parent / name, parent / f"{name}-aeron"
+            if name in ports:
+                shutil.rmtree(driver_dir)
+                age_mark_file(archive_dir)
+            made = JavaArchive if kind == "java" else AerotapeArchive
+            archive: Any = made(
+                archive_dir,
+                driver_dir,
+                control_port=ports.setdefault(name, java.free_port()),
+                properties=PROPERTIES,
+            )
+            stack.enter_context(archive.start())
+            client = stack.enter_context(JavaClient(driver_dir))
+            client.connect(archive.control_channel)
+            return Side(kind, archive, client)
+
+        yield side
+
+
+def kill(side: Side) -> None:
+    """End an archive as a crash would; its driver and so its client end with it."""
+    side.archive.kill()
+    side.client.close()
+
+
+def assert_whole(pair: Pair, recording_id: int, replica_id: int) -> None:
+    """Replicate on to the end; the bytes are then those of the source."""
+    pair.replicate(recording_id, dstRecordingId=replica_id)
+    signals = pair.await_signals("REPLICATE_END")
+    position = pair.source.descriptor(recording_id)["stopPosition"]
+    assert ("SYNC", position) in shown(signals)
+    if "EXTEND" in [name for name, _ in shown(signals)]:
+        signals += [] if "STOP" in str(signals) else pair.await_signals("STOP")
+    assert pair.source.segments(recording_id) == pair.destination.segments(replica_id)
+    assert pair.destination.descriptor(replica_id)["stopPosition"] == position
+
+
+@pytest.mark.parametrize("to, of", PAIRS)
+def test_the_source_is_killed(start: StartSide, to: str, of: str) -> None:
+    """The replication ends by itself; with the source back, it goes on where it was."""
+    pair = Pair(start(to, "destination"), start(of, "source"))
+    stream = pair.source.recorded(IPC, 1001, count=COUNT)
+    pair.replicate(stream.recording_id)
+    replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    kill(pair.source)
+    signals = pair.await_signals("STOP", timeout_s=30)
+    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+        signals += pair.await_signals("REPLICATE_END")
+    assert "SYNC" not in [name for name, _ in shown(signals)]
+    [position] = [position for name, position in shown(signals) if name == "STOP"]
+    assert pair.destination.descriptor(replica_id)["stopPosition"] == position
+    assert_whole(Pair(pair.destination, start(of, "source")), stream.recording_id, replica_id)
+
+
+@pytest.mark.parametrize("to, of", PAIRS)
+def test_the_destination_is_killed(start: StartSide, to: str, of: str) -> None:
+    """Its recording is a stopped one after the start, and the replication goes on with it."""
+    pair = Pair(start(to, "destination"), start(of, "source"))
+    stream = pair.source.recorded(IPC, 1002, count=COUNT)
+    stream.stop()
+    pair.replicate(stream.recording_id)
+    replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    kill(pair.destination)
+    pair = Pair(start(to, "destination"), pair.source)
+    found = pair.destination.descriptor(replica_id)
+    assert NULL < found["stopPosition"] <= stream.position
+    assert_whole(pair, stream.recording_id, replica_id)
+
+
+def test_the_destination_is_stopped(start: StartSide) -> None:
+    """A clean stop in the middle leaves a recording with its end written down."""
+    pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
+    stream = pair.source.recorded(IPC, 1003)
+    pair.replicate(stream.recording_id)
+    replica_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    archive = pair.destination.archive
+    assert archive.stop() == 0
+    pair.destination.client.close()
+    found = aerotape.open_directory(archive.archive_dir).recording(replica_id)
+    assert NULL < found.descriptor.stop_position <= stream.position

@@ -1,0 +1,133 @@
+"""Two archives, one to replicate from the other, and a Java client of each."""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.java import JavaArchiveException, JavaClient
+
+CONTROL_STREAM_ID = 10
+NULL = -1
+
+
+@dataclass(frozen=True)
+class Side:
+    """An archive and a Java client of it."""
+
+    kind: str
+    archive: Any
+    client: JavaClient
+
+    def segments(self, recording_id: int) -> dict[int, bytes]:
+        """Return what is in a recording's segment files, by their base positions."""
+        found = {}
+        for path in Path(self.archive.archive_dir).iterdir():
+            if match := re.fullmatch(rf"{recording_id}-(\d+)\.rec", path.name):
+                found[int(match[1])] = path.read_bytes()
+        return found
+
+    def descriptor(self, recording_id: int) -> dict[str, Any]:
+        """Return a recording's descriptor without what belongs to the request for it."""
+        [row] = self.client.call("listRecording", recording_id)
+        return {n: v for n, v in row.items() if n not in ("controlSessionId", "correlationId")}
+
+    def recorded(self, channel: str, stream_id: int, *, count: int = 200) -> Recorded:
+        """Record `count` messages; the recording goes on."""
+        self.client.call("startRecording", channel, stream_id, "LOCAL")
+        return Recorded(self, channel, stream_id, count)
+
+
+class Recorded:
+    """A stream that is being recorded by an archive of Java's or ours."""
+
+    def __init__(self, side: Side, channel: str, stream_id: int, count: int) -> None:
+        self.side = side
+        self.channel = channel
+        self.stream_id = stream_id
+        self._count = 0
+        self.publication = side.client.add_exclusive_publication(channel, stream_id)
+        self._counter = side.client.recording_counter(self.publication["sessionId"])
+        self.recording_id: int = self._counter["recordingId"]
+        self.position: int = self.publication["position"]
+        self.offer(count)
+
+    def offer(self, count: int) -> int:
+        """Have further messages recorded; return the position after them."""
+        if count:
+            offered = self.side.client.offer(
+                self.publication,
+                seed=self.stream_id,
+                first_index=self._count,
+                count=count,
+                max_length=3000,
+            )
+            self._count += count
+            self.position = offered["position"]
+            reached = self.side.client.await_counter(self._counter["counterId"], self.position)
+            assert reached == self.position
+        return self.position
+
+    def stop(self) -> None:
+        """End the recording and the stream."""
+        self.side.client.call("stopRecording", self.channel, self.stream_id)
+        deadline_s = time.monotonic() + 10
+        while self.side.client.call("getStopPosition", self.recording_id) == NULL:
+            assert time.monotonic() < deadline_s, "not stopped"
+            time.sleep(0.01)
+        self.side.client.close_resource(self.publication)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Which archive replicates from which."""
+
+    destination: Side
+    source: Side
+
+    def replicate(self, recording_id: int, **params: Any) -> int:
+        """Have a recording of the source replicated; return the replication's id."""
+        self.destination.client.call("takeSignals")
+        result: int = self.destination.client.call(
+            "replicate",
+            recording_id,
+            CONTROL_STREAM_ID,
+            self.source.archive.control_channel,
+            params,
+        )
+        return result
+
+    def await_signals(self, last: str, timeout_s: float = 15.0) -> list[dict[str, Any]]:
+        """Return the signals up to the one named; an error that comes between looks like one."""
+        deadline_s = time.monotonic() + timeout_s
+        signals: list[dict[str, Any]] = []
+        while last not in [signal["signal"] for signal in signals]:
+            assert time.monotonic() < deadline_s, f"no {last} signal, but {signals}"
+            try:
+                signals += self.destination.client.call("takeSignals")
+            except JavaArchiveException as error:
+                signals.append({"signal": "ERROR", "position": error.error_code, "error": error})
+            time.sleep(0.002)
+        return signals
+
+
+def with_session_id(segments: dict[int, bytes], session_id: int) -> dict[int, bytes]:
+    """Return segments with another session id in all their frames."""
+    changed = {}
+    for base, data in segments.items():
+        copy = bytearray(data)
+        offset = 0
+        while offset < len(copy) and (length := struct.unpack_from("<i", copy, offset)[0]) > 0:
+            struct.pack_into("<i", copy, offset + 12, session_id)
+            offset += (length + 31) & ~31
+        changed[base] = bytes(copy)
+    return changed
+
+
+def shown(signals: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return names and positions of signals, of an error its code."""
+    return [(signal["signal"], signal["position"]) for signal in signals]
