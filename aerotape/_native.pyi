@@ -289,12 +289,42 @@ class Mailbox:
         subscriptions: Sequence[Subscription] = (),
         timeout_ns: int = 0,
         fragment_limit: int = 10,
+        lookups: Lookups | None = None,
     ) -> list[Event]:
         """Return what has come, oldest first: events, and whole messages polled from
-        `subscriptions`. When there is nothing, wait up to the timeout, idling as the Java
-        archive's default (backoff to 1 ms) with the interpreter released."""
+        `subscriptions`, but for those that `lookups` has answered. When there is nothing, wait
+        up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
+        interpreter released."""
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
+
+# ---- lookups.rs --------------------------------------------------------------------------------
+
+@final
+class Lookups:
+    """Requests for one recording each that `Mailbox.wait` answers with what was sent before.
+
+    A request is answered when its session is served and came on that session's image, there is an
+    answer for its recording, and it can be sent at once. All others go to Python.
+    """
+
+    def __init__(self, template_id: int, schema_id: int) -> None:
+        """Answer requests of this kind: the first fields of their bodies are control session id,
+        correlation id and recording id."""
+    def serve(
+        self,
+        control_session_id: int,
+        image_correlation_id: int,
+        publication: ExclusivePublication,
+    ) -> None:
+        """Answer for a session, on its response publication."""
+    def leave(self, control_session_id: int) -> None:
+        """Answer no more for a session."""
+    def keep(self, recording_id: int, response: bytes) -> None:
+        """Answer requests for a recording with a whole message, in which control session and
+        correlation id (bytes 8 to 24) will be those of the request."""
+    def forget(self, recording_id: int) -> None:
+        """Have no answer for a recording, which has changed."""
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 

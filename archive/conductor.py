@@ -19,9 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aerotape._native import Lookups
 from aerotape.archive import counters, requests
 from aerotape.archive.authentication import Authenticator, GuardedAuthenticator
-from aerotape.archive.authorisation import AuthorisationService, GuardedAuthorisation
+from aerotape.archive.authorisation import (
+    AllowAllActions,
+    AuthorisationService,
+    GuardedAuthorisation,
+)
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control_session import (
@@ -74,6 +79,8 @@ class Conductor:
         archive_id: which archive this is, among those on one driver.
         archive_dir: where its recordings are.
         failure: what ended the conductor, None after a stop that was asked for.
+        lookups: descriptors that are sent again without the interpreter; None where each request
+            has to be authorised.
     """
 
     def __init__(
@@ -104,6 +111,10 @@ class Conductor:
         self.catalog = catalog
         self.errors = errors
         self.failure: Exception | None = None
+        self.lookups: Lookups | None = None
+        if isinstance(authorisation_service, AllowAllActions):
+            self.lookups = Lookups(codecs.ListRecordingRequest.TEMPLATE_ID, codecs.SCHEMA_ID)
+            catalog.on_change = self.lookups.forget
         self._client = client
         self._mailbox = mailbox
         self._mark_file = mark_file
@@ -214,7 +225,9 @@ class Conductor:
         try:
             while not self._stopping:
                 timeout_ns = self._timeout_ns()
-                self.do_work(self._mailbox.wait(subscriptions, timeout_ns, FRAGMENT_LIMIT))
+                self.do_work(
+                    self._mailbox.wait(subscriptions, timeout_ns, FRAGMENT_LIMIT, self.lookups)
+                )
         except Exception as error:
             self.failure = error
         finally:

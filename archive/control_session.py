@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aerotape._native import (
         Counter,
         ExclusivePublication,
+        Lookups,
         PendingCounter,
         PendingExclusivePublication,
     )
@@ -131,7 +132,6 @@ class ControlSession:
         self.session_id = session_id
         self.subscription_id = subscription_id
         self.image_id = image_id
-        self.listing: Listing | None = None
         self.principal = NULL_PRINCIPAL
         self.state = State.INIT
         self.end_reason = ""
@@ -154,6 +154,9 @@ class ControlSession:
         self._resend_at_ms = 0
         self._queue: deque[bytes] = deque()
         self._queued_length = 0
+        self._listing: Listing | None = None
+        # While this is set it answers for the session too: not while answers have to wait.
+        self._lookups: Lookups | None = None
 
     # ---- state --------------------------------------------------------------------------------
 
@@ -169,6 +172,32 @@ class ControlSession:
     def is_authenticated(self) -> bool:
         """Whether the client has been let in, whether or not it has asked for anything yet."""
         return self.state in _ADMITTED
+
+    @property
+    def listing(self) -> Listing | None:
+        return self._listing
+
+    @listing.setter
+    def listing(self, listing: Listing | None) -> None:
+        self._listing = listing
+        self._answer_all()
+
+    def share(self, lookups: Lookups) -> None:
+        """Let requests that need no thinking be answered without this session."""
+        if (
+            self._lookups is None
+            and self._publication is not None
+            and self.is_active
+            and self._listing is None
+            and not self._queue
+        ):
+            self._lookups = lookups
+            lookups.serve(self.session_id, self.image_id, self._publication)
+
+    def _answer_all(self) -> None:
+        if self._lookups is not None:
+            self._lookups.leave(self.session_id)
+            self._lookups = None
 
     @property
     def max_message_length(self) -> int:
@@ -233,6 +262,7 @@ class ControlSession:
         if self.state is not State.DONE:
             self.state = State.DONE
             self.end_reason = reason
+            self._answer_all()
 
     def close(self) -> None:
         """Give back the publication and the counter. What the client has not read is dropped."""
@@ -436,6 +466,7 @@ class ControlSession:
             return
         if self._queue or not self._offer(message):
             self._queue.append(message)
+            self._answer_all()
             self._queued_length += len(message)
             if self._queued_length > MAX_QUEUED_LENGTH:
                 self.abort(f"{len(self._queue)} responses wait to be read, and no more are kept")

@@ -152,13 +152,18 @@ class RangeListing(_Listing):
 
 
 class SingleListing(_Listing):
-    """One recording by its id."""
+    """One recording by its id.
+
+    Attributes:
+        descriptor: what was sent, as it stands in the catalog; None before, or of none.
+    """
 
     def __init__(
         self, session: ListingSession, catalog: Catalog, correlation_id: int, recording_id: int
     ) -> None:
         super().__init__(session, catalog, correlation_id)
         self._recording_id = recording_id
+        self.descriptor: bytes | None = None
 
     def do_work(self) -> None:
         """Send the descriptor once it can be sent."""
@@ -179,3 +184,4 @@ class SingleListing(_Listing):
         sent = self._session.send_descriptor(self._correlation_id, descriptor)
         self._note_progress(sent)
         self.is_done = sent or self._session.is_done
+        self.descriptor = descriptor if sent else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import insort
+from collections.abc import Callable
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -40,7 +41,14 @@ class Catalog(CatalogLookup, Closing):
     * 2: data and the file's metadata are (fsync).
 
     Changes to a recording whose entry is damaged are refused with CatalogError.
+
+    Attributes:
+        on_change: called with the id of each recording whose descriptor has changed.
     """
+
+    def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
+        super().__init__(file, checksum)
+        self.on_change: Callable[[int], None] = lambda _: None
 
     # ---- opening and closing -------------------------------------------------------------------
 
@@ -219,6 +227,7 @@ class Catalog(CatalogLookup, Closing):
             del self._valid[recording_id]
             self._ids.remove(recording_id)
             self._forget_descriptors()
+        self.on_change(recording_id)
 
     # ---- within --------------------------------------------------------------------------------
 
@@ -235,6 +244,7 @@ class Catalog(CatalogLookup, Closing):
                 self.compute_checksum(recording_id),
             )
         self._file.force()
+        self.on_change(recording_id)
 
 
 def _checksum_of(data: bytes, name: ChecksumName) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aerotape.archive import responses
 from aerotape.archive.listing import RangeListing, SingleListing
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.archive.requests.handling import Handlers, is_known
@@ -60,10 +61,18 @@ def _list_recordings_for_uri(
 def _list_recording(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if _may_list(session, request.correlation_id):
-        session.listing = SingleListing(
-            session, conductor.catalog, request.correlation_id, request.recording_id
+    if not _may_list(session, request.correlation_id):
+        return
+    recording_id = request.recording_id
+    listing = SingleListing(session, conductor.catalog, request.correlation_id, recording_id)
+    listing.do_work()
+    if not listing.is_done:
+        session.listing = listing
+    elif conductor.lookups is not None and listing.descriptor is not None:
+        conductor.lookups.keep(
+            recording_id, responses.recording_descriptor(0, 0, listing.descriptor)
         )
+        session.share(conductor.lookups)
 
 
 def _find_last_matching(

@@ -17,6 +17,7 @@ pub mod errors;
 mod fork;
 pub mod frame;
 pub mod idle;
+pub mod lookups;
 pub mod mailbox;
 mod scan;
 pub mod segment;
@@ -34,6 +35,7 @@ mod _native {
         super::aeron::register(module)?;
         super::checksum::register(module)?;
         module.add_class::<super::mailbox::Mailbox>()?;
+        super::lookups::register(module)?;
         super::scan::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;

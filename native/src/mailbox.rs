@@ -2,6 +2,7 @@
 
 use crate::aeron::{Image, ImageHandle, Subscription, SubscriptionHandle};
 use crate::idle::Backoff;
+use crate::lookups::Lookups;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::collections::VecDeque;
@@ -176,6 +177,7 @@ impl MailboxHandle {
         subscriptions: &[SubscriptionHandle],
         deadline: Instant,
         fragment_limit: usize,
+        lookups: Option<&Lookups>,
     ) -> Vec<Event> {
         let mut events = Vec::new();
         let mut idle = Backoff::default();
@@ -194,9 +196,14 @@ impl MailboxHandle {
                 woken |= self.take(&mut events);
                 events = order(messages, events);
             }
+            let answered = lookups.map_or(0, |lookups| lookups.answer(&mut events));
             let now = Instant::now();
             if woken || !events.is_empty() || now >= deadline {
                 return events;
+            }
+            if answered > 0 {
+                idle.reset();
+                continue;
             }
             let left = deadline - now;
             if subscriptions.is_empty() {
@@ -244,20 +251,25 @@ impl Mailbox {
         }
     }
 
-    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10))]
+    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, lookups=None))]
     fn wait(
         &self,
         py: Python<'_>,
         subscriptions: Vec<Py<Subscription>>,
         timeout_ns: u64,
         fragment_limit: usize,
+        lookups: Option<Py<Lookups>>,
     ) -> PyResult<Vec<Py<PyTuple>>> {
         let handles: Vec<_> = subscriptions
             .iter()
             .map(|each| each.get().handle())
             .collect();
         let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-        let events = py.detach(|| self.handle.collect(&handles, deadline, fragment_limit));
+        let known = lookups.as_ref().map(Py::get);
+        let events = py.detach(|| {
+            self.handle
+                .collect(&handles, deadline, fragment_limit, known)
+        });
         // Handles must not be the last owners of a subscription on a thread without the
         // interpreter; here it is held again.
         drop(handles);

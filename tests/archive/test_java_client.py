@@ -78,6 +78,23 @@ def test_recording_an_ipc_stream(either: Any, client: JavaClient) -> None:
     )
 
 
+def test_a_descriptor_asked_for_again_is_of_today(client: JavaClient) -> None:
+    """Asked for again and again, a descriptor shows each change, and errors come as before."""
+    client.call("startRecording", IPC, 1020, "LOCAL")
+    stream = Recorded(client, IPC, 1020)
+    recording_id = stream.recording_id
+
+    def stop_positions() -> set[int]:
+        rows = [client.call("listRecording", recording_id) for _ in range(5)]
+        return {row["stopPosition"] for [row] in rows}
+
+    assert stop_positions() == {NULL}
+    client.call("stopRecording", IPC, 1020)
+    await_true(lambda: stream.is_stopped(client))
+    assert stop_positions() == {stream.position}
+    assert client.call("listRecording", NOBODY) == []
+
+
 @pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
 def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
     """A spy or a subscription of its own takes a UDP stream; the stripped channel drops set-up."""

@@ -133,6 +133,26 @@ def test_descriptors_are_found_again_after_every_change(tmp_path: Path) -> None:
         assert list(catalog.descriptors(99, 2).ids) == []
 
 
+def test_changes_are_told(tmp_path: Path) -> None:
+    """Whoever keeps descriptors hears of each that has changed, after it has."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        changed: list[bytes] = []
+        before = catalog.wire_descriptor(0)
+        catalog.on_change = lambda recording_id: changed.append(
+            catalog.wire_descriptor(recording_id)
+        )
+        catalog.recording_stopped(0, 4096, 77)
+        catalog.set_start_position(0, 128)
+        catalog.set_stop_position(0, 2048)
+        catalog.extend_recording(0, control_session_id=1, correlation_id=2, session_id=3)
+        assert len({before, *changed}) == 5
+        told: list[int] = []
+        catalog.on_change = told.append
+        catalog.change_state(0, RecordingState.INVALID)
+        assert told == [0]
+
+
 def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
     """An invalid recording is unknown until it is marked valid again, also after reopening."""
     with Catalog.open(tmp_path, create=True) as catalog:

@@ -374,6 +374,14 @@ impl ExclusivePublicationHandle {
     }
 }
 
+impl ExclusivePublication {
+    /// Offer once; whether it went out.
+    pub fn offer_now(&self, data: &[u8]) -> bool {
+        self.slot
+            .with(false, |handle| handle.offer(data, 0).is_ok_and(|it| it > 0))
+    }
+}
+
 /// The handle of a Python publication; gone once a worker took it over.
 struct Slot<H>(Mutex<Option<H>>);
 
