@@ -105,6 +105,16 @@ PendingExclusivePublication = _Pending[ExclusivePublication]
 PendingSubscription = _Pending[Subscription]
 PendingCounter = _Pending[Counter]
 
+@final
+class PendingDestination:
+    """A destination being added or removed. The driver does it, whether this is polled or not."""
+
+    @property
+    def registration_id(self) -> int: ...
+    def poll(self) -> bool:
+        """Return True once the driver has done it, False before; raise AeronError when the
+        driver refused. Must not be called again after it returned True or raised."""
+
 class _PublicationBase:
     @property
     def channel(self) -> str: ...
@@ -143,6 +153,11 @@ class _PublicationBase:
     ) -> int:
         """As `offer`, retrying (interpreter released) while not connected, back pressured or
         on admin action, until the timeout; returns the last result."""
+    # For channels with control-mode=manual. The asynchronous forms return at once.
+    def async_add_destination(self, channel: str) -> PendingDestination: ...
+    def async_remove_destination(self, channel: str) -> PendingDestination: ...
+    def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def close(self) -> None: ...
 
 @final
@@ -195,6 +210,12 @@ class Image:
     def is_closed(self) -> bool: ...
     @property
     def is_end_of_stream(self) -> bool: ...
+    @property
+    def active_transport_count(self) -> int:
+        """Over how many transports the stream comes: each destination it is received by is one."""
+    @property
+    def is_publication_revoked(self) -> bool:
+        """Whether the publisher withdrew the stream, unread parts included."""
     def reject(self, reason: str) -> None:
         """Cut the publisher off: its publication is disconnected from this subscription and it is
         told the reason (at most 1023 bytes). Nothing happens once the image has been released."""
@@ -227,6 +248,11 @@ class Subscription:
         With a timeout, wait for the first one (interpreter released)."""
     def resolved_endpoint(self) -> str | None:
         """host:port actually bound (for port 0), or None while unknown."""
+    # For channels with control-mode=manual. The asynchronous forms return at once.
+    def async_add_destination(self, channel: str) -> PendingDestination: ...
+    def async_remove_destination(self, channel: str) -> PendingDestination: ...
+    def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
+    def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def close(self) -> None:
         """Close, and with it the images had from here, whoever holds them."""
 

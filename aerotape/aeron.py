@@ -122,13 +122,45 @@ def text_of(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+_NativeStream = TypeVar("_NativeStream", bound="_native._PublicationBase | _native.Subscription")
+
+
+class _Stream(Closing, Generic[_NativeStream]):
+    """What can have destinations when its channel says ``control-mode=manual``."""
+
+    def __init__(self, native: _NativeStream) -> None:
+        self._native = native
+
+    def add_destination(self, channel: str, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
+        """Send to, or receive from, one more place.
+
+        Args:
+            channel: ``aeron:udp?endpoint=…`` (for a subscription with ``control=…`` as well, or
+                ``aeron:ipc``).
+            timeout_ns: how long the driver has to answer.
+
+        Raises:
+            AeronError: the driver refused; for one, the channel has no ``control-mode=manual``.
+            AeronTimeoutError: the driver did not answer.
+            ClosedError: this is closed.
+        """
+        self._native.add_destination(channel, timeout_ns)
+
+    def remove_destination(self, channel: str, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
+        """Undo `add_destination` of the same channel; one that is not there counts as removed.
+
+        Raises:
+            AeronError: the driver refused.
+            AeronTimeoutError: the driver did not answer.
+            ClosedError: this is closed.
+        """
+        self._native.remove_destination(channel, timeout_ns)
+
+
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
 
 
-class _PublicationBase(Closing, Generic[_NativePublication]):
-    def __init__(self, native: _NativePublication) -> None:
-        self._native = native
-
+class _PublicationBase(_Stream[_NativePublication]):
     @property
     def channel(self) -> str:
         """The channel's URI as given."""
@@ -256,14 +288,11 @@ class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
         self._native.revoke()
 
 
-class Subscription(Closing):
+class Subscription(_Stream[_native.Subscription]):
     """A subscription: iterate it for its messages, or poll it in batches.
 
     For one consumer. Iterating waits for messages and ends when the subscription is closed.
     """
-
-    def __init__(self, native: _native.Subscription) -> None:
-        self._native = native
 
     @property
     def native(self) -> _native.Subscription:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.archives import EMBEDDED_DRIVER
+from support.java import free_port
 from support.messages import messages
 
 import aerotape
@@ -182,3 +183,89 @@ def test_a_second_driver_in_a_directory_is_refused(aeron: aerotape.Aeron) -> Non
     assert second.returncode == 1
     assert f"runs in {aeron.aeron_dir} already" in second.stderr
     assert "--driver external" in second.stderr
+
+
+def receive(subscription: aerotape.Subscription, count: int) -> list[bytes]:
+    """Return the payloads of the next `count` messages."""
+    return [message.payload for _, message in zip(range(count), subscription, strict=False)]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_destinations_of_a_publication(aeron: aerotape.Aeron, exclusive: bool) -> None:
+    """A publication with manual control sends to the destinations it has, and to no others."""
+    add = aeron.add_exclusive_publication if exclusive else aeron.add_publication
+    with (
+        aeron.add_subscription("aeron:udp?endpoint=localhost:0", 21) as first,
+        aeron.add_subscription("aeron:udp?endpoint=localhost:0", 21) as second,
+        add("aeron:udp?control-mode=manual|fc=max", 21) as publication,
+    ):
+        one, two = (wildcard_resolved(each) for each in (first, second))
+        publication.add_destination(one)
+        publication.send(b"to the first")
+        assert receive(first, 1) == [b"to the first"]
+        publication.add_destination(two)
+        second.wait_connected()
+        publication.remove_destination(one)
+        publication.send(b"to the second")
+        assert receive(second, 1) == [b"to the second"]
+        assert first.poll(timeout_ns=100_000_000) == []
+        publication.remove_destination(one)  # which the driver takes as done
+    with pytest.raises(ClosedError, match=r"publication .* closed"):
+        publication.add_destination(one)
+
+
+def test_destinations_of_a_subscription(aeron: aerotape.Aeron) -> None:
+    """One image comes over both destinations, and goes on when one of them is taken away."""
+    control = f"aeron:udp?control=localhost:{free_port()}"
+    live = f"{control}|endpoint=localhost:0"
+    with (
+        aeron.add_publication(f"{control}|control-mode=dynamic", 22) as publication,
+        aeron.add_subscription("aeron:udp?control-mode=manual", 22) as subscription,
+    ):
+        pending = subscription.native.async_add_destination(live)
+        while not pending.poll():
+            pass
+        assert pending.registration_id > 0
+        with pytest.raises(ClosedError, match="was answered"):
+            pending.poll()
+        publication.send(b"over one")
+        assert receive(subscription, 1) == [b"over one"]
+        (image,) = subscription.images()
+        while image.active_transport_count < 1:  # the driver looks about every second
+            pass
+        other = live.replace("endpoint=localhost", "endpoint=127.0.0.1")
+        subscription.add_destination(other)
+        while image.active_transport_count < 2:
+            publication.send(b"until both are there")
+            subscription.poll()
+        subscription.remove_destination(live)
+        publication.send(b"over the other")
+        assert b"over the other" in (message.payload for message in subscription)
+        assert [each.correlation_id for each in subscription.images()] == [image.correlation_id]
+        assert not image.is_publication_revoked
+    with pytest.raises(ClosedError, match="subscription is closed"):
+        subscription.remove_destination(other)
+
+
+def test_destinations_refused(aeron: aerotape.Aeron) -> None:
+    """What has no manual control takes no destination, nor is nonsense one; all say so."""
+    with (
+        aeron.add_subscription("aeron:udp?endpoint=localhost:0", 23) as plain,
+        aeron.add_subscription("aeron:udp?control-mode=manual", 23) as manual,
+    ):
+        with pytest.raises(AeronError, match="cannot add the destination aeron:udp"):
+            plain.add_destination("aeron:udp?endpoint=localhost:0")
+        with pytest.raises(AeronError, match="cannot add the destination nonsense"):
+            manual.add_destination("nonsense")
+        # Commands that nobody asks the answers of do not disturb later ones.
+        for _ in range(10):
+            manual.native.async_add_destination("nonsense")
+            manual.native.async_add_destination("aeron:udp?endpoint=localhost:0")
+        manual.add_destination("aeron:udp?endpoint=localhost:0")
+
+
+def wildcard_resolved(subscription: aerotape.Subscription) -> str:
+    """Return the channel that reaches a subscription to a port of the system's choice."""
+    while (endpoint := subscription.resolved_endpoint()) is None:
+        pass
+    return f"aeron:udp?endpoint={endpoint}"

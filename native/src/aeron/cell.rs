@@ -1,6 +1,6 @@
 //! A C object that can be closed while others are calling it.
 
-use super::client::ClientHandle;
+use super::client::{ClientHandle, Entered};
 use crate::errors::{Error, Result};
 use std::sync::RwLock;
 
@@ -33,6 +33,10 @@ impl<T> ClientCell<T> {
         &self.client
     }
 
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// Call `body` with the pointer, which is valid for the duration of the call.
     #[inline]
     pub fn with<R>(&self, body: impl FnOnce(*mut T) -> R) -> Option<R> {
@@ -43,8 +47,19 @@ impl<T> ClientCell<T> {
 
     #[inline]
     pub fn call<R>(&self, body: impl FnOnce(*mut T) -> R) -> Result<R> {
-        self.with(body)
-            .ok_or_else(|| Error::Closed(format!("the {} is closed", self.what)))
+        self.with(body).ok_or_else(|| self.closed())
+    }
+
+    /// As `call`, for commands, which C wants the client for too.
+    pub fn call_in<R>(&self, body: impl FnOnce(&Entered<'_>, *mut T) -> R) -> Result<R> {
+        let entered = self.client.enter_or_closed()?;
+        let pointer = read(&self.pointer);
+        let pointer = pointer.as_ref().ok_or_else(|| self.closed())?;
+        Ok(body(&entered, pointer.0))
+    }
+
+    fn closed(&self) -> Error {
+        Error::Closed(format!("the {} is closed", self.what))
     }
 
     /// Take the pointer away for good and hand it to `close`, unless that was done before or

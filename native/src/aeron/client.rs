@@ -4,7 +4,8 @@ use super::conducting::{Awaiting, Conducting};
 use super::counter::{Counter, CountersReader};
 use super::listening::Listening;
 use super::pending::{
-    PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
+    Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
+    wait_for,
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
@@ -19,7 +20,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, take};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A shared client; the C client is freed by `close` or with the last handle.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ struct Shared {
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has done with each.
     listenings: Mutex<Vec<Arc<Listening>>>,
+    /// Commands that C cannot take back and nobody waits for; their records stay until polled.
+    left: Mutex<Vec<Command>>,
     /// The process that made the client. In a child of it the client's threads do not run.
     process: fork::Process,
 }
@@ -123,6 +126,16 @@ impl ClientHandle {
         drop(forgotten);
     }
 
+    /// Take over a command without an answer, for `poll_left`.
+    pub(super) fn leave(&self, command: Command) {
+        lock(&self.0.left).push(command);
+    }
+
+    /// Forget the commands left behind that `is_answered` says so of. Call inside the client.
+    pub(super) fn poll_left(&self, is_answered: impl Fn(&Command) -> bool) {
+        lock(&self.0.left).retain(|command| !is_answered(command));
+    }
+
     pub fn is_closed(&self) -> bool {
         // SAFETY: the pointer is valid while entered.
         self.enter()
@@ -189,6 +202,7 @@ impl ClientHandle {
                 })),
                 aeron_dir: aeron_dir.to_owned(),
                 listenings: Mutex::new(Vec::new()),
+                left: Mutex::new(Vec::new()),
                 process: fork::Process::this(),
             })))
         }
@@ -319,45 +333,7 @@ pub struct AeronClient {
     handle: ClientHandle,
 }
 
-/// Wait for a pending add with the interpreter released.
-fn wait_for<T>(
-    py: Python<'_>,
-    timeout_ns: u64,
-    what: &str,
-    mut poll: impl FnMut() -> Result<Option<T>> + Send,
-) -> PyResult<T>
-where
-    T: Send,
-{
-    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-    loop {
-        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
-        let found = py.detach(|| -> Result<Option<T>> {
-            loop {
-                if let Some(value) = poll()? {
-                    return Ok(Some(value));
-                }
-                if Instant::now() >= slice {
-                    return Ok(None);
-                }
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        })?;
-        if let Some(value) = found {
-            return Ok(value);
-        }
-        py.check_signals()?;
-        if Instant::now() >= deadline {
-            return Err(Error::Timeout(format!(
-                "the media driver did not answer within {} ms: {what}",
-                timeout_ns / 1_000_000
-            ))
-            .into());
-        }
-    }
-}
-
-const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
+pub(super) const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
 
 #[pymethods]
 impl AeronClient {

@@ -224,6 +224,22 @@ impl ImageHandle {
         })
     }
 
+    /// Over how many transports (sources and destinations) the stream comes now.
+    pub fn active_transport_count(&self) -> i32 {
+        // SAFETY: as above.
+        self.read(0, |image| unsafe {
+            c::aeron_image_active_transport_count(image)
+        })
+    }
+
+    /// Whether the publisher withdrew the stream, what had not been read of it included.
+    pub fn is_publication_revoked(&self) -> bool {
+        // SAFETY: as above.
+        self.read(false, |image| unsafe {
+            c::aeron_image_is_publication_revoked(image)
+        })
+    }
+
     /// Have the driver tell the publisher that nobody here will take its stream any more.
     fn reject(&self, reason: &CStr) -> Result<()> {
         let rejected = self.with(|image| {
@@ -393,6 +409,20 @@ impl Image {
         self.lock()
             .as_ref()
             .is_none_or(ImageHandle::is_end_of_stream)
+    }
+
+    #[getter]
+    fn active_transport_count(&self) -> i32 {
+        self.lock()
+            .as_ref()
+            .map_or(0, ImageHandle::active_transport_count)
+    }
+
+    #[getter]
+    fn is_publication_revoked(&self) -> bool {
+        self.lock()
+            .as_ref()
+            .is_some_and(ImageHandle::is_publication_revoked)
     }
 
     fn reject(&self, reason: &str) -> PyResult<()> {

@@ -9,6 +9,7 @@ mod cell;
 mod client;
 mod conducting;
 mod counter;
+mod destination;
 mod driver;
 mod image;
 mod listening;
@@ -88,6 +89,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pending::PendingExclusivePublication>()?;
     module.add_class::<pending::PendingSubscription>()?;
     module.add_class::<pending::PendingCounter>()?;
+    module.add_class::<destination::PendingDestination>()?;
     module.add_class::<publication::Publication>()?;
     module.add_class::<publication::ExclusivePublication>()?;
     module.add_class::<subscription::Subscription>()?;

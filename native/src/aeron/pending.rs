@@ -1,6 +1,6 @@
-//! Asynchronous adds: what was asked of the driver and is not there yet.
+//! Asynchronous commands: what was asked of the driver and is not answered yet.
 
-use super::client::ClientHandle;
+use super::client::{ClientHandle, Entered};
 use super::conducting::Awaiting;
 use super::counter::Counter;
 use super::listening::{Listening, on_closed};
@@ -13,75 +13,136 @@ use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-/// A C add command whose answer is outstanding; cancelled when dropped before it came.
-struct Outstanding<A> {
+/// The C client's record of a command under way: one type for all commands.
+pub(super) type Record = c::aeron_client_registering_resource_stct;
+
+type CancelRecord = unsafe extern "C" fn(*mut c::aeron_t, *mut Record) -> i32;
+type RegistrationId = unsafe extern "C" fn(*mut Record) -> i64;
+
+/// A C command whose answer is outstanding; withdrawn when dropped before it came.
+pub(super) struct Outstanding {
     client: ClientHandle,
-    command: Mutex<Option<Command<A>>>,
+    command: Mutex<Option<Command>>,
     registration_id: i64,
     what: String,
-    cancel: unsafe extern "C" fn(*mut c::aeron_t, *mut A) -> i32,
-    /// Of a subscription.
-    listening: Option<Arc<Listening>>,
+    withdraw: Withdraw,
 }
 
-struct Command<A> {
-    pointer: *mut A,
+/// A command that C knows; its record is C's again once it was answered.
+pub(super) struct Command {
+    pub record: *mut Record,
     /// While this is there the conductor's thread is attentive.
     _awaiting: Option<Awaiting>,
 }
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
-unsafe impl<A> Send for Command<A> {}
+unsafe impl Send for Command {}
 
-impl<A> Outstanding<A> {
-    /// Poll once: `poll` is the C function that fills in the object.
-    fn poll<T>(
+/// What becomes of a command that nobody waits for any more.
+pub(super) enum Withdraw {
+    Cancel(CancelRecord),
+    Subscription(CancelRecord, Arc<Listening>),
+    /// C has no way to take it back: somebody else asks for its answer, or C keeps it for ever.
+    Leave(fn(&ClientHandle, Command)),
+}
+
+impl Outstanding {
+    /// Have `ask` give C a command.
+    fn ask(
+        client: &ClientHandle,
+        what: String,
+        registration_id: RegistrationId,
+        withdraw: Withdraw,
+        ask: impl FnOnce(*mut *mut Record, *mut c::aeron_t) -> i32,
+    ) -> Result<Self> {
+        let mut record = null_mut();
+        let entered = client.enter_or_closed()?;
+        if ask(&mut record, entered.aeron()) < 0 {
+            drop(entered);
+            let error = last_error(&what);
+            if let Withdraw::Subscription(_, listening) = &withdraw {
+                client.forget(Arc::as_ptr(listening));
+            }
+            return Err(error);
+        }
+        Ok(Self::new(
+            client,
+            &entered,
+            what,
+            record,
+            registration_id,
+            withdraw,
+        ))
+    }
+
+    /// For the `record` of a command that C has accepted.
+    pub fn new(
+        client: &ClientHandle,
+        entered: &Entered<'_>,
+        what: String,
+        record: *mut Record,
+        registration_id: RegistrationId,
+        withdraw: Withdraw,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            // SAFETY: nobody else polls the command, so its record is there.
+            registration_id: unsafe { registration_id(record) },
+            command: Mutex::new(Some(Command {
+                record,
+                _awaiting: entered.awaiting(),
+            })),
+            what,
+            withdraw,
+        }
+    }
+
+    pub fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+
+    /// Poll once with the C function, which answers 0 as long as nothing is known.
+    pub fn poll<T>(
         &self,
-        poll: unsafe extern "C" fn(*mut *mut T, *mut A) -> i32,
-    ) -> Result<Option<*mut T>> {
+        poll: impl FnOnce(*mut Record) -> std::result::Result<Option<T>, ()>,
+    ) -> Result<Option<T>> {
         let _entered = self.client.enter_or_closed()?;
         let mut command = lock(&self.command);
-        let Some(Command { pointer, .. }) = command.as_ref() else {
+        let Some(Command { record, .. }) = command.as_ref() else {
             return Err(Error::Closed(format!(
                 "{}: was answered or cancelled before",
                 self.what
             )));
         };
-        let mut object = null_mut();
-        // SAFETY: the command pointer is valid until C answers non-zero, after which it is
-        // taken out below; the client is open while entered.
-        match unsafe { poll(&mut object, *pointer) } {
-            0 => Ok(None),
-            1 => {
-                *command = None;
-                Ok(Some(object))
-            }
-            _ => {
-                *command = None;
-                let error = last_error(&self.what);
-                if let Some(listening) = &self.listening {
-                    // There is no C subscription, so nobody calls.
-                    self.client.forget(Arc::as_ptr(listening));
-                }
-                Err(error)
-            }
+        let answer = poll(*record);
+        if !matches!(answer, Ok(None)) {
+            *command = None;
         }
+        answer.map_err(|()| {
+            let error = last_error(&self.what);
+            if let Withdraw::Subscription(_, listening) = &self.withdraw {
+                // There is no C subscription, so nobody calls.
+                self.client.forget(Arc::as_ptr(listening));
+            }
+            error
+        })
     }
 
-    fn cancel(&self) {
-        let Some(Command { pointer, .. }) = lock(&self.command).take() else {
+    pub fn cancel(&self) {
+        let Some(command) = lock(&self.command).take() else {
             return;
         };
-        if let Some(listening) = &self.listening {
+        if let Withdraw::Subscription(_, listening) = &self.withdraw {
             // C may have made the subscription already, and images of it.
             listening.close_images();
         }
         let Some(entered) = self.client.enter() else {
             return;
         };
-        match &self.listening {
+        match &self.withdraw {
             // SAFETY: the client is open; C calls back when there is no such subscription any more.
-            Some(listening) if listening.has_callbacks() => unsafe {
+            Withdraw::Subscription(_, listening) if listening.has_callbacks() => unsafe {
                 c::aeron_async_remove_subscription(
                     self.registration_id,
                     entered.aeron(),
@@ -90,31 +151,83 @@ impl<A> Outstanding<A> {
                 );
             },
             // SAFETY: the command was not answered, so C still owns it and accepts a cancel.
-            _ => unsafe {
-                (self.cancel)(entered.aeron(), pointer);
+            Withdraw::Subscription(cancel, _) | Withdraw::Cancel(cancel) => unsafe {
+                cancel(entered.aeron(), command.record);
             },
+            Withdraw::Leave(leave) => leave(
+                &self.client,
+                Command {
+                    _awaiting: None,
+                    ..command
+                },
+            ),
         }
     }
 }
 
-impl<A> Drop for Outstanding<A> {
+impl Drop for Outstanding {
     fn drop(&mut self) {
         self.cancel();
     }
 }
 
+/// Wait for the answer to a command with the interpreter released.
+pub(super) fn wait_for<T>(
+    py: Python<'_>,
+    timeout_ns: u64,
+    what: &str,
+    mut poll: impl FnMut() -> Result<Option<T>> + Send,
+) -> PyResult<T>
+where
+    T: Send,
+{
+    let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+    loop {
+        let slice = deadline.min(Instant::now() + Duration::from_millis(100));
+        let found = py.detach(|| -> Result<Option<T>> {
+            loop {
+                if let Some(value) = poll()? {
+                    return Ok(Some(value));
+                }
+                if Instant::now() >= slice {
+                    return Ok(None);
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        })?;
+        if let Some(value) = found {
+            return Ok(value);
+        }
+        py.check_signals()?;
+        if Instant::now() >= deadline {
+            return Err(Error::Timeout(format!(
+                "the media driver did not answer within {} ms: {what}",
+                timeout_ns / 1_000_000
+            ))
+            .into());
+        }
+    }
+}
+
 macro_rules! pending_class {
-    ($class:ident, $object:ident, $command:ty, $poll:path, $make:expr) => {
+    ($class:ident, $object:ident, $poll:path, $make:expr) => {
         #[pyclass(frozen, module = "aerotape._native")]
         pub struct $class {
-            outstanding: Outstanding<$command>,
+            outstanding: Outstanding,
         }
 
         impl $class {
             pub fn poll_once(&self) -> Result<Option<$object>> {
-                let found = self.outstanding.poll($poll)?;
-                let make: fn(&Outstanding<$command>, *mut _) -> $object = $make;
-                Ok(found.map(|pointer| make(&self.outstanding, pointer)))
+                let mut object = null_mut();
+                // SAFETY: the client is open and the record valid while polled.
+                let poll = |command| match unsafe { $poll(&mut object, command) } {
+                    0 => Ok(None),
+                    1 => Ok(Some(())),
+                    _ => Err(()),
+                };
+                let found = self.outstanding.poll(poll)?;
+                let make: fn(&Outstanding, *mut _) -> $object = $make;
+                Ok(found.map(|()| make(&self.outstanding, object)))
             }
         }
 
@@ -139,104 +252,64 @@ macro_rules! pending_class {
 pending_class!(
     PendingPublication,
     Publication,
-    c::aeron_async_add_publication_t,
     c::aeron_async_add_publication_poll,
     |asked, pointer| Publication::new(asked.client.clone(), pointer)
 );
 pending_class!(
     PendingExclusivePublication,
     ExclusivePublication,
-    c::aeron_async_add_exclusive_publication_t,
     c::aeron_async_add_exclusive_publication_poll,
     |asked, pointer| ExclusivePublication::new(asked.client.clone(), pointer)
 );
 pending_class!(
     PendingSubscription,
     Subscription,
-    c::aeron_async_add_subscription_t,
     c::aeron_async_add_subscription_poll,
     |asked, pointer| {
-        let listening = asked.listening.clone();
-        let listening = listening.unwrap_or_else(|| Listening::new(&asked.client, None));
+        let listening = match &asked.withdraw {
+            Withdraw::Subscription(_, listening) => listening.clone(),
+            _ => Listening::new(&asked.client, None),
+        };
         Subscription::new(asked.client.clone(), pointer, listening)
     }
 );
 pending_class!(
     PendingCounter,
     Counter,
-    c::aeron_async_add_counter_t,
     c::aeron_async_add_counter_poll,
     |asked, pointer| Counter::new(asked.client.clone(), pointer)
 );
 
 impl PendingPublication {
     pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
-        let what = format!("cannot add a publication to {channel} stream {stream_id}");
         let uri = c_string(channel, "the channel")?;
-        let entered = client.enter_or_closed()?;
-        let mut command = null_mut();
-        // SAFETY: the client is open while entered; C copies the channel.
-        let registration_id = unsafe {
-            if c::aeron_async_add_publication(
-                &mut command,
-                entered.aeron(),
-                uri.as_ptr(),
-                stream_id,
-            ) < 0
-            {
-                return Err(last_error(&what));
-            }
-            c::aeron_async_add_publication_get_registration_id(command)
-        };
-        let command = Command {
-            pointer: command,
-            _awaiting: entered.awaiting(),
-        };
-        drop(entered);
-        let outstanding = Outstanding {
-            client: client.clone(),
-            command: Mutex::new(Some(command)),
-            registration_id,
-            what,
-            cancel: c::aeron_async_add_publication_cancel,
-            listening: None,
-        };
+        let outstanding = Outstanding::ask(
+            client,
+            format!("cannot add a publication to {channel} stream {stream_id}"),
+            c::aeron_async_add_publication_get_registration_id,
+            Withdraw::Cancel(c::aeron_async_add_publication_cancel),
+            // SAFETY: the client is open while asked; C copies the channel.
+            |command, aeron| unsafe {
+                c::aeron_async_add_publication(command, aeron, uri.as_ptr(), stream_id)
+            },
+        )?;
         Ok(Self { outstanding })
     }
 }
 
 impl PendingExclusivePublication {
     pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
-        let what = format!("cannot add an exclusive publication to {channel} stream {stream_id}");
         let uri = c_string(channel, "the channel")?;
-        let entered = client.enter_or_closed()?;
-        let mut command = null_mut();
-        // SAFETY: the client is open while entered; C copies the channel.
-        let registration_id = unsafe {
-            if c::aeron_async_add_exclusive_publication(
-                &mut command,
-                entered.aeron(),
-                uri.as_ptr(),
-                stream_id,
-            ) < 0
-            {
-                return Err(last_error(&what));
-            }
-            c::aeron_async_add_exclusive_publication_get_registration_id(command)
-        };
-        let command = Command {
-            pointer: command,
-            _awaiting: entered.awaiting(),
-        };
-        drop(entered);
-        let outstanding = Outstanding {
-            client: client.clone(),
-            command: Mutex::new(Some(command)),
-            registration_id,
-            what,
-            cancel: c::aeron_async_add_exclusive_publication_cancel,
-            listening: None,
-        };
+        let outstanding = Outstanding::ask(
+            client,
+            format!("cannot add an exclusive publication to {channel} stream {stream_id}"),
+            c::aeron_async_add_exclusive_publication_get_registration_id,
+            Withdraw::Cancel(c::aeron_async_add_exclusive_publication_cancel),
+            // SAFETY: the client is open while asked; C copies the channel.
+            |command, aeron| unsafe {
+                c::aeron_async_add_exclusive_publication(command, aeron, uri.as_ptr(), stream_id)
+            },
+        )?;
         Ok(Self { outstanding })
     }
 }
@@ -248,84 +321,54 @@ impl PendingSubscription {
         stream_id: i32,
         mailbox: Option<MailboxHandle>,
     ) -> Result<Self> {
-        let what = format!("cannot add a subscription to {channel} stream {stream_id}");
         let uri = c_string(channel, "the channel")?;
-        let entered = client.enter_or_closed()?;
         let listening = Listening::new(client, mailbox);
         let (available, unavailable, clientd) = listening.callbacks();
-        let mut command = null_mut();
-        // SAFETY: the client is open while entered; C copies the channel; what clientd points at
-        // is kept by the client until C calls no more.
-        let registration_id = unsafe {
-            if c::aeron_async_add_subscription(
-                &mut command,
-                entered.aeron(),
-                uri.as_ptr(),
-                stream_id,
-                available,
-                clientd,
-                unavailable,
-                clientd,
-            ) < 0
-            {
-                let error = last_error(&what);
-                client.forget(Arc::as_ptr(&listening));
-                return Err(error);
-            }
-            c::aeron_async_add_subscription_get_registration_id(command)
-        };
-        let command = Command {
-            pointer: command,
-            _awaiting: entered.awaiting(),
-        };
-        drop(entered);
-        let outstanding = Outstanding {
-            client: client.clone(),
-            command: Mutex::new(Some(command)),
-            registration_id,
-            what,
-            cancel: c::aeron_async_add_subscription_cancel,
-            listening: Some(listening),
-        };
+        let outstanding = Outstanding::ask(
+            client,
+            format!("cannot add a subscription to {channel} stream {stream_id}"),
+            c::aeron_async_add_subscription_get_registration_id,
+            Withdraw::Subscription(c::aeron_async_add_subscription_cancel, listening),
+            // SAFETY: the client is open while asked; C copies the channel; what clientd points at
+            // is kept by the client until C calls no more.
+            |command, aeron| unsafe {
+                c::aeron_async_add_subscription(
+                    command,
+                    aeron,
+                    uri.as_ptr(),
+                    stream_id,
+                    available,
+                    clientd,
+                    unavailable,
+                    clientd,
+                )
+            },
+        )?;
         Ok(Self { outstanding })
     }
 }
 
 impl PendingCounter {
     pub fn start(client: &ClientHandle, type_id: i32, key: &[u8], label: &str) -> Result<Self> {
-        let what = format!("cannot add a counter {label:?}");
-        let entered = client.enter_or_closed()?;
-        let mut command = null_mut();
-        // SAFETY: the client is open while entered; C copies key and label, whose lengths are
-        // given.
-        let registration_id = unsafe {
-            if c::aeron_async_add_counter(
-                &mut command,
-                entered.aeron(),
-                type_id,
-                key.as_ptr(),
-                key.len(),
-                label.as_ptr().cast(),
-                label.len(),
-            ) < 0
-            {
-                return Err(last_error(&what));
-            }
-            c::aeron_async_add_counter_get_registration_id(command)
-        };
-        let command = Command {
-            pointer: command,
-            _awaiting: entered.awaiting(),
-        };
-        drop(entered);
-        let outstanding = Outstanding {
-            client: client.clone(),
-            command: Mutex::new(Some(command)),
-            registration_id,
-            what,
-            cancel: c::aeron_async_add_counter_cancel,
-            listening: None,
-        };
+        let outstanding = Outstanding::ask(
+            client,
+            format!("cannot add a counter {label:?}"),
+            c::aeron_async_add_counter_get_registration_id,
+            Withdraw::Cancel(c::aeron_async_add_counter_cancel),
+            // SAFETY: the client is open while asked; C copies key and label, whose lengths are
+            // given.
+            |command, aeron| unsafe {
+                c::aeron_async_add_counter(
+                    command,
+                    aeron,
+                    type_id,
+                    key.as_ptr(),
+                    key.len(),
+                    label.as_ptr().cast(),
+                    label.len(),
+                )
+            },
+        )?;
         Ok(Self { outstanding })
     }
 }

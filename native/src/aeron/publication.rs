@@ -1,7 +1,8 @@
 //! Publications, shared and exclusive.
 
 use super::cell::ClientCell;
-use super::client::ClientHandle;
+use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::destination::PendingDestination;
 use super::last_error;
 use crate::errors::{Error, Result};
 use crate::idle::Backoff;
@@ -35,6 +36,10 @@ struct Constants {
 }
 
 impl Constants {
+    fn closed(&self) -> Error {
+        Error::Closed(format!("the publication to {} is closed", self.channel))
+    }
+
     /// # Safety
     /// `raw` was filled in by the C client for a publication that is open.
     unsafe fn from_c(raw: &c::aeron_publication_constants_t) -> Self {
@@ -411,6 +416,15 @@ macro_rules! publication_class {
                 let handle = $handle::new(client, publication);
                 Self { constants: handle.constants.clone(), slot: Slot(Mutex::new(Some(handle))) }
             }
+
+            fn change(
+                &self,
+                command: fn(&ClientCell<c::$ctype>, &str) -> Result<PendingDestination>,
+                channel: &str,
+            ) -> Result<PendingDestination> {
+                let closed = self.constants.closed();
+                self.slot.with(Err(closed), |handle| command(&handle.cell, channel))
+            }
         }
 
         #[pymethods]
@@ -496,6 +510,34 @@ macro_rules! publication_class {
                 })
             }
 
+            fn async_add_destination(&self, channel: &str) -> PyResult<PendingDestination> {
+                Ok(self.change(PendingDestination::add, channel)?)
+            }
+
+            fn async_remove_destination(&self, channel: &str) -> PyResult<PendingDestination> {
+                Ok(self.change(PendingDestination::remove, channel)?)
+            }
+
+            #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
+            fn add_destination(
+                &self,
+                py: Python<'_>,
+                channel: &str,
+                timeout_ns: u64,
+            ) -> PyResult<()> {
+                self.async_add_destination(channel)?.wait(py, timeout_ns, channel)
+            }
+
+            #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
+            fn remove_destination(
+                &self,
+                py: Python<'_>,
+                channel: &str,
+                timeout_ns: u64,
+            ) -> PyResult<()> {
+                self.async_remove_destination(channel)?.wait(py, timeout_ns, channel)
+            }
+
             fn close(&self) {
                 self.slot.lock().take();
             }
@@ -545,11 +587,7 @@ publication_class!(
 impl ExclusivePublication {
     /// Take the publication over, leaving this object closed.
     pub fn take(&self) -> Result<ExclusivePublicationHandle> {
-        self.slot.lock().take().ok_or_else(|| {
-            Error::Closed(format!(
-                "the publication to {} is closed",
-                self.constants.channel
-            ))
-        })
+        let taken = self.slot.lock().take();
+        taken.ok_or_else(|| self.constants.closed())
     }
 }

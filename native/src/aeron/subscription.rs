@@ -1,7 +1,8 @@
 //! Subscriptions: polling messages, and telling a mailbox about images.
 
 use super::cell::ClientCell;
-use super::client::ClientHandle;
+use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::destination::PendingDestination;
 use super::image::{Image, ImageHandle, on_fragment};
 use super::last_error;
 use super::listening::{Images, Listening, Polled, on_closed};
@@ -295,6 +296,26 @@ impl Subscription {
             }
         }
         messages.into_list(py)
+    }
+
+    fn async_add_destination(&self, channel: &str) -> PyResult<PendingDestination> {
+        Ok(PendingDestination::add(&self.handle.0.cell, channel)?)
+    }
+
+    fn async_remove_destination(&self, channel: &str) -> PyResult<PendingDestination> {
+        Ok(PendingDestination::remove(&self.handle.0.cell, channel)?)
+    }
+
+    #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
+    fn add_destination(&self, py: Python<'_>, channel: &str, timeout_ns: u64) -> PyResult<()> {
+        self.async_add_destination(channel)?
+            .wait(py, timeout_ns, channel)
+    }
+
+    #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]
+    fn remove_destination(&self, py: Python<'_>, channel: &str, timeout_ns: u64) -> PyResult<()> {
+        self.async_remove_destination(channel)?
+            .wait(py, timeout_ns, channel)
     }
 
     fn resolved_endpoint(&self) -> PyResult<Option<String>> {
