@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.control_rig import await_true
-from support.java import JavaClient
+from support.java import JavaArchiveException, JavaClient
 from support.java_streams import (
     IPC,
     SEGMENT_LENGTH,
@@ -15,6 +16,7 @@ from support.java_streams import (
     Signals,
     channel_at,
     descriptor,
+    error_code,
     new_stream_id,
     record,
     segment_bases,
@@ -61,12 +63,40 @@ class Extended:
         return position
 
 
-def replay_all(client: JavaClient, recording_id: int, length: int) -> dict[str, Any]:
+def replay_all(
+    client: JavaClient, recording_id: int, length: int, position: int = 0
+) -> dict[str, Any]:
     """Replay a recording from its start; return what was polled."""
-    subscription = client.call("replay", recording_id, 0, length, "aeron:ipc", new_stream_id())
+    subscription = client.call(
+        "replay", recording_id, position, length, "aeron:ipc", new_stream_id()
+    )
     played = client.poll(subscription, 100_000)
     client.close_resource(subscription)
     return played
+
+
+def replay_live(client: JavaClient, recording_id: int, count: int) -> dict[str, Any]:
+    """Replay as many messages of a recording in progress, from its start."""
+    subscription = client.call("replay", recording_id, 0, -1, "aeron:ipc", new_stream_id())
+    played = client.poll(subscription, count)
+    client.close_resource(subscription)
+    return played
+
+
+def await_error(client: JavaClient) -> int:
+    """Wait for an error that no call has asked for; return its code."""
+    codes: list[int | None] = []
+
+    def has_come() -> bool:
+        try:
+            client.call("checkForErrorResponse")
+        except JavaArchiveException as error:
+            codes.append(error.error_code)
+        return bool(codes)
+
+    await_true(has_come)
+    assert codes[0] is not None
+    return codes[0]
 
 
 @pytest.mark.parametrize("count", [1, 300])
@@ -115,3 +145,183 @@ def test_an_extended_recording_is_one_recording(
     assert (played["count"], played["lastPosition"], played["ended"]) == (count + 200, end, True)
     # As if it had been one stream from the start.
     assert played["digest"] == digest(messages(extended.stream_id, count + 200, max_length=4000))
+
+
+def test_an_extension_that_begins_within_the_first_term(either: Any, client: JavaClient) -> None:
+    """The recording itself begins there too: its first segment is named for the term's begin."""
+    stream_id = new_stream_id()
+    start = 3 * SEGMENT_LENGTH + 4096
+    given = {"termBufferLength": 65536, "mtuLength": 1408, "initialTermId": -7}
+    client.call("startRecording", IPC, stream_id, "LOCAL")
+    stream = Recorded(client, channel_at(given, start), stream_id, count=5)
+    client.call("stopRecording", IPC, stream_id)
+    await_true(lambda: stream.is_stopped(client))
+    client.close_resource(stream.publication)
+    row = descriptor(client, stream.recording_id)
+    assert (row["startPosition"], row["initialTermId"]) == (start, -7)
+
+    extended = Extended(client, stream)
+    end = extended.offer(client, seed=stream_id, first_index=5, count=100)
+    client.call("stopRecording", extended.subscription_id)
+    await_true(lambda: client.call("getStopPosition", stream.recording_id) == end)
+    assert descriptor(client, stream.recording_id)["startPosition"] == start
+    assert segment_bases(either.archive_dir, stream.recording_id) == list(
+        range(3 * SEGMENT_LENGTH, end + 1, SEGMENT_LENGTH)
+    )
+    played = replay_all(client, stream.recording_id, end - start, position=start)
+    assert played["digest"] == digest(messages(stream_id, 105, max_length=4000))
+
+
+@pytest.mark.parametrize("is_file_there", [True, False])
+def test_an_extension_that_begins_with_a_segment(
+    either: Any, client: JavaClient, is_file_there: bool
+) -> None:
+    """The recorder has made the file already, or a truncation has taken it away."""
+    stream = record(client, count=300)
+    end = 2 * SEGMENT_LENGTH
+    client.call("truncateRecording", stream.recording_id, end)
+    Signals(client).await_of(stream.recording_id, 3)
+    if is_file_there:
+        path = Path(either.archive_dir, f"{stream.recording_id}-{end}.rec")
+        path.write_bytes(bytes(SEGMENT_LENGTH))
+    kept = replay_all(client, stream.recording_id, end)["count"]
+    extended = Extended(client, stream)
+    extended.offer(client, seed=extended.stream_id, first_index=kept, count=100)
+    played = replay_live(client, stream.recording_id, kept + 100)
+    assert played["digest"] == digest(messages(extended.stream_id, kept + 100, max_length=4000))
+    client.call("stopRecording", IPC, extended.stream_id)
+
+
+def test_a_replay_follows_the_extension(client: JavaClient) -> None:
+    """From before the seam to what is recorded after the replay has begun."""
+    stream = record(client, count=50)
+    extended = Extended(client, stream)
+    extended.offer(client, seed=extended.stream_id, first_index=50, count=50)
+    replay = client.call(
+        "replay", stream.recording_id, 0, (1 << 63) - 1, "aeron:ipc", new_stream_id()
+    )
+    first = client.poll(replay, 100)
+    assert first["digest"] == digest(messages(extended.stream_id, 100, max_length=4000))
+    end = extended.offer(client, seed=extended.stream_id, first_index=100, count=50)
+    assert client.poll(replay, 50)["lastPosition"] == end
+    client.call("stopRecording", IPC, extended.stream_id)
+    assert client.poll(replay, 1)["ended"] is True
+
+
+def test_auto_stop_ends_the_extension_with_its_stream(client: JavaClient) -> None:
+    """And the subscription with it; the recording can be extended once more."""
+    stream = record(client, count=20)
+    for index in (1, 2):
+        signals = Signals(client)
+        extended = Extended(client, stream, auto_stop=True)
+        end = extended.offer(client, seed=1, first_index=0, count=20)
+        client.close_resource(extended.publication)
+        await_true(lambda: client.call("getStopPosition", stream.recording_id) == end)  # noqa: B023
+        await_true(lambda: client.call("tryStopRecording", IPC, extended.stream_id) is False)  # noqa: B023
+        assert signals.of(stream.recording_id)[-1] == ("STOP", end)
+        assert len(signals.of(stream.recording_id)) == (4 if index == 1 else 2)
+
+
+def test_stopping_an_extension_by_its_recording(client: JavaClient) -> None:
+    """As any other recording in progress; the publication does not notice."""
+    stream = record(client, count=20)
+    extended = Extended(client, stream)
+    end = extended.offer(client, seed=1, first_index=0, count=20)
+    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is True
+    await_true(lambda: client.call("getStopPosition", stream.recording_id) == end)
+    assert client.call("tryStopRecordingByIdentity", stream.recording_id) is False
+    assert client.call("tryStopRecording", extended.subscription_id) is False
+
+
+def test_what_is_refused_at_once(client: JavaClient) -> None:
+    """Unknown recordings, another stream id, active ones, subscriptions in use, bad channels."""
+
+    def refused(*args: Any) -> int | None:
+        code = error_code(client, "extendRecording", *args, "LOCAL")
+        assert error_code(client, "extendRecording", *args, "LOCAL", True) == code
+        return code
+
+    stream = record(client, count=5)
+    recording_id, stream_id = stream.recording_id, stream.publication["streamId"]
+    assert refused(NOBODY, IPC, stream_id) == 5
+    assert refused(-1, IPC, stream_id) == 5
+    assert refused(recording_id, IPC, stream_id + 1000) == 5
+    assert refused(recording_id, "not a channel", stream_id) == 0
+    assert refused(recording_id, "aeron:nowhere", stream_id) == 0
+    assert refused(recording_id, "aeron:udp?endpoint=localhost", stream_id) == 0
+    client.call("startRecording", IPC, stream_id, "LOCAL")
+    assert refused(recording_id, IPC, stream_id) == 3
+    live = Recorded(client, IPC, stream_id, count=5)
+    assert refused(live.recording_id, IPC, stream_id) == 2
+    client.call("stopRecording", IPC, stream_id)
+    assert descriptor(client, recording_id)["stopPosition"] == stream.position
+
+
+@pytest.mark.parametrize("auto_stop", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"position": 65536},
+        {"initialTermId": 12345},
+        {"termBufferLength": 131072},
+        {"mtuLength": 2048},
+    ],
+    ids=str,
+)
+def test_images_that_do_not_fit(
+    client: JavaClient, changes: dict[str, int], auto_stop: bool
+) -> None:
+    """Each is an error with the request's correlation id; the recording stays as it is.
+
+    The subscription stays for another image, unless it is to stop by itself.
+    """
+    stream = record(client, count=5)
+    before = descriptor(client, stream.recording_id)
+    wrong = Extended(client, stream, auto_stop=auto_stop, **changes)
+    assert await_error(client) == 9
+    row = descriptor(client, stream.recording_id)
+    assert {**row, "correlationId": 0} == {**before, "correlationId": 0}
+    client.close_resource(wrong.publication)
+    if auto_stop:
+        await_true(lambda: client.call("tryStopRecording", IPC, wrong.stream_id) is False)
+        return
+    publication = client.add_exclusive_publication(
+        channel_at(before, stream.position), wrong.stream_id
+    )
+    counter = client.recording_counter(publication["sessionId"])
+    assert counter["recordingId"] == stream.recording_id
+    # One image at a time goes on with a recording.
+    another = client.add_exclusive_publication(channel_at(before, stream.position), wrong.stream_id)
+    assert await_error(client) == 2
+    assert client.call("tryStopRecording", IPC, wrong.stream_id) is True
+    client.close_resource(publication)
+    client.close_resource(another)
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_limits_hold_for_extensions(run_archive: Callable[..., Any], kind: str) -> None:
+    """The most recordings at once, at the request."""
+    properties = {"aeron.archive.max.concurrent.recordings": "1"}
+    with run_archive(kind, properties) as archive, JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        stream = record(client, count=5)
+        stream_id = stream.publication["streamId"]
+        live_id = new_stream_id()
+        client.call("startRecording", IPC, live_id, "LOCAL")
+        Recorded(client, IPC, live_id, count=1)
+        args = (stream.recording_id, IPC, stream_id, "LOCAL")
+        assert error_code(client, "extendRecording", *args) == 8
+
+
+def test_an_extension_needs_storage_space(start_daemon: Callable[..., Any]) -> None:
+    """As a new recording does: code STORAGE_SPACE."""
+    daemon = start_daemon()
+    with JavaClient(daemon.aeron_dir) as client:
+        client.connect(daemon.control_channel)
+        stream = record(client, count=5)
+    daemon.stop()
+    again = start_daemon(properties={"aeron.archive.low.storage.space.threshold": "8000000g"})
+    with JavaClient(again.aeron_dir) as client:
+        client.connect(again.control_channel)
+        args = (stream.recording_id, IPC, stream.publication["streamId"], "LOCAL")
+        assert error_code(client, "extendRecording", *args) == 11

@@ -1,0 +1,257 @@
+"""Directories in which recordings were extended, truncated and purged, opened by the other archive.
+
+Also such as a kill in the middle leaves behind: put together step by step, with what the archive
+has done and what it has not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import await_true
+from support.daemon import AerotapeArchive, age_mark_file
+from support.java import JavaClient
+from support.java_streams import (
+    IPC,
+    SEGMENT_LENGTH,
+    Signals,
+    channel_at,
+    descriptor,
+    new_stream_id,
+    record,
+    segment_bases,
+)
+from support.messages import digest, messages
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+
+CHECKED = {
+    "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c",
+    "aeron.archive.replay.checksum": "io.aeron.archive.checksum.Crc32c",
+    "aeron.archive.low.storage.space.threshold": "1m",
+}
+
+
+@contextmanager
+def client_of(
+    kind: str, archive_dir: Path, aeron_dir: Path, properties: dict[str, str] | None = None
+) -> Iterator[JavaClient]:
+    """Run one archive or the other on a directory, with a Java client connected to it."""
+    made = AerotapeArchive if kind == "aerotape" else java.JavaArchive
+    properties = {"aeron.archive.low.storage.space.threshold": "1m", **(properties or {})}
+    with (
+        made(archive_dir, aeron_dir, properties=properties) as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        yield client
+
+
+def extend(client: JavaClient, recording_id: int, *, seed: int, first_index: int) -> int:
+    """Extend a recording by 100 messages; return where it then stops."""
+    row = descriptor(client, recording_id)
+    stream_id = row["streamId"]
+    client.call("extendRecording", recording_id, IPC, stream_id, "LOCAL")
+    publication = client.add_exclusive_publication(channel_at(row, row["stopPosition"]), stream_id)
+    counter = client.recording_counter(publication["sessionId"])
+    offered = client.offer(
+        publication, seed=seed, first_index=first_index, count=100, max_length=4000
+    )
+    end: int = offered["position"]
+    assert client.await_counter(counter["counterId"], end) == end
+    client.call("stopRecording", IPC, stream_id)
+    await_true(lambda: client.call("getStopPosition", recording_id) == end)
+    client.close_resource(publication)
+    return end
+
+
+def replay(client: JavaClient, recording_id: int, *, details: bool = False) -> dict[str, Any]:
+    """Replay a whole recording."""
+    end = client.call("getStopPosition", recording_id)
+    subscription = client.call("replay", recording_id, 0, end, "aeron:ipc", new_stream_id())
+    played = client.poll(subscription, 100_000, details=details)
+    client.close_resource(subscription)
+    return played
+
+
+def is_verified(archive_dir: Path, checksum: str = "") -> bool:
+    """Whether Aeron's own tool finds nothing wrong with the directory."""
+    done: subprocess.CompletedProcess[str] = java.archive_tool(
+        archive_dir, "verify", "-a", *(["-checksum", checksum] if checksum else []), answers="y\n"
+    )
+    return done.returncode == 0 and "(INVALID)" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("first, second", [("aerotape", "java"), ("java", "aerotape")])
+def test_the_other_archive_takes_over(
+    tmp_path: Path, aeron_dir: Path, first: str, second: str
+) -> None:
+    """With checksums: extended, truncated and purged by one, and again by the other."""
+    archive_dir = tmp_path / "archive"
+    with client_of(first, archive_dir, aeron_dir, CHECKED) as client:
+        stream, gone = record(client, count=200), record(client, count=100)
+        seed, recording_id = stream.publication["streamId"], stream.recording_id
+        extend(client, recording_id, seed=seed, first_index=200)
+        ends = [each["position"] for each in replay(client, recording_id, details=True)["messages"]]
+        signals = Signals(client)
+        client.call("truncateRecording", recording_id, ends[249])
+        client.call("purgeRecording", gone.recording_id)
+        signals.await_of(gone.recording_id, 3)
+        signals.await_of(recording_id, 5)
+    assert is_verified(archive_dir, CHECKED["aeron.archive.record.checksum"])
+    assert segment_bases(archive_dir, gone.recording_id) == []
+
+    with client_of(second, archive_dir, aeron_dir, CHECKED) as client:
+        assert client.call("listRecording", gone.recording_id) == []
+        assert replay(client, recording_id)["digest"] == digest(
+            messages(seed, 250, max_length=4000)
+        )
+        extend(client, recording_id, seed=seed, first_index=250)
+        played = replay(client, recording_id)
+        assert (played["count"], played["digest"]) == (
+            350,
+            digest(messages(seed, 350, max_length=4000)),
+        )
+        assert client.call("truncateRecording", recording_id, ends[99]) > 0
+        Signals(client).await_of(recording_id, 3)
+    assert is_verified(archive_dir, CHECKED["aeron.archive.record.checksum"])
+    with client_of(first, archive_dir, aeron_dir, CHECKED) as client:
+        assert replay(client, recording_id)["digest"] == digest(
+            messages(seed, 100, max_length=4000)
+        )
+
+
+class Cut:
+    """A directory in which a truncation has come as far as the catalog.
+
+    Attributes:
+        kept: messages before the new stop position.
+    """
+
+    def __init__(self, archive_dir: Path, aeron_dir: Path, position: int | None = None) -> None:
+        self.archive_dir = archive_dir
+        with client_of("aerotape", archive_dir, aeron_dir) as client:
+            stream = record(client, count=300)
+            self.seed: int = stream.publication["streamId"]
+            self.recording_id = stream.recording_id
+            played = replay(client, stream.recording_id, details=True)
+        ends = [each["position"] for each in played["messages"]]
+        self.position = ends[120] if position is None else position
+        self.kept = sum(end <= self.position for end in ends)
+        self.files = segment_bases(archive_dir, self.recording_id)
+        with Catalog.open(archive_dir) as catalog:
+            catalog.set_stop_position(self.recording_id, self.position)
+
+    def digest(self, count: int) -> str:
+        return digest(messages(self.seed, count, max_length=4000))
+
+
+@pytest.mark.parametrize("position", [None, 2 * SEGMENT_LENGTH, 0])
+def test_an_extension_clears_what_a_truncation_has_left(
+    tmp_path: Path, aeron_dir: Path, position: int | None
+) -> None:
+    """The recorder comes past all of it, and a kill in the middle brings none of it back."""
+    archive_dir = tmp_path / "archive"
+    cut = Cut(archive_dir, aeron_dir, position)
+    recording_id = cut.recording_id
+    with client_of("java", archive_dir, aeron_dir) as client:
+        # Neither archive minds.
+        assert client.call("getStopPosition", recording_id) == cut.position
+    killed = AerotapeArchive(
+        archive_dir,
+        aeron_dir,
+        properties={"aeron.archive.low.storage.space.threshold": "1m"},
+    )
+    with killed as archive, JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        row = descriptor(client, recording_id)
+        client.call("extendRecording", recording_id, IPC, row["streamId"], "LOCAL")
+        publication = client.add_exclusive_publication(
+            channel_at(row, cut.position), row["streamId"]
+        )
+        counter = client.recording_counter(publication["sessionId"])
+        offered = client.offer(
+            publication, seed=cut.seed, first_index=cut.kept, count=3, max_length=400
+        )
+        client.await_counter(counter["counterId"], offered["position"])
+        archive.kill()
+    age_mark_file(archive_dir)
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        assert client.call("getStopPosition", recording_id) == offered["position"]
+        assert replay(client, recording_id)["count"] == cut.kept + 3
+        end = extend(client, recording_id, seed=cut.seed, first_index=0)
+        assert end > offered["position"] + 2 * SEGMENT_LENGTH
+        assert replay(client, recording_id)["count"] == cut.kept + 103
+    assert is_verified(archive_dir)
+
+
+def test_a_second_truncation_removes_what_the_first_has_left(
+    tmp_path: Path, aeron_dir: Path
+) -> None:
+    """Also when it is to the same position."""
+    archive_dir = tmp_path / "archive"
+    cut = Cut(archive_dir, aeron_dir)
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        kept = [base for base in cut.files if base < cut.position]
+        deleted = client.call("truncateRecording", cut.recording_id, cut.position)
+        assert deleted == len(cut.files) - len(kept)
+        Signals(client).await_of(cut.recording_id, 1)
+        assert segment_bases(archive_dir, cut.recording_id) == kept
+        path = archive_dir / f"{cut.recording_id}-{kept[-1]}.rec"
+        assert not any(path.read_bytes()[cut.position - kept[-1] :])
+        assert replay(client, cut.recording_id)["digest"] == cut.digest(cut.kept)
+
+
+def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
+    """The next start of ours deletes what is left; the Java archive is not troubled by it."""
+    archive_dir = tmp_path / "archive"
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        stream, other = record(client, count=200), record(client, count=100)
+        files = segment_bases(archive_dir, stream.recording_id)
+    with Catalog.open(archive_dir) as catalog:
+        catalog.change_state(stream.recording_id, RecordingState.DELETED)
+    (archive_dir / f"{stream.recording_id}-{files[0]}.rec").unlink()
+    with client_of("java", archive_dir, aeron_dir) as client:
+        assert [row["recordingId"] for row in client.call("listRecordings", 0, 10)] == [
+            other.recording_id
+        ]
+    assert segment_bases(archive_dir, stream.recording_id) == files[1:]
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        await_true(lambda: segment_bases(archive_dir, stream.recording_id) == [])
+        assert replay(client, other.recording_id)["count"] == 100
+    assert is_verified(archive_dir)
+
+
+def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
+    """Wherever it was: the recording ends at the old or the new position, and can go on."""
+    archive_dir = tmp_path / "archive"
+    position = 3 * SEGMENT_LENGTH
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        streams = [record(client, count=300) for _ in range(4)]
+    archive = AerotapeArchive(
+        archive_dir,
+        aeron_dir,
+        properties={"aeron.archive.low.storage.space.threshold": "1m"},
+    )
+    for stream in streams:
+        archive.start()
+        with JavaClient(archive.aeron_dir) as client:
+            client.connect(archive.control_channel)
+            client.call("truncateRecording", stream.recording_id, position)
+            archive.kill()
+        age_mark_file(archive_dir)
+    for kind in ("java", "aerotape"):
+        with client_of(kind, archive_dir, aeron_dir) as client:
+            for stream in streams:
+                assert client.call("getStopPosition", stream.recording_id) == position
+                assert replay(client, stream.recording_id)["count"] > 50
+    with client_of("aerotape", archive_dir, aeron_dir) as client:
+        for stream in streams:
+            extend(client, stream.recording_id, seed=1, first_index=0)
