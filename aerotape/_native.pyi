@@ -355,6 +355,14 @@ class Lookups:
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
 @final
+class ReplayProgress:
+    """How far a replay has got; it stays readable when the replay has ended."""
+
+    @property
+    def position(self) -> int:
+        """Position of the next frame that is to be replayed."""
+
+@final
 class SessionWorker:
     """One native thread that runs recording sessions, replay sessions, or both.
 
@@ -394,13 +402,20 @@ class SessionWorker:
         recording_id: int,
         start_position: int,
         segment_length: int,
+        events: tuple[bytes, bytes, bytes] | None = None,
     ) -> None:
         """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
         segment that fails stops the recording at its last whole frame and says so.
-        `start_position` is the recording's; writing begins at the image's join position."""
+        `start_position` is the recording's; writing begins at the image's join position.
+        `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
+        `publish_events`; the position at the end of the last two is filled in here."""
+    def publish_events(self, publication: ExclusivePublication) -> None:
+        """Tell in `publication`, which the worker takes over, what becomes of recordings that
+        begin from now on. Events that it does not take at once are dropped: progress is told
+        again with the next position, start and stop are not."""
     def stop_recording(self, recording_id: int) -> None: ...
     def replay(
         self,
@@ -418,7 +433,7 @@ class SessionWorker:
         connect_timeout_ms: int,
         limit_counter: Counter | tuple[int, int] | None = None,
         file_io_max_length: int | None = None,
-    ) -> None:
+    ) -> ReplayProgress:
         """Replay into `publication`, which the worker takes over and closes (revokes when the
         replay is aborted, as the reference does).
 

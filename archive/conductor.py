@@ -46,6 +46,7 @@ from aerotape.archive.protocol import (
 from aerotape.archive.recordings import Recordings
 from aerotape.archive.replication.replications import Replications
 from aerotape.archive.segment_deletion import SegmentDeletions
+from aerotape.archive.segment_moves import SegmentMoves
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
@@ -167,6 +168,13 @@ class Conductor:
             errors=errors,
             next_id=self._take_session_id,
         )
+        self.segments = SegmentMoves(
+            archive_dir=archive_dir,
+            catalog=catalog,
+            deletions=self.deletions,
+            errors=errors,
+            sync=config.file_sync_level > 0,
+        )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._on_message,
             "image_available": self._on_image_available,
@@ -252,6 +260,7 @@ class Conductor:
         self._guard("replays", self.replays.do_work)
         self._guard("replications", self.replications.do_work)
         self._guard("deletions", self.deletions.do_work)
+        self._guard("segments", self.segments.do_work)
         for session in list(self._sessions.values()):
             self._work(session)
         if self._now_ms >= self._mark_file_due_ms:

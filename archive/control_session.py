@@ -405,6 +405,10 @@ class ControlSession:
         """Say that there is no (further) recording, which also ends a listing."""
         self._send_response(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
 
+    def send_subscription_unknown(self, correlation_id: int) -> None:
+        """Say that there is no (further) recording subscription, which also ends a listing."""
+        self._send_response(correlation_id, 0, ControlResponseCode.SUBSCRIPTION_UNKNOWN)
+
     def send_signal(
         self,
         correlation_id: int,
@@ -447,6 +451,18 @@ class ControlSession:
         )
         self._note_offer(result, sent > 0)
         return sent
+
+    def send_subscription_descriptor(
+        self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
+    ) -> bool:
+        """Send a recording subscription; False under back pressure: try again later."""
+        if self._queue or self._publication is None or self.is_done:
+            return False
+        return self._offer(
+            responses.subscription_descriptor(
+                self.session_id, correlation_id, subscription_id, stream_id, channel
+            )
+        )
 
     def _send_response(
         self,

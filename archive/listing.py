@@ -1,13 +1,15 @@
 """Listings of recordings: descriptors streamed to a client as fast as it takes them.
 
 A listing of many sends its descriptors and, when there are fewer than were asked for, ends with a
-RECORDING_UNKNOWN response that carries the next recording id.
+RECORDING_UNKNOWN response that carries the next recording id. Recording subscriptions are listed
+in the same way, with SUBSCRIPTION_UNKNOWN at the end.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +20,7 @@ from aerotape.errors import CatalogError
 if TYPE_CHECKING:
     import mmap
 
+    from aerotape.archive.recording_session import RecordingSubscription
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.lookup import DescriptorRun
 
@@ -40,6 +43,10 @@ class ListingSession(Protocol):
         self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
     ) -> int: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
+    def send_subscription_descriptor(
+        self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
+    ) -> bool: ...
+    def send_subscription_unknown(self, correlation_id: int) -> None: ...
     def send_error(
         self, correlation_id: int, error_code: ErrorCode | int, message: str
     ) -> None: ...
@@ -48,16 +55,15 @@ class ListingSession(Protocol):
 
 
 class _Listing:
-    """What both kinds of listing share.
+    """What all kinds of listing share.
 
     Attributes:
         is_done: whether everything has been sent, or the listing has failed.
         retry_after_ns: when to go on: 0 at once, more while the client has no room.
     """
 
-    def __init__(self, session: ListingSession, catalog: Catalog, correlation_id: int) -> None:
+    def __init__(self, session: ListingSession, correlation_id: int) -> None:
         self._session = session
-        self._catalog = catalog
         self._correlation_id = correlation_id
         self.is_done = False
         self.retry_after_ns = 0
@@ -68,6 +74,14 @@ class _Listing:
             self.retry_after_ns = 0
         else:
             self.retry_after_ns = min(max(2 * self.retry_after_ns, MIN_RETRY_NS), MAX_RETRY_NS)
+
+
+class _RecordingListing(_Listing):
+    """What the listings of recordings share."""
+
+    def __init__(self, session: ListingSession, catalog: Catalog, correlation_id: int) -> None:
+        super().__init__(session, correlation_id)
+        self._catalog = catalog
 
     def _refuse_if_too_long(self, recording_id: int, descriptor_length: int) -> bool:
         """End the listing at a descriptor that no message of the response channel has room for.
@@ -89,7 +103,7 @@ class _Listing:
         return True
 
 
-class RangeListing(_Listing):
+class RangeListing(_RecordingListing):
     """Up to `count` recordings from an id on, of those that a filter accepts; no damaged ones.
 
     Nobody could read a damaged descriptor, and an error would end the listing of the others: they
@@ -151,7 +165,7 @@ class RangeListing(_Listing):
         return replace(run, ids=ids, slices=slices)
 
 
-class SingleListing(_Listing):
+class SingleListing(_RecordingListing):
     """One recording by its id.
 
     Attributes:
@@ -185,3 +199,46 @@ class SingleListing(_Listing):
         self._note_progress(sent)
         self.is_done = sent or self._session.is_done
         self.descriptor = descriptor if sent else None
+
+
+class SubscriptionListing(_Listing):
+    """Up to `count` recording subscriptions, of those with a stream id and a piece of a channel."""
+
+    def __init__(
+        self,
+        session: ListingSession,
+        correlation_id: int,
+        subscriptions: Iterable[RecordingSubscription],
+        count: int,
+    ) -> None:
+        """List `subscriptions`, none when `count` is not positive.
+
+        Args:
+            subscriptions: those that pass the filter, in the order of listing.
+        """
+        super().__init__(session, correlation_id)
+        self._subscriptions = deque(subscriptions)
+        self._remaining = max(count, 0)
+
+    def do_work(self) -> None:
+        """Send what can be sent now of the next subscriptions."""
+        if self.is_done:
+            return
+        sent = 0
+        while self._remaining and self._subscriptions and sent < MAX_FILTERED_PER_CYCLE:
+            source = self._subscriptions[0]
+            if not self._session.send_subscription_descriptor(
+                self._correlation_id, source.registration_id, source.stream_id, source.channel
+            ):
+                self._note_progress(sent > 0)
+                self.is_done = self._session.is_done
+                return
+            self._subscriptions.popleft()
+            self._remaining -= 1
+            sent += 1
+        self._note_progress(True)
+        if not self._remaining:
+            self.is_done = True
+        elif not self._subscriptions:
+            self._session.send_subscription_unknown(self._correlation_id)
+            self.is_done = True

@@ -96,7 +96,9 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
         descriptor.segment_file_length,
     )
     for segment in list_segment_files(archive_dir, recording_id):
-        if segment.base_position > base:
+        # At the very end too, where a migration that was cut short has left a second name of what
+        # is another recording's.
+        if segment.base_position > base or (base == end and _has_other_name(segment.path)):
             _put_aside(segment.path)
         elif segment.base_position == base and not is_blank_from(segment.path, end - base):
             erase_tail(segment.path, end - base)
@@ -110,3 +112,10 @@ def _put_aside(path: Path) -> None:
             f"cannot rename {path}, which is behind the end of its recording: {error.strerror}",
             path,
         ) from error
+
+
+def _has_other_name(path: Path) -> bool:
+    try:
+        return path.stat().st_nlink > 1
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

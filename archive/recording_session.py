@@ -54,6 +54,7 @@ class RecordingSubscription:
         key: str,
         stream_id: int,
         original_channel: str,
+        channel: str,
         stripped: str,
         auto_stop: bool,
         extends: int | None,
@@ -64,6 +65,8 @@ class RecordingSubscription:
         self.key = key
         self.stream_id = stream_id
         self.original_channel = original_channel
+        # As subscribed to: with a spy's prefix.
+        self.channel = channel
         self.stripped_channel = stripped
         self.auto_stop = auto_stop
         self.extends = extends

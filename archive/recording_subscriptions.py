@@ -95,15 +95,15 @@ class RecordingSubscriptions:
             )
             return None
         is_spy = source_location is SourceLocation.LOCAL and uri.is_udp
-        pending = self._client.async_add_subscription(
-            SPY_PREFIX + stripped if is_spy else stripped, stream_id, self._mailbox
-        )
+        subscribed = SPY_PREFIX + stripped if is_spy else stripped
+        pending = self._client.async_add_subscription(subscribed, stream_id, self._mailbox)
         source = RecordingSubscription(
             requester,
             correlation_id,
             key=key,
             stream_id=stream_id,
             original_channel=channel,
+            channel=subscribed,
             stripped=stripped,
             auto_stop=auto_stop,
             extends=extends,

@@ -24,6 +24,7 @@ from aerotape.archive.recording_session import (
     Requester,
 )
 from aerotape.archive.recording_subscriptions import RecordingSubscriptions
+from aerotape.catalog.segments import MAX_LONG
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError
 
@@ -192,7 +193,11 @@ class Recordings:
             recording_id,
             stream_id,
             is_recorded=recording_id in self._sessions,
-            deleted_to=self._deletions.end_position(recording_id),
+            deleted_to=(
+                MAX_LONG
+                if self._deletions.is_held(recording_id)
+                else self._deletions.end_position(recording_id)
+            ),
         )
 
     def _extend_recording(

@@ -75,6 +75,23 @@ def recording_descriptor(
     return prefix + memoryview(wire_descriptor)[DESCRIPTOR_ADDRESS_LENGTH:]
 
 
+def subscription_descriptor(
+    control_session_id: int,
+    correlation_id: int,
+    subscription_id: int,
+    stream_id: int,
+    channel: str,
+) -> bytes:
+    """Return a RecordingSubscriptionDescriptor."""
+    return codecs.RecordingSubscriptionDescriptor(
+        control_session_id=control_session_id,
+        correlation_id=correlation_id,
+        subscription_id=subscription_id,
+        stream_id=stream_id,
+        stripped_channel=channel,
+    ).encode()
+
+
 def recording_signal(
     control_session_id: int,
     correlation_id: int,

@@ -59,6 +59,8 @@ class SegmentDeletions:
         self._errors = errors
         self._wake = wake
         self._deletions: dict[int, _Deletion] = {}
+        # Recordings whose segment files others are at work on.
+        self._held: set[int] = set()
         self._executor: ThreadPoolExecutor | None = None
         self._closing = threading.Event()
         self._is_held_up = False
@@ -79,14 +81,30 @@ class SegmentDeletions:
 
     def allows(self, requester: Requester, correlation_id: int, recording_id: int) -> bool:
         """Return whether a deletion may begin; the client is told when another is under way."""
-        if recording_id not in self._deletions:
+        if recording_id in self._deletions:
+            problem = "are being deleted: wait for the DELETE signal"
+        elif recording_id in self._held:
+            problem = "are being attached or migrated"
+        else:
             return True
         requester.send_error(
             correlation_id,
             ErrorCode.GENERIC,
-            f"segments of recording {recording_id} are being deleted: wait for the DELETE signal",
+            f"segments of recording {recording_id} {problem}",
         )
         return False
+
+    def is_held(self, recording_id: int) -> bool:
+        """Whether others are at work on a recording's segment files."""
+        return recording_id in self._held
+
+    def hold(self, recording_ids: Iterable[int]) -> None:
+        """Refuse deletions of these recordings until `release`."""
+        self._held.update(recording_ids)
+
+    def release(self, recording_ids: Iterable[int]) -> None:
+        """End what `hold` has begun."""
+        self._held.difference_update(recording_ids)
 
     def delete(
         self,
@@ -133,7 +151,7 @@ class SegmentDeletions:
         """Delete what is still there of recordings that were purged before the archive started."""
         recording_ids = set(purged)
         if recording_ids:
-            self._left_over = self._submit(lambda: self._remove_purged(archive_dir, recording_ids))
+            self._left_over = self.submit(lambda: self._remove_purged(archive_dir, recording_ids))
 
     def _new(
         self,
@@ -187,7 +205,7 @@ class SegmentDeletions:
             self._is_held_up = True
             yield
         if prepare is not None:
-            future = self._submit(prepare)
+            future = self.submit(prepare)
             while not future.done():
                 yield
             error = future.exception()
@@ -202,7 +220,7 @@ class SegmentDeletions:
         self, deletion: _Deletion, finish: Callable[[], None] | None = None
     ) -> Iterator[None]:
         if deletion.paths or finish is not None:
-            future = self._submit(lambda: self._remove(deletion.paths, finish))
+            future = self.submit(lambda: self._remove(deletion.paths, finish))
             while not future.done():
                 yield
             for problem in future.result():
@@ -223,7 +241,11 @@ class SegmentDeletions:
 
     # ---- the other thread ---------------------------------------------------------------------
 
-    def _submit(self, call: Callable[[], _Result]) -> Future[_Result]:
+    def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
+        """Have something done with files in the other thread, after what it has to do already.
+
+        `do_work` is called when it is done.
+        """
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="archive-deleter")
         future = self._executor.submit(call)

@@ -15,6 +15,7 @@ import mmap
 import os
 from bisect import insort
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -207,6 +208,43 @@ class Catalog(CatalogLookup, Closing):
         layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
         self._changed(recording_id)
 
+    def replace_channel(
+        self, recording_id: int, *, stripped_channel: str, original_channel: str
+    ) -> None:
+        """Give a recording another channel (errors as `descriptor`).
+
+        Where the entry has no room for it, all that come after it move on, and the file may grow:
+        a new file takes the place of the old one, so that a crash leaves one or the other.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a channel is not ASCII.
+        """
+        self._file.check_writable()
+        entry = self._sound(recording_id)
+        described = replace(
+            entry.descriptor, stripped_channel=stripped_channel, original_channel=original_channel
+        ).encode()
+        # The fixed block stays as it is, with the fields that only mean something on the wire.
+        strings = described[layout.DESCRIPTOR_BLOCK_LENGTH :]
+        body = entry.body[: layout.DESCRIPTOR_BLOCK_LENGTH] + strings
+        room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
+        needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        frame_length = max(room, needed)
+        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
+        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        frame = header + body
+        if needed <= room:
+            self._file.data[entry.offset : entry.offset + frame_length] = frame
+            self._file.force()
+        else:
+            before = slice(0, entry.offset)
+            behind = slice(entry.offset + room, self._end_offset)
+            self._file.rewrite((before, frame, behind), self._end_offset + needed - room)
+        self._move_entries(recording_id, len(body), frame_length - room)
+        self.on_change(recording_id)
+
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
 
@@ -230,6 +268,26 @@ class Catalog(CatalogLookup, Closing):
         self.on_change(recording_id)
 
     # ---- within --------------------------------------------------------------------------------
+
+    def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
+        """Take note that an entry has another length and those behind it another offset, bytes."""
+        changed = self._valid[recording_id]
+        for index, place in enumerate(self._places):
+            if place.offset < changed.offset:
+                continue
+            if place is changed:
+                moved = EntryPlace(place.offset, length, recording_id)
+            elif shift:
+                moved = EntryPlace(
+                    place.offset + shift, place.length, place.recording_id, place.damage
+                )
+            else:
+                continue
+            self._places[index] = moved
+            if self._valid.get(place.recording_id) is place:
+                self._valid[place.recording_id] = moved
+        self._end_offset += shift
+        self._forget_descriptors()
 
     def _for_change(self, recording_id: int) -> tuple[mmap.mmap, int]:
         self._file.check_writable()

@@ -9,10 +9,13 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
+from aerotape.catalog.durability import sync_directory
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
@@ -78,6 +81,9 @@ class CatalogFile:
             if isinstance(error, OSError):
                 raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
             raise
+        if not read_only:
+            with suppress(OSError):
+                path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
         try:
             file._initialise()
@@ -144,12 +150,7 @@ class CatalogFile:
         Raises:
             CatalogError: that is more than a catalog may have, or than the storage has.
         """
-        if required_bytes > layout.MAX_CAPACITY_BYTES:
-            raise CatalogError(
-                f"catalog {self.path} is full: it cannot grow beyond "
-                f"{layout.MAX_CAPACITY_BYTES} bytes",
-                self.path,
-            )
+        self._check_capacity(required_bytes)
         capacity = layout.next_capacity(len(self._map), required_bytes)
         try:
             self._map.flush()
@@ -163,6 +164,61 @@ class CatalogFile:
             ) from error
         self._map.close()
         self._map = grown
+
+    def _check_capacity(self, required_bytes: int) -> None:
+        if required_bytes > layout.MAX_CAPACITY_BYTES:
+            raise CatalogError(
+                f"catalog {self.path} is full: it cannot grow beyond "
+                f"{layout.MAX_CAPACITY_BYTES} bytes",
+                self.path,
+            )
+
+    def rewrite(self, pieces: Iterable[bytes | slice], required_bytes: int) -> None:
+        """Put another file in the place of this one, at once: a crash leaves one or the other.
+
+        Whoever has the old file open keeps what it held.
+
+        Args:
+            pieces: what the new file holds, one piece after the other: bytes, or a range of
+                what this one holds.
+            required_bytes: the length to have at least; it grows as `grow` does.
+
+        Raises:
+            CatalogError: as `grow`; the file is then as it was.
+        """
+        self._check_capacity(required_bytes)
+        capacity = layout.next_capacity(len(self._map), required_bytes)
+        written = self.path.with_name(layout.REWRITTEN_FILE_NAME)
+        descriptor = -1
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            descriptor = os.open(written, flags, 0o644)
+            _allocate(descriptor, capacity)
+            offset = 0
+            for piece in pieces:
+                with (
+                    memoryview(self._map if isinstance(piece, slice) else piece) as whole,
+                    whole[piece if isinstance(piece, slice) else slice(None)] as part,
+                ):
+                    _write(descriptor, part, offset)
+                    offset += len(part)
+            # Whatever the sync level: without this, what a rename leaves after a power cut may be
+            # an empty file, and all recordings lost.
+            os.fsync(descriptor)
+            mapping = _map(descriptor, capacity, read_only=False)
+            written.rename(self.path)
+            sync_directory(self.path.parent)
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            with suppress(OSError):
+                written.unlink()
+            raise CatalogError(
+                f"catalog {self.path} cannot be written anew: {error.strerror}", self.path
+            ) from error
+        self._map.close()
+        os.close(self._fd)
+        self._map, self._fd = mapping, descriptor
 
     def close(self) -> None:
         """Force what was stored to storage and close. Idempotent."""
@@ -224,6 +280,13 @@ def _is_blank(descriptor: int) -> bool:
 def _map(file_descriptor: int, length: int, read_only: bool) -> mmap.mmap:
     protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
     return mmap.mmap(file_descriptor, length, flags=mmap.MAP_SHARED, prot=protection)
+
+
+def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
+    done = 0
+    while done < len(data):
+        with data[done:] as rest:
+            done += os.pwrite(file_descriptor, rest, offset + done)
 
 
 def _allocate(file_descriptor: int, length: int) -> None:

@@ -18,6 +18,9 @@ import struct
 from typing import Literal
 
 CATALOG_FILE_NAME = "archive.catalog"
+# Where a catalog is written anew before it takes the other's place; left behind by a crash, it
+# counts for nothing.
+REWRITTEN_FILE_NAME = "archive.catalog.rewrite"
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
 

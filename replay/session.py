@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         CountersReader,
         ExclusivePublication,
         PendingExclusivePublication,
+        ReplayProgress,
         SessionWorker,
     )
     from aerotape.archive.config import ArchiveConfig
@@ -78,10 +79,17 @@ class ReplaySession:
         self.channel = channel
         self.limit_counter = limit_counter
         self.pending: PendingExclusivePublication | None = None
+        # Once the replayer has it.
+        self.progress: ReplayProgress | None = None
 
     @property
     def recording_id(self) -> int:
         return self.request.recording_id
+
+    @property
+    def position(self) -> int:
+        """Position of the next frame to be replayed, bytes."""
+        return self.plan.position if self.progress is None else self.progress.position
 
 
 class Replays:
@@ -252,7 +260,7 @@ class Replays:
     ) -> None:
         descriptor = session.descriptor
         wanted = session.request.file_io_max_length or 0
-        self._replayer.replay(
+        session.progress = self._replayer.replay(
             publication,
             replay_session_id=replay_id,
             recording_id=session.recording_id,
@@ -324,6 +332,15 @@ class Replays:
         ]
         self.stop_all(recording_id)
         return lambda: self._sessions.keys().isdisjoint(ending)
+
+    def lowest(self, recording_id: int) -> ReplaySession | None:
+        """Return the replay of a recording that is furthest behind; None when there is none."""
+        sessions = [
+            session
+            for session in (*self._pending, *self._sessions.values())
+            if session.recording_id == recording_id
+        ]
+        return min(sessions, key=lambda session: session.position, default=None)
 
     def is_replayed(self, recording_id: int) -> bool:
         """Whether replays of a recording have begun, or are about to."""

@@ -11,7 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.protocol import ErrorCode
-from aerotape.archive.requests import queries, recording, removal, replay, replication, sessions
+from aerotape.archive.requests import (
+    queries,
+    recording,
+    removal,
+    replay,
+    replication,
+    segments,
+    sessions,
+)
 from aerotape.archive.requests.handling import Handlers
 from aerotape.errors import AerotapeError, ArchiveError
 
@@ -26,6 +34,7 @@ HANDLERS: Handlers = {
     **queries.HANDLERS,
     **replay.HANDLERS,
     **replication.HANDLERS,
+    **segments.HANDLERS,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive import responses
-from aerotape.archive.listing import RangeListing, SingleListing
+from aerotape.archive.listing import RangeListing, SingleListing, SubscriptionListing
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.archive.requests.handling import Handlers, is_known
 from aerotape.codecs import archive as codecs
@@ -75,6 +75,31 @@ def _list_recording(
         session.share(conductor.lookups)
 
 
+def _list_recording_subscriptions(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.ListRecordingSubscriptionsRequest,
+) -> None:
+    if not _may_list(session, request.correlation_id):
+        return
+    subscriptions = conductor.recordings.subscriptions.listed()
+    if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
+        session.send_subscription_unknown(request.correlation_id)
+        return
+    by_stream_id = request.apply_stream_id is codecs.BooleanType.TRUE
+    session.listing = SubscriptionListing(
+        session,
+        request.correlation_id,
+        (
+            source
+            for source in subscriptions[request.pseudo_index :]
+            if request.channel in source.channel
+            and (source.stream_id == request.stream_id or not by_stream_id)
+        ),
+        request.subscription_count,
+    )
+
+
 def _find_last_matching(
     conductor: Conductor,
     session: ControlSession,
@@ -137,6 +162,7 @@ HANDLERS: Handlers = {
     codecs.ListRecordingsRequest: _list_recordings,
     codecs.ListRecordingsForUriRequest: _list_recordings_for_uri,
     codecs.ListRecordingRequest: _list_recording,
+    codecs.ListRecordingSubscriptionsRequest: _list_recording_subscriptions,
     codecs.FindLastMatchingRecordingRequest: _find_last_matching,
     codecs.StartPositionRequest: _start_position,
     codecs.StopPositionRequest: _stop_position,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.requests.handling import Handlers, is_known
 from aerotape.codecs import archive as codecs
@@ -94,6 +95,27 @@ def _stop_recording_by_identity(
         session.send_ok(request.correlation_id, int(found))
 
 
+def _update_channel(
+    conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
+) -> None:
+    if session.listing is not None:
+        # It is answered in turn with listings, as the reference has it.
+        session.send_error(
+            request.correlation_id,
+            ErrorCode.ACTIVE_LISTING,
+            "the session is still being sent a listing",
+        )
+        return
+    if not conductor.catalog.has_recording(request.recording_id):
+        session.send_recording_unknown(request.correlation_id, request.recording_id)
+        return
+    stripped = stripped_channel(ChannelUri.parse(request.channel))
+    conductor.catalog.replace_channel(
+        request.recording_id, stripped_channel=stripped, original_channel=request.channel
+    )
+    session.send_ok(request.correlation_id)
+
+
 HANDLERS: Handlers = {
     codecs.StartRecordingRequest: _start_recording,
     codecs.StartRecordingRequest2: _start_recording_2,
@@ -102,4 +124,5 @@ HANDLERS: Handlers = {
     codecs.StopRecordingRequest: _stop_recording,
     codecs.StopRecordingSubscriptionRequest: _stop_recording_subscription,
     codecs.StopRecordingByIdentityRequest: _stop_recording_by_identity,
+    codecs.UpdateChannelRequest: _update_channel,
 }

@@ -14,7 +14,7 @@ from support.control_rig import RawClient, await_true, control_session_counters
 from support.java import JavaArchive, JavaClient
 
 from aerotape import _native
-from aerotape.archive.protocol import PROTOCOL_VERSION, semantic_version
+from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import ControlResponseCode
 
@@ -130,7 +130,12 @@ def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> No
     await_true(lambda: len(aeron.counters().rows(100)) == 19)
     first = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=1000)
     second = raw.request(codecs.ListRecordingsRequest, from_recording_id=0, record_count=5)
-    third = raw.request(codecs.ListRecordingRequest, recording_id=0)
+    others = [
+        second,
+        raw.request(codecs.ListRecordingRequest, recording_id=0),
+        raw.request(codecs.ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=5),
+        raw.request(codecs.UpdateChannelRequest, recording_id=0, channel="aeron:ipc"),
+    ]
     messages: list[Any] = []
 
     def have_all() -> bool:
@@ -138,7 +143,7 @@ def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> No
         messages.extend(raw.received)
         raw.received.clear()
         kinds = {getattr(m, "correlation_id", None) for m in messages}
-        return {first, second, third} <= kinds and any(
+        return {first, *others} <= kinds and any(
             isinstance(m, codecs.ControlResponse) and m.correlation_id == first for m in messages
         )
 
@@ -148,7 +153,7 @@ def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> No
     answers = {m.correlation_id: m for m in messages if isinstance(m, codecs.ControlResponse)}
     assert answers[first].code is ControlResponseCode.RECORDING_UNKNOWN
     assert answers[first].relevant_id == 19
-    assert [answers[each].relevant_id for each in (second, third)] == [1, 1]
+    assert [answers[each].relevant_id for each in others] == [ErrorCode.ACTIVE_LISTING] * 4
     aeron.close()
 
 

@@ -223,7 +223,7 @@ macro_rules! publication_handle {
                 }
             }
 
-            fn offer(&self, data: &[u8], mut reserved: i64) -> Result<i64> {
+            pub fn offer(&self, data: &[u8], mut reserved: i64) -> Result<i64> {
                 let clientd = (&raw mut reserved).cast::<c_void>();
                 let supplier: c::aeron_reserved_value_supplier_t = if reserved == 0 {
                     None

@@ -1,5 +1,6 @@
 //! The worker's thread: takes commands, gives each session its turn, posts what became of it.
 
+use super::events::EventStream;
 use super::failure::Failure;
 use super::recording::{RecordingRequest, RecordingSession, RecordingTurn};
 use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
@@ -15,6 +16,7 @@ use std::thread;
 
 /// What Python asks of the thread.
 pub enum Command {
+    PublishEvents(EventStream),
     Record(Box<RecordingRequest>),
     StopRecording(i64),
     Replay(Box<ReplayRequest>),
@@ -29,6 +31,8 @@ pub struct DutyCycle {
     pub replay_checksum: Option<Checksum>,
     pub file_io_max_length: usize,
     pub idle: Backoff,
+    /// Where to tell what becomes of recordings; none unless asked for.
+    pub events: Option<EventStream>,
     pub recordings: Vec<RecordingSession>,
     pub replays: Vec<ReplaySession>,
     /// Where recorded frames get their checksums; empty until needed.
@@ -86,6 +90,7 @@ impl DutyCycle {
             };
             self.idle.reset();
             match command {
+                Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
                 Command::StopRecording(recording_id) => self.stop_recording(recording_id),
                 Command::Replay(request) => self.start_replay(*request),
@@ -101,7 +106,8 @@ impl DutyCycle {
         }
         let recording_id = request.recording_id;
         let storage = Arc::clone(&self.storage);
-        match RecordingSession::start(request, storage, self.file_io_max_length) {
+        let events = self.events.as_ref();
+        match RecordingSession::start(request, storage, self.file_io_max_length, events) {
             Ok(session) => self.recordings.push(session),
             Err((position, failure)) => {
                 self.post_recording_stopped(recording_id, position, Some(failure));
@@ -147,7 +153,8 @@ impl DutyCycle {
                 continue;
             };
             let (scratch, written) = (&mut self.scratch, &mut self.written);
-            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written)))
+            let events = self.events.as_ref();
+            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
                 .unwrap_or_else(|_| RecordingTurn::Failed(internal_error()));
             match turn {
                 RecordingTurn::Recorded(bytes) => worked |= bytes > 0,
@@ -186,7 +193,7 @@ impl DutyCycle {
         let session = self.recordings.swap_remove(index);
         let (recording_id, position) = (session.recording_id(), session.recorded_position());
         // Files and image are let go before anyone acts on the news.
-        drop(session);
+        session.end(self.events.as_ref());
         self.post_recording_stopped(recording_id, position, failure);
     }
 

@@ -7,6 +7,7 @@
 
 mod batch;
 mod duty_cycle;
+mod events;
 mod failure;
 mod recording;
 mod replay;
@@ -28,6 +29,7 @@ use crate::fork;
 use crate::idle::Backoff;
 use crate::mailbox::Mailbox;
 use duty_cycle::{Command, DutyCycle};
+use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use recording::RecordingRequest;
@@ -36,6 +38,7 @@ use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
@@ -79,6 +82,20 @@ impl SessionWorker {
         } else {
             Err(Error::Closed("the session worker is closed".into()).into())
         }
+    }
+}
+
+/// How far a replay has got. Its files must not be taken away from there on.
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct ReplayProgress {
+    position: Arc<AtomicI64>,
+}
+
+#[pymethods]
+impl ReplayProgress {
+    #[getter]
+    fn position(&self) -> i64 {
+        self.position.load(Ordering::Acquire)
     }
 }
 
@@ -180,6 +197,7 @@ impl SessionWorker {
             replay_checksum: Checksum::parse(replay_checksum)?,
             file_io_max_length: file_io_max_length.min(MAX_FILE_IO_LENGTH),
             idle: Backoff::new(max_spins, max_yields, min_park, max_park),
+            events: None,
             recordings: Vec::new(),
             replays: Vec::new(),
             scratch: Vec::new(),
@@ -198,7 +216,20 @@ impl SessionWorker {
         })
     }
 
-    #[pyo3(signature = (image, position_counter, *, recording_id, start_position, segment_length))]
+    fn publish_events(&self, publication: &ExclusivePublication) -> PyResult<()> {
+        let publication = publication.take()?;
+        self.send(Command::PublishEvents(EventStream { publication }))
+    }
+
+    #[pyo3(signature = (
+        image,
+        position_counter,
+        *,
+        recording_id,
+        start_position,
+        segment_length,
+        events = None,
+    ))]
     fn record(
         &self,
         image: &Image,
@@ -206,6 +237,7 @@ impl SessionWorker {
         recording_id: i64,
         start_position: i64,
         segment_length: i64,
+        events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
     ) -> PyResult<()> {
         let image = image.take()?;
         let request = RecordingRequest {
@@ -214,6 +246,11 @@ impl SessionWorker {
             segment_length,
             image,
             position_counter: position_counter.handle(),
+            events: events.map(|(started, progress, stopped)| EventMessages {
+                started,
+                progress,
+                stopped,
+            }),
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
@@ -258,7 +295,7 @@ impl SessionWorker {
         connect_timeout_ms: u64,
         limit_counter: Option<LimitArgument<'_>>,
         file_io_max_length: Option<usize>,
-    ) -> PyResult<()> {
+    ) -> PyResult<ReplayProgress> {
         let publication = publication.take()?;
         let limit = match limit_counter {
             None => ReplayLimit::Stopped,
@@ -281,9 +318,12 @@ impl SessionWorker {
             file_io_max_length,
             limit,
             publication,
+            progress: Arc::new(AtomicI64::new(replay_position)),
         };
         request.check().map_err(PyValueError::new_err)?;
-        self.send(Command::Replay(Box::new(request)))
+        let position = Arc::clone(&request.progress);
+        self.send(Command::Replay(Box::new(request)))?;
+        Ok(ReplayProgress { position })
     }
 
     fn stop_replay(&self, replay_session_id: i64) -> PyResult<()> {
@@ -323,5 +363,6 @@ impl Drop for SessionWorker {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ReplayProgress>()?;
     module.add_class::<SessionWorker>()
 }

@@ -1,5 +1,6 @@
 //! A recording session: moves what an image receives into a recording's segment files.
 
+use super::events::{EventMessages, EventStream, RecordingEvents};
 use super::failure::Failure;
 use super::segment_writer::{Placement, SegmentWriter, Storage};
 use super::statistics::Traffic;
@@ -19,6 +20,7 @@ pub struct RecordingRequest {
     pub segment_length: i64,
     pub image: ImageHandle,
     pub position_counter: CounterHandle,
+    pub events: Option<EventMessages>,
 }
 
 impl RecordingRequest {
@@ -33,7 +35,7 @@ impl RecordingRequest {
                  image begins"
             ));
         }
-        Ok(())
+        self.events.as_ref().map_or(Ok(()), EventMessages::check)
     }
 }
 
@@ -57,6 +59,7 @@ pub struct RecordingSession {
     counted_position: i64,
     block_length_limit: usize,
     writer: SegmentWriter,
+    events: Option<RecordingEvents>,
 }
 
 /// How a turn of a recording went.
@@ -75,6 +78,7 @@ impl RecordingSession {
         request: RecordingRequest,
         storage: Arc<Storage>,
         file_io_max_length: usize,
+        event_stream: Option<&EventStream>,
     ) -> Result<Self, (i64, Failure)> {
         let RecordingRequest {
             recording_id,
@@ -85,6 +89,7 @@ impl RecordingSession {
         let RecordingRequest {
             image,
             position_counter,
+            events,
             ..
         } = request;
         let join_position = image.join_position();
@@ -100,6 +105,9 @@ impl RecordingSession {
         position_counter.set_release(join_position);
         let writer =
             SegmentWriter::open(storage, placement).map_err(|failure| (join_position, failure))?;
+        let events = event_stream
+            .zip(events)
+            .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
         Ok(Self {
             recording_id,
             image,
@@ -107,6 +115,7 @@ impl RecordingSession {
             counted_position: join_position,
             block_length_limit: term_length.min(file_io_max_length),
             writer,
+            events,
         })
     }
 
@@ -119,14 +128,30 @@ impl RecordingSession {
         self.writer.recorded_position()
     }
 
+    /// Let go of files and image, and tell where the recording has ended.
+    pub fn end(mut self, event_stream: Option<&EventStream>) {
+        let position = self.recorded_position();
+        if let Some((stream, events)) = event_stream.zip(self.events.take()) {
+            events.stop(position, stream);
+        }
+    }
+
     /// Record what has come, up to a few blocks.
-    pub fn work(&mut self, scratch: &mut [u8], written: &mut Traffic) -> RecordingTurn {
+    pub fn work(
+        &mut self,
+        scratch: &mut [u8],
+        written: &mut Traffic,
+        event_stream: Option<&EventStream>,
+    ) -> RecordingTurn {
         let outcome = self.record_blocks(scratch, written);
         // Also after a failure: a replay that follows must see the last good frame.
         let position = self.writer.recorded_position();
         if position != self.counted_position {
             self.position_counter.set_release(position);
             self.counted_position = position;
+        }
+        if let Some((stream, events)) = event_stream.zip(self.events.as_mut()) {
+            events.progress(position, stream);
         }
         match outcome {
             Err(failure) => RecordingTurn::Failed(failure),

@@ -10,6 +10,8 @@ use crate::aeron::ExclusivePublicationHandle;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 // Results of offering to a publication (aeronc.h).
@@ -38,6 +40,8 @@ pub struct ReplayRequest {
     pub file_io_max_length: Option<usize>,
     pub limit: ReplayLimit,
     pub publication: ExclusivePublicationHandle,
+    /// Where the replay says how far it has got.
+    pub progress: Arc<AtomicI64>,
 }
 
 impl ReplayRequest {
@@ -108,6 +112,7 @@ pub struct ReplaySession {
     checksum: Option<Checksum>,
     reader: SegmentReader,
     publication: ExclusivePublicationHandle,
+    progress: Arc<AtomicI64>,
     state: State,
 }
 
@@ -149,6 +154,7 @@ impl ReplaySession {
             checksum,
             reader,
             publication: request.publication,
+            progress: request.progress,
             state: State::Opening,
         }
     }
@@ -179,6 +185,7 @@ impl ReplaySession {
             State::Connecting => self.connect(),
             State::Replaying => self.replay(buffer, traffic),
         };
+        self.progress.store(self.position(), Ordering::Release);
         turn.unwrap_or_else(|failure| {
             ReplayTurn::Failed(Failure {
                 code: failure.code,

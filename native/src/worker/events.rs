@@ -1,0 +1,114 @@
+//! The recording events stream: what becomes of recordings, for whoever subscribes to it.
+//!
+//! Nobody waits for it: an event that the stream does not take is dropped, and the next progress
+//! event tells more.
+
+use crate::aeron::ExclusivePublicationHandle;
+
+/// Tries for the events that are sent once, as the reference has it.
+const SEND_ATTEMPTS: usize = 3;
+const NOT_CONNECTED: i64 = -1;
+/// The position is the last field of the events that have one.
+const POSITION_LENGTH: usize = size_of::<i64>();
+
+/// The events of one recording, encoded by Python; in the last two the position is filled in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EventMessages {
+    pub started: Vec<u8>,
+    pub progress: Vec<u8>,
+    pub stopped: Vec<u8>,
+}
+
+impl EventMessages {
+    pub fn check(&self) -> Result<(), String> {
+        let shortest = self.progress.len().min(self.stopped.len());
+        if shortest < POSITION_LENGTH {
+            return Err(format!(
+                "recording event of {shortest} bytes: too short for a position"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where the events go.
+pub struct EventStream {
+    pub publication: ExclusivePublicationHandle,
+}
+
+impl EventStream {
+    fn send(&self, message: &[u8], attempts: usize) -> bool {
+        for _ in 0..attempts {
+            match self.publication.offer(message, 0) {
+                Ok(position) if position > 0 => return true,
+                Ok(NOT_CONNECTED) | Err(_) => return false,
+                Ok(_) => {}
+            }
+        }
+        false
+    }
+}
+
+/// The events of a recording in progress.
+pub struct RecordingEvents {
+    messages: EventMessages,
+    /// Position of the last progress event that was taken.
+    told_position: i64,
+}
+
+impl RecordingEvents {
+    pub fn start(messages: EventMessages, join_position: i64, stream: &EventStream) -> Self {
+        stream.send(&messages.started, SEND_ATTEMPTS);
+        Self {
+            messages,
+            told_position: join_position,
+        }
+    }
+
+    /// Tell how far the recording is, unless that is known.
+    pub fn progress(&mut self, position: i64, stream: &EventStream) {
+        if position > self.told_position {
+            put_position(&mut self.messages.progress, position);
+            if stream.send(&self.messages.progress, 1) {
+                self.told_position = position;
+            }
+        }
+    }
+
+    pub fn stop(mut self, position: i64, stream: &EventStream) {
+        put_position(&mut self.messages.stopped, position);
+        stream.send(&self.messages.stopped, SEND_ATTEMPTS);
+    }
+}
+
+fn put_position(message: &mut [u8], position: i64) {
+    if let Some(field) = message.last_chunk_mut::<POSITION_LENGTH>() {
+        *field = position.to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_position_goes_into_the_last_field() {
+        let mut message = vec![0xFF; 12];
+        put_position(&mut message, 0x0102_0304_0506_0708);
+        assert_eq!(
+            message,
+            [0xFF, 0xFF, 0xFF, 0xFF, 8, 7, 6, 5, 4, 3, 2, 1].to_vec()
+        );
+    }
+
+    #[test]
+    fn events_without_room_for_a_position_are_refused() {
+        let messages = |progress| EventMessages {
+            started: Vec::new(),
+            progress: vec![0; progress],
+            stopped: vec![0; 32],
+        };
+        assert!(messages(7).check().is_err());
+        assert_eq!(messages(8).check(), Ok(()));
+    }
+}
