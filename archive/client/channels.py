@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
@@ -44,27 +44,48 @@ def default_response_channel(request_channel: str) -> str:
 def default_replay_channel(response_channel: str) -> str:
     """Return a channel for replays that reach the client as the control responses do."""
     uri = ChannelUri.parse(response_channel)
+    if uri.has_control_mode_response:
+        return stripped_channel(uri)
     endpoint = uri.get("endpoint")
     if uri.is_ipc or endpoint is None:
         return "aeron:ipc"
     return f"aeron:udp?endpoint={_host(endpoint)}:0"
 
 
-def control_channel(channel: str, session_id: int) -> str:
-    """Return `channel` with the session id and, where it does not say, the control defaults.
+def control_channel(channel: str, session_id: int | None = None) -> str:
+    """Return `channel` with, where it does not say, the control defaults, and the session id.
+
+    Args:
+        session_id: None on a response channel (control-mode=response), where the driver chooses.
 
     Raises:
         ConfigurationError: the channel cannot be used.
     """
     uri = ChannelUri.parse(channel)
-    if uri.has_control_mode_response:
-        raise ConfigurationError(
-            f"cannot use {channel}: response channels (control-mode=response) are not supported",
-            "aeron.archive.control.response.channel",
-        )
     add_control_defaults(uri)
-    uri.put("session-id", str(session_id))
+    if session_id is not None:
+        uri.put("session-id", str(session_id))
     return str(uri)
+
+
+def request_channel_for(channel: str, subscription_id: int) -> str:
+    """Return a request channel whose answers come to one subscription, on a response channel.
+
+    Args:
+        subscription_id: registration id of the subscription.
+    """
+    uri = ChannelUri.parse(channel)
+    add_control_defaults(uri)
+    # What an own session's channel says of its stream is not this one's.
+    for name in ("session-id", "init-term-id", "term-id", "term-offset"):
+        uri.parameters.pop(name, None)
+    uri.put("response-correlation-id", str(subscription_id))
+    return str(uri)
+
+
+def is_response_channel(channel: str) -> bool:
+    """Return whether what is sent on it goes back to where a request stream comes from."""
+    return ChannelUri.parse(channel).has_control_mode_response
 
 
 def add_control_defaults(uri: ChannelUri) -> None:

@@ -53,12 +53,12 @@ def open_session(
     session = ControlSession(aeron, publication, subscription, timeout_ns)
     try:
         _await_request_stream(publication, deadline_ns, timeout_ns)
-        answer_channel = _resolved_channel(subscription, response_channel, deadline_ns)
+        answer_channel = _resolved_channel(subscription, deadline_ns)
         connect = codecs.AuthConnectRequest(
             correlation_id=aeron.next_correlation_id(),
             response_stream_id=response_stream_id,
             version=PROTOCOL_VERSION,
-            response_channel=channels.control_channel(answer_channel, publication.session_id),
+            response_channel=answer_channel,
             encoded_credentials=credentials,
             client_info=f"name={client_name} version={__version__}",
         )
@@ -79,7 +79,21 @@ def _add_streams(
     response_stream_id: int,
     timeout_ns: int,
 ) -> tuple[_native.Subscription, _native.ExclusivePublication]:
-    """Add both streams with one session id; another one when it happens to be in use."""
+    """Add both streams with one session id; another one when it happens to be in use.
+
+    On a response channel it is the request channel that says where to answer.
+    """
+    if channels.is_response_channel(response_channel):
+        response = channels.control_channel(response_channel)
+        subscription = aeron.add_subscription(response, response_stream_id, timeout_ns=timeout_ns)
+        try:
+            request = channels.request_channel_for(request_channel, subscription.registration_id)
+            return subscription, aeron.add_exclusive_publication(
+                request, request_stream_id, timeout_ns
+            )
+        except BaseException:
+            subscription.close()
+            raise
     for attempt in range(_SESSION_ID_ATTEMPTS):
         session_id = channels.random_session_id()
         response = channels.control_channel(response_channel, session_id)
@@ -109,8 +123,9 @@ def _await_request_stream(
         time.sleep(_RETRY_SLEEP_S)
 
 
-def _resolved_channel(subscription: _native.Subscription, channel: str, deadline_ns: int) -> str:
+def _resolved_channel(subscription: _native.Subscription, deadline_ns: int) -> str:
     """Return the response channel as the archive must know it: with the port really bound."""
+    channel = subscription.channel
     if not channels.has_wildcard_port(channel):
         return channel
     return channels.with_endpoint(channel, resolve_endpoint(subscription, deadline_ns))

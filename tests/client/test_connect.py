@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from support import java
 from support.archives import KINDS, Kind, ServedArchive, serve
-from support.recording import start_recording, wait_until
+from support.recording import recorded, start_recording, wait_until
 
 import aerotape
 from aerotape.errors import (
@@ -29,6 +30,18 @@ def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
         assert over_udp.control_session_id != over_ipc.control_session_id
         over_ipc.keep_alive()
         assert over_ipc.poll_for_errors() == []
+
+
+def test_connects_over_a_response_channel(archive: ServedArchive) -> None:
+    """The archive answers to where the requests come from: no address of the client is needed."""
+    control = f"localhost:{java.free_port()}"
+    channel = f"aeron:udp?control-mode=response|control={control}"
+    with archive.connect(control_response_channel=channel) as client:
+        assert client.get_archive_id() == client.archive_id
+        made = recorded(client, 20)
+        assert client.stop_position(made.recording_id) == made.end
+    with pytest.raises(ClosedError):
+        client.get_archive_id()
 
 
 def test_shares_an_aeron_client(archive: ServedArchive) -> None:
@@ -94,12 +107,6 @@ def test_an_idle_client_is_kept() -> None:
         with pytest.raises(ClosedError, match="went away"):
             dropped.get_archive_id()
             dropped.get_archive_id()
-
-
-def test_response_channels_are_refused(archive: ServedArchive) -> None:
-    """A response channel, which is not supported, is refused rather than waited for."""
-    with pytest.raises(ConfigurationError, match="control-mode=response"):
-        archive.connect(control_response_channel="aeron:udp?control-mode=response|control=a:1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
