@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from aerotape.archive.archive import Archive
     from aerotape.archive.client import (
         ArchiveClient,
+        AsyncArchiveClient,
         ErrorCode,
         RecordingSignal,
         RecordingSignalEvent,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         SourceLocation,
         UserSecret,
         connect,
+        connect_async,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.directory import open_directory
@@ -74,6 +76,7 @@ _LAZY = {
     "Aeron": "aerotape.aeron",
     "Archive": "aerotape.archive.archive",
     "ArchiveClient": "aerotape.archive.client",
+    "AsyncArchiveClient": "aerotape.archive.client",
     "ErrorCode": "aerotape.archive.client",
     "ExclusivePublication": "aerotape.aeron",
     "MediaDriver": "aerotape.aeron",
@@ -88,6 +91,7 @@ _LAZY = {
     "Subscription": "aerotape.aeron",
     "UserSecret": "aerotape.archive.client",
     "connect": "aerotape.archive.client",
+    "connect_async": "aerotape.archive.client",
     "open_directory": "aerotape.catalog.directory",
 }
 
@@ -103,6 +107,7 @@ __all__ = [
     "ArchiveClient",
     "ArchiveError",
     "ArchiveInUseError",
+    "AsyncArchiveClient",
     "AuthenticationError",
     "CatalogError",
     "ClosedError",
@@ -138,6 +143,7 @@ __all__ = [
     "UserSecret",
     "__version__",
     "connect",
+    "connect_async",
     "open_directory",
 ]
 

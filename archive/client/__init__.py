@@ -1,5 +1,6 @@
 """The archive's client: `connect` to any Aeron archive and ask it everything, from Python."""
 
+from aerotape.archive.client.async_client import AsyncArchiveClient, connect_async
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.query_requests import RecordingSubscription
@@ -10,6 +11,7 @@ from aerotape.codecs.archive import RecordingSignal, SourceLocation
 
 __all__ = [
     "ArchiveClient",
+    "AsyncArchiveClient",
     "Credentials",
     "ErrorCode",
     "RecordingSignal",
@@ -19,4 +21,5 @@ __all__ = [
     "SourceLocation",
     "UserSecret",
     "connect",
+    "connect_async",
 ]

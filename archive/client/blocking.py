@@ -11,8 +11,9 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Steps
 from aerotape.archive.client.outcome import items_of, result_of
+from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
-from aerotape.archive.client.session import ControlSession, Pending, remaining_slice_ns
+from aerotape.archive.client.session import ControlSession, remaining_slice_ns
 
 P = ParamSpec("P")
 T = TypeVar("T")

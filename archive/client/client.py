@@ -9,7 +9,6 @@ from typing import Final
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import (
-    arguments,
     channels,
     query_requests,
     recording_requests,
@@ -23,9 +22,14 @@ from aerotape.archive.client.blocking import (
     blocking_pages,
     blocking_steps,
 )
+from aerotape.archive.client.client_facts import ClientFacts
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
 from aerotape.archive.client.idle_reader import IdleReader
+from aerotape.archive.client.recorded_publication import (
+    add_recorded_exclusive_publication,
+    add_recorded_publication,
+)
 from aerotape.archive.client.replay import Replay
 from aerotape.archive.client.replay_opening import ReplayWish, open_replay
 from aerotape.archive.client.session import ControlSession
@@ -119,7 +123,7 @@ def connect(
     )
 
 
-class ArchiveClient(BlockingRequests, Closing):
+class ArchiveClient(BlockingRequests, ClientFacts, Closing):
     """A connection to an archive. Made by `connect`; thread-safe.
 
     Every request raises `ConfigurationError` for arguments that no archive could take, before
@@ -153,32 +157,6 @@ class ArchiveClient(BlockingRequests, Closing):
             IdleReader(session, keep_alive_interval_ns) if keep_alive_interval_ns > 0 else None
         )
 
-    @property
-    def aeron(self) -> Aeron:
-        """The Aeron client in use, to publish and subscribe with."""
-        return self._aeron
-
-    @property
-    def archive_id(self) -> int:
-        """The archive's id, as told at the connect; -1 if it is too old to have one."""
-        return self._archive_id
-
-    @property
-    def archive_version(self) -> str:
-        """The version of the control protocol that the archive speaks, like ``1.12.0``."""
-        return self._session.archive_version_text
-
-    @property
-    def control_session_id(self) -> int:
-        """The session's id at the archive."""
-        session_id = self._session.control_session_id
-        return NULL_VALUE if session_id is None else session_id
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the client was closed or the archive has been found gone."""
-        return self._session.is_closed
-
     # -- recordings ----------------------------------------------------------------------------
 
     start_recording = blocking(recording_requests.start_recording)
@@ -201,29 +179,21 @@ class ArchiveClient(BlockingRequests, Closing):
         Raises:
             ArchiveError: as `start_recording`; the publication is closed again.
         """
-        arguments.channel("channel", channel)
-        publication = self._aeron.add_publication(channel, stream_id, self._session.timeout_ns)
-        self._record_own(publication, auto_stop)
-        return publication
+        return self._run(
+            add_recorded_publication(
+                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
+            )
+        )
 
     def add_recorded_exclusive_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
     ) -> ExclusivePublication:
         """As `add_recorded_publication`, with a session that nobody shares."""
-        arguments.channel("channel", channel)
-        publication = self._aeron.add_exclusive_publication(
-            channel, stream_id, self._session.timeout_ns
+        return self._run(
+            add_recorded_exclusive_publication(
+                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
+            )
         )
-        self._record_own(publication, auto_stop)
-        return publication
-
-    def _record_own(self, publication: Publication | ExclusivePublication, auto_stop: bool) -> None:
-        try:
-            own = channels.with_session_id(publication.channel, publication.session_id)
-            self.start_recording(own, publication.stream_id, "local", auto_stop=auto_stop)
-        except BaseException:
-            publication.close()
-            raise
 
     # -- segments and replication --------------------------------------------------------------
 

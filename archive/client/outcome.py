@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aerotape.archive.client.call import Call, Item
+from aerotape.archive.client.pending import Pending
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.codecs import archive as codecs
 from aerotape.errors import (
@@ -25,9 +26,6 @@ from aerotape.errors import (
     UnknownReplicationError,
     UnknownSubscriptionError,
 )
-
-if TYPE_CHECKING:
-    from aerotape.archive.client.session import Pending
 
 T = TypeVar("T")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Final
 
 from aerotape import _native
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.call import Pause, Steps
+from aerotape.archive.client.call import Steps
+from aerotape.archive.client.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.query_requests import (
     max_recorded_position,
     start_position,
@@ -18,9 +17,7 @@ from aerotape.archive.client.replay_requests import replay_request, start_replay
 from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
-from aerotape.errors import AeronTimeoutError, ConfigurationError
-
-_DRIVER_POLL_NS: Final = 100_000
+from aerotape.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,8 @@ def _ask(
     archive_channel = channel
     if channels.has_wildcard_port(channel):
         # The port must be known before the archive can be told, and is ours alone.
-        subscription = yield from _subscribe(aeron, session, channel, stream_id)
-        archive_channel = yield from _with_bound_port(session, subscription, channel)
+        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+        archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
         request = replay_request(
             wish.recording_id,
@@ -127,7 +124,7 @@ def _ask(
         try:
             if subscription is None:
                 own = channels.with_session_id(channel, order.session_id)
-                subscription = yield from _subscribe(aeron, session, own, stream_id)
+                subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
         except BaseException:
             stream.abandon()
             raise
@@ -137,42 +134,3 @@ def _ask(
         raise
     stream.attach(subscription)
     return stream
-
-
-def _subscribe(
-    aeron: _native.AeronClient, session: ControlSession, channel: str, stream_id: int
-) -> Steps[_native.Subscription]:
-    deadline_ns = time.monotonic_ns() + session.timeout_ns
-    pending = aeron.async_add_subscription(channel, stream_id)
-    while True:
-        subscription = pending.poll()
-        if subscription is not None:
-            return subscription
-        try:
-            if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
-                    f"the media driver has not added a subscription to {channel} stream "
-                    f"{stream_id} within {session.timeout_ns / 1e9:g} s"
-                )
-            yield Pause(_DRIVER_POLL_NS, f"subscribe to {channel}")
-        except BaseException:
-            pending.cancel()
-            raise
-
-
-def _with_bound_port(
-    session: ControlSession, subscription: _native.Subscription, channel: str
-) -> Steps[str]:
-    """Wait for the driver to tell which port a subscription with port 0 has got."""
-    deadline_ns = time.monotonic_ns() + session.timeout_ns
-    try:
-        while (endpoint := subscription.resolved_endpoint()) is None:
-            if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
-                    f"the media driver has not bound a port for {subscription.channel} in time"
-                )
-            yield Pause(_DRIVER_POLL_NS, f"subscribe to {channel}")
-    except BaseException:
-        subscription.close()
-        raise
-    return channels.with_endpoint(channel, endpoint)

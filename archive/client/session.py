@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from aerotape import _native
-from aerotape.archive.client.call import Call, Item, Listing, Request
+from aerotape.archive.client.call import Call, Listing, Request
 from aerotape.archive.client.outcome import error_of
+from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.signals import SignalQueue, signal_of
 from aerotape.archive.protocol import semantic_version_text
 from aerotape.codecs import archive as codecs
@@ -47,45 +48,6 @@ _EXPECTED_TEMPLATES: Final = frozenset(
 )
 
 
-class Pending:
-    """A request under way, and what has come for it so far.
-
-    Attributes:
-        what: what was asked for, for error messages.
-        count: how many items a listing may bring; 0: it is none.
-        answer: the answer, None before and when a listing was full without one.
-        items: what a listing has brought.
-        failure: why there will be no answer.
-    """
-
-    __slots__ = ("answer", "correlation_id", "count", "failure", "items", "on_done", "what")
-
-    def __init__(
-        self, correlation_id: int, what: str, count: int, on_done: Callable[[], None] | None
-    ) -> None:
-        self.correlation_id = correlation_id
-        self.what = what
-        self.count = count
-        self.on_done = on_done
-        self.answer: codecs.ControlResponse | codecs.Challenge | None = None
-        self.items: list[Item] = []
-        self.failure: ClosedError | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing more will come."""
-        if self.answer is not None or self.failure is not None:
-            return True
-        return 0 < self.count <= len(self.items)
-
-    def response(self) -> codecs.ControlResponse:
-        """Return the answer. Raises ClosedError when the session ended before it came."""
-        if self.failure is not None:
-            raise self.failure
-        assert isinstance(self.answer, codecs.ControlResponse), "asked for once it is done"
-        return self.answer
-
-
 class ControlSession:
     """The state of one connection to an archive. Thread-safe.
 
@@ -95,6 +57,7 @@ class ControlSession:
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
         signals: the signals that nobody has taken yet.
+        on_news: called when there are new signals and at the end, in whichever thread reads.
     """
 
     def __init__(
@@ -118,6 +81,7 @@ class ControlSession:
         self._is_being_read = False
         self._closed_because: str | None = None
         self._pending: dict[int, Pending] = {}
+        self.on_news: Callable[[], None] = lambda: None
         self._signal_queues = [self.signals]
         self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
 
@@ -302,6 +266,8 @@ class ControlSession:
                 self._is_being_read = False
                 self._news.notify_all()
             _tell(done)
+        if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
+            self.on_news()
         # Before the archive has answered the connect request it may not be connected yet.
         has_begun = self.control_session_id is not None
         if has_begun and not messages and not self._subscription.is_connected:
@@ -411,6 +377,7 @@ class ControlSession:
                 pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
             self._news.notify_all()
         _tell(failed)
+        self.on_news()
 
     def close(self) -> None:
         """Tell the archive and close both streams. Idempotent."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,19 +95,11 @@ class SignalQueue:
     `put` and the takers may be different threads.
     """
 
-    def __init__(
-        self, wanted: SignalFilter | None = None, on_put: Callable[[], None] | None = None
-    ) -> None:
-        """Make an empty queue.
-
-        Args:
-            wanted: which signals to keep; None: all.
-            on_put: called after each that was kept.
-        """
+    def __init__(self, wanted: SignalFilter | None = None) -> None:
+        """Make an empty queue that keeps what is wanted; None: all."""
         self._wanted = SignalFilter() if wanted is None else wanted
         self._events: deque[RecordingSignalEvent] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
-        self._on_put = on_put
 
     def put(self, event: RecordingSignalEvent) -> None:
         """Add the newest, if it is wanted."""
@@ -116,8 +107,6 @@ class SignalQueue:
             return
         with self._lock:
             self._events.append(event)
-        if self._on_put is not None:
-            self._on_put()
 
     def take_all(self) -> list[RecordingSignalEvent]:
         """Return and forget all, oldest first."""

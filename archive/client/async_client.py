@@ -1,0 +1,304 @@
+"""A connection to an archive for asyncio: the same requests, each to be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from aerotape.aeron import Aeron, ExclusivePublication, Publication
+from aerotape.archive.client import (
+    channels,
+    query_requests,
+    recording_requests,
+    replay_requests,
+    replication_requests,
+    segment_requests,
+)
+from aerotape.archive.client.async_streams import AsyncReplay, AsyncSignals, next_signal
+from aerotape.archive.client.asynchronous import (
+    AsyncClosing,
+    AsyncRequests,
+    Opening,
+    asynchronous,
+    asynchronous_pages,
+    asynchronous_steps,
+)
+from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
+from aerotape.archive.client.client_facts import ClientFacts
+from aerotape.archive.client.credentials import Credentials
+from aerotape.archive.client.recorded_publication import (
+    add_recorded_exclusive_publication,
+    add_recorded_publication,
+)
+from aerotape.archive.client.replay_opening import ReplayWish, open_replay
+from aerotape.archive.client.signals import RecordingSignalEvent, signal_filter
+from aerotape.archive.protocol import NULL_VALUE
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import RecordingSignal
+from aerotape.errors import ArchiveError, ClosedError
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The arguments of `connect`, which documents them."""
+
+    aeron: Aeron | None
+    aeron_dir: str | Path | None
+    control_request_channel: str
+    control_request_stream_id: int
+    control_response_channel: str | None
+    control_response_stream_id: int
+    timeout_ns: int
+    keep_alive_interval_ns: int
+    credentials: bytes | Credentials
+    on_challenge: Callable[[bytes], bytes] | None
+    client_name: str
+
+
+def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClient]:
+    """Connect to an archive from an event loop.
+
+    >>> async with connect_async(aeron_dir=directory) as client:
+    ...     async for recording in client.list_recordings():
+    ...         print(recording)
+
+    or ``client = await connect_async(…)``, to be closed with ``await client.close()``. A thread
+    makes the connection; when the task is cancelled meanwhile, the connection is closed again.
+
+    Args:
+        options: as those of `connect`; `keep_alive_interval_ns` cannot be 0 here.
+
+    Raises:
+        AerotapeError: as `connect`.
+    """
+    interval_ns = options.get("keep_alive_interval_ns") or DEFAULT_KEEP_ALIVE_INTERVAL_NS
+    options["keep_alive_interval_ns"] = 0  # the asynchronous client reads by itself
+
+    async def open_it() -> AsyncArchiveClient:
+        loop = asyncio.get_running_loop()
+        opening = loop.run_in_executor(None, partial(connect, **options))
+        try:
+            client = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_unwanted)
+            raise
+        return AsyncArchiveClient(client, interval_ns)
+
+    return Opening(open_it)
+
+
+def _close_unwanted(opening: asyncio.Future[ArchiveClient]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
+    """A connection to an archive. Made by `connect_async`; belongs to one event loop.
+
+    It makes the requests of `ArchiveClient`, with the same arguments, results and errors. Any
+    number of them may be awaited at once. When a task is cancelled while it awaits one, the
+    session goes on and other requests do too; whether the archive still did what was asked for,
+    its answer would have told. A replay that was being opened is stopped again.
+    """
+
+    def __init__(self, client: ArchiveClient, idle_interval_ns: int) -> None:
+        """Take over a client. Use `connect_async`."""
+        super().__init__(client._session, idle_interval_ns)
+        self._client = client
+        self._aeron = client.aeron
+        self._archive_id = client.archive_id
+
+    # -- recordings ----------------------------------------------------------------------------
+
+    start_recording = asynchronous(recording_requests.start_recording)
+    extend_recording = asynchronous(recording_requests.extend_recording)
+    stop_recording = asynchronous(recording_requests.stop_recording)
+    try_stop_recording = asynchronous(recording_requests.try_stop_recording)
+    stop_recording_session = asynchronous(recording_requests.stop_recording_session)
+    stop_recording_subscription = asynchronous(recording_requests.stop_recording_subscription)
+    try_stop_recording_subscription = asynchronous(
+        recording_requests.try_stop_recording_subscription
+    )
+    stop_recording_by_identity = asynchronous(recording_requests.stop_recording_by_identity)
+    truncate_recording = asynchronous(recording_requests.truncate_recording)
+    purge_recording = asynchronous(recording_requests.purge_recording)
+    update_channel = asynchronous(recording_requests.update_channel)
+
+    async def add_recorded_publication(
+        self, channel: str, stream_id: int, *, auto_stop: bool = False
+    ) -> Publication:
+        """Add a publication and record its session.
+
+        Raises:
+            ArchiveError: as `start_recording`; the publication is closed again.
+        """
+        return await self._run(
+            add_recorded_publication(
+                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
+            )
+        )
+
+    async def add_recorded_exclusive_publication(
+        self, channel: str, stream_id: int, *, auto_stop: bool = False
+    ) -> ExclusivePublication:
+        """As `add_recorded_publication`, with a session that nobody shares."""
+        return await self._run(
+            add_recorded_exclusive_publication(
+                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
+            )
+        )
+
+    # -- segments and replication --------------------------------------------------------------
+
+    detach_segments = asynchronous(segment_requests.detach_segments)
+    delete_detached_segments = asynchronous(segment_requests.delete_detached_segments)
+    purge_segments = asynchronous(segment_requests.purge_segments)
+    attach_segments = asynchronous(segment_requests.attach_segments)
+    migrate_segments = asynchronous(segment_requests.migrate_segments)
+
+    replicate = asynchronous(replication_requests.replicate)
+    stop_replication = asynchronous(replication_requests.stop_replication)
+    try_stop_replication = asynchronous(replication_requests.try_stop_replication)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    list_recordings = asynchronous_pages(query_requests.list_recordings)
+    list_recordings_for_uri = asynchronous_pages(query_requests.list_recordings_for_uri)
+    list_recording = asynchronous_steps(query_requests.list_recording)
+    list_recording_subscriptions = asynchronous_pages(query_requests.list_recording_subscriptions)
+    find_last_matching_recording = asynchronous(query_requests.find_last_matching_recording)
+    start_position = asynchronous(query_requests.start_position)
+    stop_position = asynchronous(query_requests.stop_position)
+    recording_position = asynchronous(query_requests.recording_position)
+    max_recorded_position = asynchronous(query_requests.max_recorded_position)
+    get_archive_id = asynchronous(query_requests.get_archive_id)
+
+    # -- replays -------------------------------------------------------------------------------
+
+    start_replay = asynchronous(replay_requests.start_replay)
+    start_bounded_replay = asynchronous(replay_requests.start_bounded_replay)
+    stop_replay = asynchronous(replay_requests.stop_replay)
+    stop_all_replays = asynchronous(replay_requests.stop_all_replays)
+
+    def replay(
+        self,
+        recording_id: int,
+        position: int | None = None,
+        length: int | None = None,
+        *,
+        channel: str | None = None,
+        stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+        follow: bool = True,
+        limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> Opening[AsyncReplay]:
+        """Replay a recording: arguments and errors as of `ArchiveClient.replay`.
+
+        >>> async with client.replay(recording_id) as messages:
+        ...     async for message in messages:
+        ...         print(message.position, len(message.payload))
+        """
+        wish = ReplayWish(
+            recording_id,
+            position,
+            length,
+            channel or self._client._replay_channel,
+            stream_id,
+            follow,
+            limit_counter_id,
+            file_io_max_length,
+            timeout_ns,
+        )
+
+        async def open_it() -> AsyncReplay:
+            stream = await self._run(open_replay(self._aeron.native, self._session, wish))
+            return AsyncReplay(stream, self)
+
+        return Opening(open_it)
+
+    # -- what comes unasked --------------------------------------------------------------------
+
+    async def poll_for_errors(self) -> list[ArchiveError]:
+        """Return errors that the archive has sent for no pending request, oldest first.
+
+        Raises:
+            ClosedError: the archive has gone away.
+        """
+        self._session.ensure_open("poll for errors")
+        return self._session.take_errors()
+
+    async def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
+        """Return the signals (start, stop, …) that have come since the last call, oldest first.
+
+        The last 4096 are kept.
+
+        Raises:
+            ClosedError: the archive has gone away.
+        """
+        self._session.ensure_open("poll for recording signals")
+        self._reader.wake()
+        return self._session.signals.take_all()
+
+    def signals(
+        self,
+        *signals: RecordingSignal,
+        recording_id: int | None = None,
+        correlation_id: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> AsyncSignals:
+        """Return an asynchronous iterator over the signals that come from now on.
+
+        Arguments and errors as of `ArchiveClient.signals`.
+        """
+        self._session.ensure_open("read recording signals")
+        wanted = signal_filter(signals, recording_id, correlation_id)
+        return AsyncSignals(self, wanted, timeout_ns)
+
+    async def await_signal(
+        self,
+        *signals: RecordingSignal,
+        recording_id: int | None = None,
+        correlation_id: int | None = None,
+        timeout_ns: int | None = None,
+    ) -> RecordingSignalEvent:
+        """Return a signal, that has come before or comes now, and forget it; others are kept.
+
+        Arguments and errors as of `ArchiveClient.await_signal`.
+        """
+        wanted = signal_filter(signals, recording_id, correlation_id)
+        session = self._session
+        session.ensure_open(f"await {wanted}")
+        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
+        event = await next_signal(self, session.signals, wanted, timeout_ns)
+        if event is None:
+            raise ClosedError(f"cannot await {wanted}: the client is closed")
+        return event
+
+    # -- the session ---------------------------------------------------------------------------
+
+    async def ping(self) -> int:
+        """Return how long the archive takes to answer, nanoseconds."""
+        begin_ns = time.monotonic_ns()
+        await self.get_archive_id()
+        return time.monotonic_ns() - begin_ns
+
+    async def keep_alive(self) -> None:
+        """Tell the archive that this client is alive."""
+        what = "keep the session alive"
+        self._session.ensure_open(what)
+        message = codecs.KeepAliveRequest(
+            control_session_id=self.control_session_id, correlation_id=NULL_VALUE
+        )
+        await self._send(message.encode(), what)
+
+    async def close(self) -> None:
+        """End the session; requests that are still awaited raise ClosedError. Idempotent."""
+        await asyncio.shield(self._loop.run_in_executor(None, self._close))
+
+    def _close(self) -> None:
+        self._reader.close()
+        self._client.close()
