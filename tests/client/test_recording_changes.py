@@ -16,13 +16,17 @@ from aerotape.errors import (
 
 
 def continuing(made: Made, channel: str = "aeron:ipc", position: int | None = None) -> str:
-    """The channel of a publication that goes on where a recording has ended."""
+    """The channel of a publication that goes on where a recording has ended.
+
+    With a session of its own: the driver may not yet have closed the recorded publication.
+    """
     position = made.end if position is None else position
     term = made.publication.term_buffer_length
     initial = made.publication.initial_term_id
     return (
         f"{channel}?term-length={term}|init-term-id={initial}"
         f"|term-id={initial + position // term}|term-offset={position % term}"
+        f"|session-id={made.session_id ^ 1}"
     )
 
 

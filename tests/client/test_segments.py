@@ -36,7 +36,8 @@ def test_detach_attach_delete(archive: ServedArchive, client: aerotape.ArchiveCl
     assert client.start_position(made.recording_id) == 0
     client.detach_segments(made.recording_id, 2 * SEGMENT)
     assert client.delete_detached_segments(made.recording_id) == 2
-    wait_until(lambda: _files(archive, made) == all_files[2:], "the deletion")
+    client.await_signal(aerotape.RecordingSignal.DELETE, recording_id=made.recording_id)
+    assert _files(archive, made) == all_files[2:]
     assert client.attach_segments(made.recording_id) == 0
     first = next(client.replay(made.recording_id))
     assert first.position >= 2 * SEGMENT
