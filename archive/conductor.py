@@ -132,6 +132,12 @@ class Conductor:
         self._stopping = False
         self._now_ms = self._clock_ms()
         self._control_subscriptions = self._subscribe()
+        if config.recording_events_enabled:
+            recorder.publish_events(
+                client.add_exclusive_publication(
+                    config.recording_events_channel, config.recording_events_stream_id
+                )
+            )
         self.deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
         self.deletions.delete_left_over(archive_dir, catalog.purged_recording_ids())
         self.recordings = Recordings(

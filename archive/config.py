@@ -225,10 +225,6 @@ class ArchiveConfig:
             _channel("control.response.channel", self.control_response_channel)
         if self.recording_events_enabled:
             _channel("recording.events.channel", self.recording_events_channel)
-            self.warnings.append(
-                f"{ARCHIVE_PREFIX}recording.events.enabled has no effect yet: the progress of"
-                " recordings is not published"
-            )
 
 
 def _invalid(name: str, value: object, why: str) -> ConfigurationError:

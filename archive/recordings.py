@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from aerotape.archive import counters
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.recording_events import recording_events
 from aerotape.archive.recording_extension import clear_behind, refuse_image, refuse_request
 from aerotape.archive.recording_limits import RecordingLimits, Refusal
 from aerotape.archive.recording_session import (
@@ -334,6 +335,16 @@ class Recordings:
         )
         image, session.image = session.image, None
         assert image is not None
+        events = None
+        if self._config.recording_events_enabled:
+            events = recording_events(
+                recording_id=session.recording_id,
+                join_position=session.join_position,
+                session_id=image.session_id,
+                stream_id=source.stream_id,
+                channel=source.original_channel,
+                source_identity=image.source_identity,
+            )
         try:
             self._recorder.record(
                 image,
@@ -341,6 +352,7 @@ class Recordings:
                 recording_id=session.recording_id,
                 start_position=session.start_position,
                 segment_length=session.segment_file_length,
+                events=events,
             )
         except AerotapeError as error:
             self.on_stopped(

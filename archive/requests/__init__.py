@@ -2,8 +2,7 @@
 
 To add a request is to write its handler in the module of its subject and enter it in that module's
 `HANDLERS`. A handler is called for a session that is active and that owns the image on which the
-request came; it answers at once or has someone else answer. Requests of the schema that are in no
-table are answered with an error that says so.
+request came; it answers at once or has someone else answer.
 """
 
 from __future__ import annotations
@@ -40,16 +39,8 @@ HANDLERS: Handlers = {
 
 def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
     """Answer one request; nothing that goes wrong with it gets past this."""
-    handler = HANDLERS.get(type(request))
     try:
-        if handler is None:
-            session.send_error(
-                request.correlation_id,
-                ErrorCode.GENERIC,
-                f"not supported yet: {type(request).__name__}",
-            )
-        else:
-            handler(conductor, session, request)
+        HANDLERS[type(request)](conductor, session, request)
     except ArchiveError as error:
         session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:

@@ -113,13 +113,12 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     assert made.aeron_dir == "/dev/shm/x"
 
 
-def test_what_is_not_done_yet_is_warned_about() -> None:
-    """Recording events can be asked for as the reference has it, and are said not to come."""
+def test_recording_events_need_a_channel() -> None:
+    """There is no default for where they go."""
     channel = "aeron:udp?control-mode=dynamic|control=localhost:8030"
     made = config(recording_events_enabled="true", recording_events_channel=channel)
     assert made.recording_events_channel == channel
-    [warning] = made.warnings
-    assert "aeron.archive.recording.events.enabled" in warning
+    assert (made.recording_events_stream_id, made.warnings) == (30, [])
     with pytest.raises(ConfigurationError, match=r"aeron\.archive\.recording\.events\.channel"):
         config(recording_events_enabled="true")
 

@@ -88,6 +88,30 @@ public final class Streams implements AutoCloseable
         return aeron.addSubscription(channel, streamId);
     }
 
+    /** Subscribes to recording events and waits until the archive's stream has come; returns a handle. */
+    public long addRecordingEvents(final String channel, final int streamId, final long timeoutMs)
+        throws InterruptedException
+    {
+        final RecordingEvents events = new RecordingEvents(aeron.addSubscription(channel, streamId));
+        final long deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+        while (!events.isConnected())
+        {
+            if (System.nanoTime() - deadlineNs > 0)
+            {
+                events.close();
+                throw new IllegalStateException("no recording events on " + channel);
+            }
+            Thread.sleep(1);
+        }
+        return register(events);
+    }
+
+    /** The recording events that have come since: kind, recording id, and the arguments of the listener. */
+    public Object takeRecordingEvents(final long handle)
+    {
+        return ((RecordingEvents)resource(handle)).take();
+    }
+
     public void closeResource(final long handle) throws Exception
     {
         ((AutoCloseable)resource(handle)).close();

@@ -1,0 +1,200 @@
+"""The recording events stream as Aeron's own adapter reads it, from both archives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from support.control_rig import await_true
+from support.java import JavaClient, free_port
+from support.streams import TERM_LENGTH, record
+
+EVENTS = "aeron:ipc?term-length=64k"
+STREAM_ID = 37
+
+
+def properties(channel: str) -> dict[str, str]:
+    return {
+        "aeron.archive.recording.events.enabled": "true",
+        "aeron.archive.recording.events.channel": channel,
+        "aeron.archive.recording.events.stream.id": str(STREAM_ID),
+    }
+
+
+class Listener:
+    """A subscriber to recording events; what it has taken, in order."""
+
+    def __init__(self, client: JavaClient, channel: str) -> None:
+        self.client = client
+        self.handle = client.call("addRecordingEvents", channel, STREAM_ID, 10_000)
+        self.events: list[list[Any]] = []
+
+    def poll(self) -> None:
+        self.events += self.client.call("takeRecordingEvents", self.handle)
+
+    def until_stopped(self, recording_id: int) -> list[list[Any]]:
+        """Wait for a recording's end; return its events."""
+
+        def is_stopped() -> bool:
+            self.poll()
+            return any(event[:2] == ["stop", recording_id] for event in self.events)
+
+        await_true(is_stopped)
+        return [event for event in self.events if event[1] == recording_id]
+
+    def close(self) -> None:
+        self.client.call("closeResource", self.handle)
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def client(request: pytest.FixtureRequest, run_archive: Any) -> Iterator[JavaClient]:
+    """A Java client of an archive that tells recording events over IPC."""
+    with serving(run_archive, request.param, EVENTS) as connected:
+        yield connected
+
+
+@contextmanager
+def serving(run_archive: Any, kind: str, channel: str) -> Iterator[JavaClient]:
+    with (
+        run_archive(kind, properties(channel)) as archive,
+        JavaClient(archive.aeron_dir) as connected,
+    ):
+        connected.connect(archive.control_channel)
+        yield connected
+
+
+@pytest.fixture
+def listener(client: JavaClient) -> Iterator[Listener]:
+    made = Listener(client, EVENTS)
+    yield made
+    made.close()
+
+
+def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) -> None:
+    """One start, progress that only grows, one stop, in this order, and all that they tell."""
+    stream = record(client, 5001, 3 * TERM_LENGTH + 2048, start_position=TERM_LENGTH)
+    events = listener.until_stopped(stream.recording_id)
+    session_id = stream.publication["sessionId"]
+    assert events[0] == [
+        "start",
+        stream.recording_id,
+        TERM_LENGTH,
+        session_id,
+        5001,
+        "aeron:ipc",
+        "aeron:ipc",
+    ]
+    assert events[-1] == ["stop", stream.recording_id, TERM_LENGTH, stream.position]
+    progress = events[1:-1]
+    assert progress
+    assert {tuple(event[:3]) for event in progress} == {
+        ("progress", stream.recording_id, TERM_LENGTH)
+    }
+    reached = [event[3] for event in progress]
+    assert reached == sorted(set(reached))
+    assert all(TERM_LENGTH < position <= stream.position for position in reached)
+    assert reached[-1] == stream.position
+
+
+def test_progress_comes_while_a_recording_goes_on(client: JavaClient, listener: Listener) -> None:
+    """Whoever waits for a position is told when it is reached."""
+    stream = record(client, 5002, 1024, live=True)
+    for length in (1024, 4096, TERM_LENGTH):
+        stream.offer(client, length)
+        wanted = ["progress", stream.recording_id, 0, stream.position]
+
+        def has_come(wanted: list[Any] = wanted) -> bool:
+            listener.poll()
+            return wanted in listener.events
+
+        await_true(has_come)
+    stream.stop(client)
+    client.call("stopRecording", "aeron:ipc", 5002)
+    assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
+
+
+def test_an_extended_recording_starts_where_it_goes_on(
+    client: JavaClient, listener: Listener
+) -> None:
+    """Events of the extension have the join position as their start."""
+    stream = record(client, 5003, 4096)
+    listener.until_stopped(stream.recording_id)
+    listener.events.clear()
+    client.call("extendRecording", stream.recording_id, "aeron:ipc?alias=more", 5003, "LOCAL")
+    channel = "aeron:ipc?term-length=64k|init-term-id=7|term-id=7|term-offset=4096|mtu=1408"
+    stream.publication = client.add_exclusive_publication(channel, 5003)
+    counter = client.recording_counter(stream.publication["sessionId"])
+    stream.counter_id = counter["counterId"]
+    stream.offer(client, 2048)
+    stream.stop(client)
+    client.call("stopRecording", "aeron:ipc?alias=more", 5003)
+    events = listener.until_stopped(stream.recording_id)
+    session_id = stream.publication["sessionId"]
+    start = [stream.recording_id, 4096, session_id, 5003, "aeron:ipc?alias=more", "aeron:ipc"]
+    assert events[0] == ["start", *start]
+    assert events[-1] == ["stop", stream.recording_id, 4096, 6144]
+
+
+def test_recordings_do_not_wait_for_who_does_not_listen(client: JavaClient) -> None:
+    """Without a subscriber nothing is told; one that comes later hears of what happens then."""
+    stream = record(client, 5004, 8 * 1024, live=True)
+    late = Listener(client, EVENTS)
+    stream.offer(client, 1024)
+    stream.stop(client)
+    client.call("stopRecording", "aeron:ipc", 5004)
+    events = late.until_stopped(stream.recording_id)
+    assert [event[0] for event in events if event[0] != "progress"] == ["stop"]
+    late.close()
+
+
+def test_events_that_nobody_takes_are_dropped(client: JavaClient, listener: Listener) -> None:
+    """A subscriber that does not poll fills the stream, and the recording goes on; one that goes
+    on polling hears of what comes then."""
+    stream = record(client, 5005, 0, live=True)
+    # Half a term of events at most is kept for the subscriber.
+    for _ in range(1200):
+        stream.offer(client, 1024)
+    assert client.call("getRecordingPosition", stream.recording_id) == stream.position
+    listener.poll()
+    assert len(listener.events) < 1200
+    listener.events.clear()
+
+    def has_come() -> bool:
+        listener.poll()
+        return any(event[3] == stream.position for event in listener.events)
+
+    stream.offer(client, 1024)
+    await_true(has_come)
+    stream.stop(client)
+    client.call("stopRecording", "aeron:ipc", 5005)
+    events = listener.until_stopped(stream.recording_id)
+    assert events[-1] == ["stop", stream.recording_id, 0, stream.position]
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_events_over_udp(kind: str, run_archive: Any) -> None:
+    """Through a channel to which any number of subscribers may come."""
+    control = free_port()
+    channel = f"aeron:udp?control-mode=dynamic|control=localhost:{control}"
+    with serving(run_archive, kind, channel) as client:
+        listen = f"aeron:udp?endpoint=localhost:0|control=localhost:{control}"
+        listeners = [Listener(client, listen) for _ in range(2)]
+
+        def are_connected() -> bool:
+            # A stream has a subscriber for the archive only when the driver has heard of it.
+            stream = record(client, 5006, 1024)
+            for listener in listeners:
+                listener.poll()
+            return all(
+                any(event[1] == stream.recording_id for event in listener.events)
+                for listener in listeners
+            )
+
+        await_true(are_connected)
+        stream = record(client, 5007, 4096)
+        for listener in listeners:
+            events = listener.until_stopped(stream.recording_id)
+            assert [events[0][0], events[-1]] == ["start", ["stop", stream.recording_id, 0, 4096]]
+            listener.close()
