@@ -21,7 +21,7 @@ from pathlib import Path
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.entries import EntryPlace
+from aerotape.catalog.entries import CatalogEntry, EntryPlace
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.lookup import CatalogLookup, unknown_recording
 from aerotape.closing import Closing
@@ -226,24 +226,20 @@ class Catalog(CatalogLookup, Closing):
         ).encode()
         # The fixed block stays as it is, with the fields that only mean something on the wire.
         strings = described[layout.DESCRIPTOR_BLOCK_LENGTH :]
-        body = entry.body[: layout.DESCRIPTOR_BLOCK_LENGTH] + strings
-        room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
-        needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
-        frame_length = max(room, needed)
-        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
-        header = layout.DESCRIPTOR_HEADER.pack(
-            len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
-        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
-        frame = header + body
-        if needed <= room:
-            self._file.data[entry.offset : entry.offset + frame_length] = frame
-            self._file.force()
-        else:
-            before = slice(0, entry.offset)
-            behind = slice(entry.offset + room, self._end_offset)
-            self._file.rewrite((before, frame, behind), self._end_offset + needed - room)
-        self._move_entries(recording_id, len(body), frame_length - room)
-        self.on_change(recording_id)
+        self._replace(entry, entry.body[: layout.DESCRIPTOR_BLOCK_LENGTH] + strings)
+
+    def replace_recording(self, descriptor: RecordingDescriptor) -> None:
+        """Describe the recording with the descriptor's id anew (errors as `descriptor`).
+
+        Whom it was last sent to stays in the entry. Room is made as by `replace_channel`.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a value does not fit.
+        """
+        self._file.check_writable()
+        entry = self._sound(descriptor.recording_id)
+        kept = layout.RECORDING_ID_OFFSET
+        self._replace(entry, entry.body[:kept] + descriptor.encode()[kept:])
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
@@ -268,6 +264,26 @@ class Catalog(CatalogLookup, Closing):
         self.on_change(recording_id)
 
     # ---- within --------------------------------------------------------------------------------
+
+    def _replace(self, entry: CatalogEntry, body: bytes) -> None:
+        """Put another body into an entry, moving those behind it if it has become longer."""
+        room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
+        needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        frame_length = max(room, needed)
+        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
+        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        frame = header + body
+        if needed <= room:
+            self._file.data[entry.offset : entry.offset + frame_length] = frame
+            self._file.force()
+        else:
+            before = slice(0, entry.offset)
+            behind = slice(entry.offset + room, self._end_offset)
+            self._file.rewrite((before, frame, behind), self._end_offset + needed - room)
+        self._move_entries(entry.recording_id, len(body), frame_length - room)
+        self.on_change(entry.recording_id)
 
     def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
         """Take note that an entry has another length and those behind it another offset, bytes."""

@@ -131,7 +131,7 @@ def list_recording(recording_id: int) -> Steps[RecordingDescriptor | None]:
         recording_id=arguments.identity("recording_id", recording_id)
     )
     found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
-    return _descriptor(found[0]) if found else None
+    return descriptor_of(found[0]) if found else None
 
 
 def list_recording_subscriptions(
@@ -226,7 +226,7 @@ def _recordings(
     ask: Callable[[int, int], Listing], from_recording_id: int, count: int | None
 ) -> Pages[RecordingDescriptor]:
     return Pages(
-        ask, _descriptor, lambda _, last, __: last.recording_id + 1, from_recording_id, count
+        ask, descriptor_of, lambda _, last, __: last.recording_id + 1, from_recording_id, count
     )
 
 
@@ -237,7 +237,8 @@ def _subscription(item: Item) -> RecordingSubscription:
     )
 
 
-def _descriptor(item: Item) -> RecordingDescriptor:
+def descriptor_of(item: Item) -> RecordingDescriptor:
+    """Return what a RecordingDescriptor (message id 22) says, without whom it was sent to."""
     message = cast(codecs.RecordingDescriptor, item)
     return RecordingDescriptor(
         recording_id=message.recording_id,

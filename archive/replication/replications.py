@@ -71,8 +71,6 @@ class Replications:
         if not request.replication_channel:
             request = replace(request, replication_channel=self._config.replication_channel)
         self._check_channels(request)
-        if request.has_destinations:
-            raise ArchiveError("replication with live destinations or tags is not supported yet")
         destination = self._destination(request.dst_recording_id)
         replication_id = self._next_id()
         session = ReplicationSession(

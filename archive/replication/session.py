@@ -15,15 +15,18 @@ advanced once a turn. All that ends it, comes through `close`, which always sign
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, TypedDict
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
     ReplicationRequest,
     recording_channel,
     replay_channel,
+    replay_destination,
 )
 from aerotape.archive.replication.source_client import SourceAddress, SourceArchive
 from aerotape.archive.replication.steps import Step, wait_for
@@ -42,8 +45,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording_session import RecordingSubscription, Requester
     from aerotape.archive.recordings import Recordings
     from aerotape.catalog.catalog import Catalog
-
-_NO_LIVE_SOURCE: Final = "cannot live merge without active source recording"
 
 
 class ReplicationSession:
@@ -157,10 +158,13 @@ class ReplicationSession:
         source = yield from self._source_descriptor()
         begin = self._prepare(source)
         if self._request.live_destination and not source.is_active:
-            raise ArchiveError(_NO_LIVE_SOURCE)
+            raise live_join.no_live_source()
         if self._is_in_sync(source):
             self._signal(source.stop_position, RecordingSignal.SYNC)
             return
+        live_position = None
+        if self._request.live_destination:
+            live_position = yield from live_join.source_position(self._source, source.recording_id)
         session_id = self._replay_session_id(source)
         recording = self._recording = self._extend(source.stream_id, session_id)
         if recording is None:
@@ -168,35 +172,27 @@ class ReplicationSession:
         subscription = yield from wait_for(
             lambda: recording.subscription, self._deadline_ns(), "subscribe to the replay"
         )
+        if self._request.has_destinations:
+            yield from live_join.add_destination(
+                subscription, replay_destination(self._request), self._source.address.timeout_ns
+            )
         image = yield from self._replay(source, begin, session_id, subscription)
         try:
-            yield from self._follow(image)
+            if live_position is None:
+                yield from self._follow(image)
+            else:
+                yield from live_join.catch_up(image, live_position)
+                yield from self._join_live(image, subscription)
         finally:
             image.release()
 
     def _source_descriptor(self) -> Step[RecordingDescriptor]:
         recording_id = self._request.src_recording_id
-        answer = yield from self._source.descriptor(recording_id)
-        if answer is None:
+        descriptor = yield from self._source.descriptor(recording_id)
+        if descriptor is None:
             raise _ReplicationError(
                 f"unknown src recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
             )
-        descriptor = RecordingDescriptor(
-            recording_id=answer.recording_id,
-            start_timestamp_ms=answer.start_timestamp,
-            stop_timestamp_ms=answer.stop_timestamp,
-            start_position=answer.start_position,
-            stop_position=answer.stop_position,
-            initial_term_id=answer.initial_term_id,
-            segment_file_length=answer.segment_file_length,
-            term_buffer_length=answer.term_buffer_length,
-            mtu_length=answer.mtu_length,
-            session_id=answer.session_id,
-            stream_id=answer.stream_id,
-            stripped_channel=answer.stripped_channel,
-            original_channel=answer.original_channel,
-            source_identity=answer.source_identity,
-        )
         if problem := describe_problem(descriptor):
             raise ArchiveError(f"src recording {recording_id} has a damaged descriptor: {problem}")
         self._src_stop_position = descriptor.stop_position
@@ -211,12 +207,22 @@ class ReplicationSession:
                 f" ({source.mtu_length})"
             )
         destination = self._destination
+        # A replica that has all to come ends where it begins.
+        empty = replace(
+            source,
+            recording_id=self.dst_recording_id,
+            stop_position=source.start_position,
+            stop_timestamp_ms=source.start_timestamp_ms,
+        )
         if destination is None:
-            self.dst_recording_id = self._catalog.add_recording(**_replica(source))
+            fields = asdict(empty)
+            del fields["recording_id"]
+            self.dst_recording_id = self._catalog.add_recording(**fields)
             self._signal(source.start_position, RecordingSignal.REPLICATE)
             return source.start_position
         if destination.start_position == destination.stop_position:
-            raise ArchiveError("replicating into an empty recording is not supported yet")
+            self._catalog.replace_recording(empty)
+            return source.start_position
         return destination.stop_position
 
     def _is_in_sync(self, source: RecordingDescriptor) -> bool:
@@ -311,6 +317,17 @@ class ReplicationSession:
             self._src_replay_id = None
             return
 
+    def _join_live(self, image: Image, subscription: Subscription) -> Step[None]:
+        """Go over to the live stream; the recording is then nobody's but its own."""
+        request = self._request
+        position = yield from live_join.join(
+            self._source, request.src_recording_id, image, subscription, request.live_destination
+        )
+        # The driver does it in its own time.
+        subscription.async_remove_destination(replay_destination(request))
+        self._recording = None
+        self._signal(position, RecordingSignal.MERGE)
+
     # ---- within -------------------------------------------------------------------------------
 
     def _is_synced(self, position: int) -> bool:
@@ -328,38 +345,3 @@ class ReplicationSession:
 
 class _ReplicationError(ArchiveError):
     """A failure with an error code of its own; all others are GENERIC to the client."""
-
-
-class _Replica(TypedDict):
-    start_position: int
-    stop_position: int
-    start_timestamp_ms: int
-    stop_timestamp_ms: int
-    initial_term_id: int
-    segment_file_length: int
-    term_buffer_length: int
-    mtu_length: int
-    session_id: int
-    stream_id: int
-    stripped_channel: str
-    original_channel: str
-    source_identity: str
-
-
-def _replica(source: RecordingDescriptor) -> _Replica:
-    """Return what a recording is entered with that has all to come."""
-    return {
-        "start_position": source.start_position,
-        "stop_position": source.start_position,
-        "start_timestamp_ms": source.start_timestamp_ms,
-        "stop_timestamp_ms": source.start_timestamp_ms,
-        "initial_term_id": source.initial_term_id,
-        "segment_file_length": source.segment_file_length,
-        "term_buffer_length": source.term_buffer_length,
-        "mtu_length": source.mtu_length,
-        "session_id": source.session_id,
-        "stream_id": source.stream_id,
-        "stripped_channel": source.stripped_channel,
-        "original_channel": source.original_channel,
-        "source_identity": source.source_identity,
-    }

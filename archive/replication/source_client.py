@@ -16,6 +16,7 @@ from aerotape import __version__
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels
 from aerotape.archive.client.call import Request
+from aerotape.archive.client.query_requests import descriptor_of
 from aerotape.archive.client.session import decode_answer
 from aerotape.archive.protocol import (
     NULL_VALUE,
@@ -29,6 +30,7 @@ from aerotape.errors import AeronTimeoutError, AerotapeError, ArchiveError, Code
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, ExclusivePublication, Subscription
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 _FRAGMENT_LIMIT: Final = 10
 _NOT_CONNECTED: Final = -1
@@ -191,13 +193,13 @@ class SourceArchive:
             raise ArchiveError(f"cannot {what}: it answers with {type(answer).__name__}")
         return answer.relevant_id
 
-    def descriptor(self, recording_id: int) -> Step[codecs.RecordingDescriptor | None]:
+    def descriptor(self, recording_id: int) -> Step[RecordingDescriptor | None]:
         """Return the descriptor of a recording, None when there is none (errors as `ask`)."""
         what = f"fetch the descriptor of recording {recording_id}"
         request = codecs.ListRecordingRequest(recording_id=recording_id)
         deadline_ns = time.monotonic_ns() + self.address.timeout_ns
         answer = yield from self._ask(request, deadline_ns, what)
-        return answer if isinstance(answer, codecs.RecordingDescriptor) else None
+        return descriptor_of(answer) if isinstance(answer, codecs.RecordingDescriptor) else None
 
     def _ask(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support import java
 from support.daemon import AerotapeArchive
+from support.replication import Pair, Side
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # Many are started, in memory. A thread each for recording and replaying, as the default is: the
@@ -75,3 +76,39 @@ def either(request: pytest.FixtureRequest) -> Iterator[AerotapeArchive | java.Ja
     """Our daemon, then the Java archive."""
     with running(request.param) as archive:
         yield archive
+
+
+# ---- replication: an archive of each kind that replicates, one of each to replicate from --------
+
+
+@pytest.fixture(scope="module")
+def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
+    """A function that gives one of four archives: each kind once in each role."""
+    with ExitStack() as stack:
+        started: dict[tuple[str, str], Side] = {}
+
+        def side(role: str, kind: str) -> Side:
+            if (role, kind) not in started:
+                archive = stack.enter_context(
+                    run_archive(kind, {"aeron.archive.message.timeout": "2s"})
+                )
+                client = stack.enter_context(java.JavaClient(archive.aeron_dir))
+                client.connect(archive.control_channel)
+                started[role, kind] = Side(kind, archive, client)
+            return started[role, kind]
+
+        yield side
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
+    """The archive that is asked to replicate."""
+    return sides("destination", request.param)
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def pair(
+    request: pytest.FixtureRequest, destination: Side, sides: Callable[[str, str], Side]
+) -> Pair:
+    """All four combinations of an archive and the source it replicates from."""
+    return Pair(destination, sides("source", request.param))

@@ -5,14 +5,13 @@ A Java client asks the destination; what the Java archive does with another one 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support import java
 from support.control_rig import await_true
-from support.java import JavaArchiveException, JavaClient
+from support.java import JavaArchiveException
 from support.replication import CONTROL_STREAM_ID, NULL, Pair, Side, shown, with_session_id
 
 IPC = "aeron:ipc?term-length=64k"
@@ -22,39 +21,6 @@ UNKNOWN_REPLICATION, REPLICATION_CONNECTION_FAILURE = 12, 14
 NOBODY = 10_000
 # Type of the counter of an archive's replays.
 REPLAY_SESSIONS = 112
-
-
-@pytest.fixture(scope="module")
-def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
-    """A function that gives one of four archives: each kind once in each role."""
-    with contextlib.ExitStack() as stack:
-        started: dict[tuple[str, str], Side] = {}
-
-        def side(role: str, kind: str) -> Side:
-            if (role, kind) not in started:
-                archive = stack.enter_context(
-                    run_archive(kind, {"aeron.archive.message.timeout": "2s"})
-                )
-                client = stack.enter_context(JavaClient(archive.aeron_dir))
-                client.connect(archive.control_channel)
-                started[role, kind] = Side(kind, archive, client)
-            return started[role, kind]
-
-        yield side
-
-
-@pytest.fixture(scope="module", params=["aerotape", "java"])
-def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
-    """The archive that is asked to replicate."""
-    return sides("destination", request.param)
-
-
-@pytest.fixture(scope="module", params=["aerotape", "java"])
-def pair(
-    request: pytest.FixtureRequest, destination: Side, sides: Callable[[str, str], Side]
-) -> Pair:
-    """All four combinations of an archive and the source it replicates from."""
-    return Pair(destination, sides("source", request.param))
 
 
 def test_a_stopped_recording(pair: Pair) -> None:
@@ -352,3 +318,45 @@ def test_over_ipc(sides: Callable[[str, str], Side]) -> None:
     recording_id = replicated(pair, stream.recording_id, **params)
     expected = with_session_id(side.segments(stream.recording_id), 55)
     assert side.segments(recording_id) == expected
+
+
+OTHERS = [
+    ("aeron:ipc?mtu=1344|init-term-id=777|term-id=780|term-offset=4096|term-length=512k", IPC),
+    (IPC, "aeron:ipc?mtu=1344|init-term-id=-5|term-id=-3|term-offset=96|term-length=512k"),
+    (
+        "aeron:ipc?alias=a-name-that-makes-the-channel-of-the-source-a-good-deal-longer-than-is-"
+        "usual-so-that-its-descriptor-has-no-room-where-that-of-the-destination-was|term-length=64k",
+        IPC,
+    ),
+]
+
+
+@pytest.mark.parametrize("channel, other", OTHERS, ids=["longer terms", "shorter", "long channel"])
+def test_an_empty_destination(pair: Pair, channel: str, other: str) -> None:
+    """A recording that was truncated to nothing becomes the replica, whatever it was before."""
+    stream = pair.source.recorded(channel, 1015, count=50)
+    stream.stop()
+    destination = pair.destination
+    before = destination.recorded(other, 1016, count=30)
+    before.stop()
+    behind = destination.recorded(IPC, 1017, count=10)
+    behind.stop()
+    untouched = destination.descriptor(behind.recording_id)
+    begin = destination.descriptor(before.recording_id)["startPosition"]
+    destination.client.call("truncateRecording", before.recording_id, begin)
+    pair.await_signals("DELETE")
+    recording_id = before.recording_id
+    pair.replicate(stream.recording_id, dstRecordingId=recording_id)
+    signals = pair.await_signals("STOP")
+    source = pair.source.descriptor(stream.recording_id)
+    assert shown(signals) == [
+        ("EXTEND", source["startPosition"]),
+        ("SYNC", stream.position),
+        ("REPLICATE_END", NULL),
+        ("STOP", stream.position),
+    ]
+    replica = destination.descriptor(recording_id)
+    assert replica.pop("stopTimestamp") >= source.pop("stopTimestamp")
+    assert replica == {**source, "recordingId": recording_id}
+    assert pair.source.segments(stream.recording_id) == destination.segments(recording_id)
+    assert destination.descriptor(behind.recording_id) == untouched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import random
@@ -155,3 +156,29 @@ def test_channels_and_recordings_that_cannot_be(tmp_path: Path) -> None:
             replace(catalog, 1, "aeron:ipc")
     with Catalog.open(tmp_path, read_only=True) as reader, pytest.raises(CatalogError):
         replace(reader, 0, "aeron:ipc")
+
+
+@pytest.mark.parametrize("length", [10, 3000])
+def test_a_whole_descriptor(tmp_path: Path, length: int) -> None:
+    """All that is told of a recording may change but its id and whom it was last sent to."""
+    with Catalog.open(tmp_path, create=True, checksum="crc-32c") as catalog:
+        add(catalog, 3)
+        before = catalog.descriptor(1)
+        catalog.recording_stopped(1, 4096, 6)
+        catalog.extend_recording(1, control_session_id=77, correlation_id=88, session_id=12)
+        wanted = dataclasses.replace(
+            before,
+            stop_position=96,
+            stop_timestamp_ms=5,
+            stream_id=-9,
+            original_channel="x" * length,
+        )
+        catalog.replace_recording(wanted)
+        assert catalog.descriptor(1) == wanted
+        assert catalog.entry(1).body[:16] == (77).to_bytes(8, "little") + (88).to_bytes(8, "little")
+        assert catalog.entry(1).checksum == catalog.compute_checksum(1, "crc-32c")
+    with Catalog.open(tmp_path) as catalog:
+        assert catalog.descriptor(1) == wanted
+        assert catalog.descriptor(2) == dataclasses.replace(before, recording_id=2)
+        with pytest.raises(UnknownRecordingError):
+            catalog.replace_recording(dataclasses.replace(wanted, recording_id=3))

@@ -8,6 +8,7 @@ import io.aeron.archive.client.ReplicationParams;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,7 +16,7 @@ import java.util.Map;
 
 /**
  * Calls a public method by name with arguments from JSON. Numbers become long or int, strings
- * enums where one is wanted, {"handle": n} the publication or subscription it stands for, any other
+ * enums or bytes where such are wanted, {"handle": n} the publication or subscription it stands for, any other
  * object ReplayParams or ReplicationParams. Consumers of descriptors are not passed: what they
  * collect becomes the result.
  */
@@ -108,6 +109,7 @@ final class Invoker
         if (value instanceof String string)
         {
             return type == String.class ? string :
+                type == byte[].class ? string.getBytes(StandardCharsets.US_ASCII) :
                 type.isEnum() ? Enum.valueOf((Class)type, string) : MISFIT;
         }
         if (value instanceof Map<?, ?> map)

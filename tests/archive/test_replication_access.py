@@ -1,0 +1,77 @@
+"""Replication from archives that ask who comes, and from and to such as keep checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from support.java import JavaClient
+from support.replication import NULL, Pair, Side, shown
+
+IPC = "aeron:ipc?term-length=64k"
+CONNECTION_FAILURE = 14
+SUPPLIER = "aeron.archive.authenticator.supplier"
+GUARDS = {"aerotape": "support.guard:Guard", "java": "harness.Guard"}
+CHECKSUM = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
+
+
+@pytest.fixture(scope="module", params=["aerotape", "java"])
+def guarded(
+    request: pytest.FixtureRequest, destination: Side, run_archive: Callable[..., Any]
+) -> Iterator[Pair]:
+    """Each archive in turn as a source with an authenticator, beside each destination."""
+    with ExitStack() as stack:
+        archive = stack.enter_context(run_archive(request.param, {SUPPLIER: GUARDS[request.param]}))
+        client = stack.enter_context(JavaClient(archive.aeron_dir))
+        client.connect(archive.control_channel, credentials="open:alice")
+        yield Pair(destination, Side(request.param, archive, client))
+
+
+def test_credentials_are_handed_on(guarded: Pair) -> None:
+    """The source lets in who shows the credentials that came with the request."""
+    stream = guarded.source.recorded(IPC, 3001)
+    stream.stop()
+    guarded.replicate(stream.recording_id, encodedCredentials="open:bob")
+    recording_id = guarded.await_signals("STOP")[0]["recordingId"]
+    replica = guarded.destination.segments(recording_id)
+    assert replica == guarded.source.segments(stream.recording_id)
+
+
+@pytest.mark.parametrize(
+    "params, reason",
+    [
+        ({}, "rejected"),
+        ({"encodedCredentials": "burglar"}, "rejected"),
+        ({"encodedCredentials": "ask:bob"}, "challenge"),
+    ],
+)
+def test_who_is_not_let_in(guarded: Pair, params: dict[str, Any], reason: str) -> None:
+    """Wrong credentials, none, and a challenge, which nobody is there to answer."""
+    guarded.replicate(0, **params)
+    signals = guarded.await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", CONNECTION_FAILURE), ("REPLICATE_END", NULL)]
+    assert reason in str(signals[0]["error"])
+
+
+@pytest.mark.parametrize("of", ["aerotape", "java"])
+@pytest.mark.parametrize("to", ["aerotape", "java"])
+def test_checksums(run_archive: Callable[..., Any], to: str, of: str) -> None:
+    """Checksums stand where session ids do: they are taken out for the way, and put in again."""
+    with ExitStack() as stack:
+        sides = []
+        for kind in (to, of):
+            archive = stack.enter_context(run_archive(kind, CHECKSUM))
+            client = stack.enter_context(JavaClient(archive.aeron_dir))
+            client.connect(archive.control_channel)
+            sides.append(Side(kind, archive, client))
+        pair = Pair(*sides)
+        stream = pair.source.recorded(IPC, 3002)
+        stream.stop()
+        pair.replicate(stream.recording_id)
+        recording_id = pair.await_signals("STOP")[0]["recordingId"]
+        segments = pair.destination.segments(recording_id)
+        assert segments == pair.source.segments(stream.recording_id)
+        session_id = stream.publication["sessionId"] & 0xFFFF_FFFF
+        assert int.from_bytes(segments[0][12:16], "little") != session_id
