@@ -10,6 +10,7 @@ the subscription with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,8 @@ class Recordings:
         self._epoch_ms = epoch_ms
         self._sessions: dict[int, RecordingSession] = {}
         self._pending_sessions: list[RecordingSession] = []
+        # Images that are to go on with a recording once nothing is left behind its end.
+        self._clearing: list[tuple[RecordingSubscription, Image, Future[None]]] = []
 
     # ---- what others ask ----------------------------------------------------------------------
 
@@ -177,11 +180,19 @@ class Recordings:
                 if refusal is None:
                     self._add_recording(source, image)
             else:
-                refusal = self._extend_recording(source, image, source.extends)
+                refusal = self._refuse_image(source, image, source.extends)
+                if refusal is None:
+                    self._clear_behind(source, image, source.extends)
         except (AerotapeError, OSError) as error:
-            refusal = ErrorCode.GENERIC, f"the stream cannot be recorded: {error}"
-        if refusal is None:
-            return
+            refusal = self._why_failed(error)
+        if refusal is not None:
+            self._reject(source, image, refusal)
+
+    @staticmethod
+    def _why_failed(error: AerotapeError | OSError) -> Refusal:
+        return ErrorCode.GENERIC, f"the stream cannot be recorded: {error}"
+
+    def _reject(self, source: RecordingSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
         self._errors.record("stream not recorded", f"{source.original_channel}: {refusal[1]}")
         source.requester.send_error(source.correlation_id, *refusal)
@@ -193,7 +204,8 @@ class Recordings:
             self._catalog,
             recording_id,
             stream_id,
-            is_recorded=recording_id in self._sessions,
+            is_recorded=recording_id in self._sessions
+            or any(source.extends == recording_id for source, _, _ in self._clearing),
             deleted_to=(
                 MAX_LONG
                 if self._deletions.is_held(recording_id)
@@ -201,22 +213,47 @@ class Recordings:
             ),
         )
 
-    def _extend_recording(
+    def _refuse_image(
         self, source: RecordingSubscription, image: Image, recording_id: int
     ) -> Refusal | None:
-        # Checked once more: it may be long since the request.
-        refusal = (
+        # As for the request, once more: it may be long since.
+        return (
             self._refuse_extension(recording_id, source.stream_id)
             or self._limits.too_many(len(self._sessions))
             or self._limits.low_storage()
+            or refuse_image(image, self._catalog.descriptor(recording_id))
         )
-        if refusal is not None:
-            return refusal
+
+    def _clear_behind(self, source: RecordingSubscription, image: Image, recording_id: int) -> None:
+        archive_dir, descriptor = self._archive_dir, self._catalog.descriptor(recording_id)
+        self._deletions.hold([recording_id])
+        future = self._deletions.submit(lambda: clear_behind(archive_dir, descriptor))
+        self._clearing.append((source, image, future))
+
+    def _poll_clearing(self) -> None:
+        for clearing in [each for each in self._clearing if each[2].done()]:
+            self._clearing.remove(clearing)
+            source, image, future = clearing
+            assert source.extends is not None
+            self._deletions.release([source.extends])
+            if source.is_stopping:
+                image.release()
+                continue
+            try:
+                future.result()
+                # Others may have been faster.
+                refusal = self._refuse_image(source, image, source.extends)
+                if refusal is None:
+                    self._extend_recording(source, image, source.extends)
+            except (AerotapeError, OSError) as error:
+                refusal = self._why_failed(error)
+            if refusal is not None:
+                self._reject(source, image, refusal)
+
+    def _extend_recording(
+        self, source: RecordingSubscription, image: Image, recording_id: int
+    ) -> None:
         descriptor = self._catalog.descriptor(recording_id)
-        refusal = refuse_image(image, descriptor)
-        if refusal is not None:
-            return refusal
-        clear_behind(self._archive_dir, descriptor)
         self._catalog.extend_recording(
             recording_id,
             control_session_id=source.requester.session_id,
@@ -230,7 +267,6 @@ class Recordings:
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
         )
-        return None
 
     def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
         segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
@@ -301,6 +337,7 @@ class Recordings:
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""
         self.subscriptions.do_work()
+        self._poll_clearing()
         for session in list(self._pending_sessions):
             self.poll_session(session)
 
@@ -461,6 +498,9 @@ class Recordings:
 
     def close(self) -> None:
         """Give back what the recorder does not hold; its last events have been taken."""
+        for _, image, _ in self._clearing:
+            image.release()
+        self._clearing.clear()
         for session in self:
             if session.pending_counter is not None:
                 session.pending_counter.cancel()

@@ -4,17 +4,19 @@ To remove a large file takes a file system many milliseconds. A thread of its ow
 that the conductor can go on; the conductor answers, and says with a DELETE signal when all files
 are gone. Until then further deletions of the recording are refused, and so is what would touch
 the files. A deletion that the archive's end cuts short leaves the rest of the files behind.
+Shorter work with files, which is done before a client is answered, has another thread.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.file_worker import FileWorker
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.recording_session import Requester
 from aerotape.catalog.segments import DELETE_SUFFIX, parse_any_segment_file_name
@@ -57,11 +59,11 @@ class SegmentDeletions:
             wake: has `do_work` called soon; called from another thread.
         """
         self._errors = errors
-        self._wake = wake
+        self._files = FileWorker("archive-files", wake)
+        self._deleter = FileWorker("archive-deleter", wake)
         self._deletions: dict[int, _Deletion] = {}
         # Recordings whose segment files others are at work on.
         self._held: set[int] = set()
-        self._executor: ThreadPoolExecutor | None = None
         self._closing = threading.Event()
         self._is_held_up = False
         self._left_over: Future[list[str]] | None = None
@@ -84,7 +86,7 @@ class SegmentDeletions:
         if recording_id in self._deletions:
             problem = "are being deleted: wait for the DELETE signal"
         elif recording_id in self._held:
-            problem = "are being attached or migrated"
+            problem = "are being moved or cleared"
         else:
             return True
         requester.send_error(
@@ -111,10 +113,10 @@ class SegmentDeletions:
         requester: Requester,
         correlation_id: int,
         recording_id: int,
-        paths: Iterable[Path],
+        paths: Iterable[Path] = (),
         *,
         is_ready: Callable[[], bool] | None = None,
-        prepare: Callable[[], None] | None = None,
+        prepare: Callable[[], list[Path]] | None = None,
         finish: Callable[[], None] | None = None,
         end_position: int = NULL_POSITION,
     ) -> None:
@@ -126,9 +128,9 @@ class SegmentDeletions:
         Args:
             paths: segment files, in the order in which they are to go.
             is_ready: nothing is done or answered until this says so.
-            prepare: called in the other thread before the answer; its StorageError is the answer
-                then, and nothing is deleted.
-            finish: called in the other thread when the files are gone; its StorageError is told
+            prepare: called as by `submit` before the answer, for further files; when it raises
+                StorageError, that is the answer and nothing is deleted.
+            finish: called in the deleting thread when the files are gone; its StorageError is told
                 like that of a file.
             end_position: as `SegmentDeletions.end_position`, where that is behind the files.
         """
@@ -151,7 +153,9 @@ class SegmentDeletions:
         """Delete what is still there of recordings that were purged before the archive started."""
         recording_ids = set(purged)
         if recording_ids:
-            self._left_over = self.submit(lambda: self._remove_purged(archive_dir, recording_ids))
+            self._left_over = self._deleter.submit(
+                lambda: self._remove_purged(archive_dir, recording_ids)
+            )
 
     def _new(
         self,
@@ -198,7 +202,7 @@ class SegmentDeletions:
         self,
         deletion: _Deletion,
         is_ready: Callable[[], bool] | None,
-        prepare: Callable[[], None] | None,
+        prepare: Callable[[], list[Path]] | None,
         finish: Callable[[], None] | None,
     ) -> Iterator[None]:
         while is_ready is not None and not is_ready():
@@ -212,7 +216,7 @@ class SegmentDeletions:
             if isinstance(error, StorageError):
                 self._fail(deletion, str(error))
                 return
-            future.result()
+            deletion.paths += future.result()
         deletion.requester.send_ok(deletion.correlation_id, len(deletion.paths))
         yield from self._removed(deletion, finish)
 
@@ -220,7 +224,7 @@ class SegmentDeletions:
         self, deletion: _Deletion, finish: Callable[[], None] | None = None
     ) -> Iterator[None]:
         if deletion.paths or finish is not None:
-            future = self.submit(lambda: self._remove(deletion.paths, finish))
+            future = self._deleter.submit(lambda: self._remove(deletion.paths, finish))
             while not future.done():
                 yield
             for problem in future.result():
@@ -239,18 +243,15 @@ class SegmentDeletions:
         self._errors.record("segments not deleted", problem, exception=exception)
         deletion.requester.send_error(deletion.correlation_id, ErrorCode.GENERIC, problem)
 
-    # ---- the other thread ---------------------------------------------------------------------
+    # ---- the other threads --------------------------------------------------------------------
 
     def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
-        """Have something done with files in the other thread, after what it has to do already.
+        """Have something done with files in another thread, one thing after the other.
 
-        `do_work` is called when it is done.
+        Files are deleted in yet another, so that nothing that a client waits for comes after many
+        of these. `do_work` is called when it is done.
         """
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="archive-deleter")
-        future = self._executor.submit(call)
-        future.add_done_callback(lambda _: self._wake())
-        return future
+        return self._files.submit(call)
 
     def _remove(self, paths: list[Path], finish: Callable[[], None] | None) -> list[str]:
         """Delete files; return what has gone wrong."""
@@ -288,5 +289,5 @@ class SegmentDeletions:
         """Give up what is not done yet, with the file that is being deleted the last to go."""
         self._closing.set()
         self._deletions.clear()
-        if self._executor is not None:
-            self._executor.shutdown(cancel_futures=True)
+        self._files.close()
+        self._deleter.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.archive.protocol import ErrorCode
@@ -25,31 +24,6 @@ from aerotape.errors import ArchiveError, StorageError
 
 # DataHeaderFlyweight: term offset, session id, stream id and term id, behind length and type.
 _FRAME_PLACE = struct.Struct("<8xiiii")
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """A truncation that has been found possible.
-
-    Attributes:
-        files: segment files to delete, in that order.
-        last_segment: the file that the recording will end within; None when it will end where
-            one begins.
-        offset: where in that file, bytes.
-    """
-
-    files: tuple[Path, ...]
-    last_segment: Path | None
-    offset: int
-
-    def clear_last_segment(self) -> None:
-        """Turn what stands in the last segment behind the new end into zeros.
-
-        Raises:
-            StorageError: it cannot be done.
-        """
-        if self.last_segment is not None and not is_blank_from(self.last_segment, self.offset):
-            erase_tail(self.last_segment, self.offset)
 
 
 def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
@@ -73,41 +47,60 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
         )
 
 
-def plan_truncation(
-    archive_dir: Path, descriptor: RecordingDescriptor, position: int
-) -> Truncation:
-    """Find out what a truncation that has been checked means for the files.
+def check_frame(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> None:
+    """Check that a frame begins where a recording is to end, the rest having been checked.
 
     Raises:
-        ArchiveError: no frame begins at the position.
-        StorageError: the files cannot be looked at.
+        ArchiveError: none does.
+        StorageError: the segment file cannot be read.
+    """
+    base = _base(descriptor, position)
+    if position not in (descriptor.start_position, descriptor.stop_position, base):
+        path = archive_dir / segment_file_name(descriptor.recording_id, base)
+        _check_frame(path, position - base, descriptor, position)
+
+
+def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> list[Path]:
+    """Turn what stands in the last segment behind the new end into zeros.
+
+    Args:
+        descriptor: the recording as it was before.
+
+    Returns:
+        The segment files further on, which are to be deleted in that order.
+
+    Raises:
+        StorageError: files cannot be listed, read or changed.
     """
     recording_id = descriptor.recording_id
-    start, stop = descriptor.start_position, descriptor.stop_position
-    if position == start:
+    if position == descriptor.start_position:
         everything = list_files_to_delete(archive_dir, recording_id)
-        return Truncation(tuple(each.path for each in reversed(everything)), None, 0)
-    base = segment_base_position(
-        start, position, descriptor.term_buffer_length, descriptor.segment_file_length
-    )
-    offset = position - base
-    behind = base if offset == 0 else base + descriptor.segment_file_length
+        return [each.path for each in reversed(everything)]
+    base = _base(descriptor, position)
+    behind = base if position == base else base + descriptor.segment_file_length
     # Also those behind the stop position: a truncation that was cut short has left them.
     segments = list_segment_files(archive_dir, recording_id)
     bases = {each.base_position for each in segments if each.base_position >= behind}
-    last_base = segment_base_position(
-        start, stop, descriptor.term_buffer_length, descriptor.segment_file_length
-    )
+    last_base = _base(descriptor, descriptor.stop_position)
     if last_base >= behind:
         # Counted though it may not be there: where the recording ends on its boundary it is empty.
         bases.add(last_base)
-    files = [
+    if position > base:
+        path = archive_dir / segment_file_name(recording_id, base)
+        if not is_blank_from(path, position - base):
+            erase_tail(path, position - base)
+    return [
         archive_dir / segment_file_name(recording_id, each) for each in sorted(bases, reverse=True)
     ]
-    last_segment = archive_dir / segment_file_name(recording_id, base) if offset else None
-    if last_segment is not None and position != stop:
-        _check_frame(last_segment, offset, descriptor, position)
-    return Truncation(tuple(files), last_segment, offset)
+
+
+def _base(descriptor: RecordingDescriptor, position: int) -> int:
+    return segment_base_position(
+        descriptor.start_position,
+        position,
+        descriptor.term_buffer_length,
+        descriptor.segment_file_length,
+    )
 
 
 def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, position: int) -> None:

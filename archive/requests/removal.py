@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.archive.requests.handling import Handlers, is_known
-from aerotape.archive.truncation import check_truncation, plan_truncation
+from aerotape.archive.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import list_files_to_delete
 from aerotape.catalog.suspect import clear_marks
@@ -27,15 +27,15 @@ def _truncate_recording(
     check_truncation(descriptor, request.position)
     if not conductor.deletions.allows(session, correlation_id, recording_id):
         return
-    truncation = plan_truncation(conductor.archive_dir, descriptor, request.position)
-    conductor.catalog.set_stop_position(recording_id, request.position)
+    archive_dir, position = conductor.archive_dir, request.position
+    check_frame(archive_dir, descriptor, position)
+    conductor.catalog.set_stop_position(recording_id, position)
     conductor.deletions.delete(
         session,
         correlation_id,
         recording_id,
-        truncation.files,
         is_ready=conductor.replays.end_all(recording_id),
-        prepare=truncation.clear_last_segment,
+        prepare=lambda: cut_back(archive_dir, descriptor, position),
         end_position=descriptor.stop_position,
     )
 
@@ -63,13 +63,14 @@ def _purge_recording(
     if not conductor.deletions.allows(session, correlation_id, recording_id):
         return
     archive_dir = conductor.archive_dir
-    files = list_files_to_delete(archive_dir, recording_id)
     conductor.catalog.change_state(recording_id, RecordingState.DELETED)
     conductor.deletions.delete(
         session,
         correlation_id,
         recording_id,
-        [each.path for each in reversed(files)],
+        prepare=lambda: [
+            each.path for each in reversed(list_files_to_delete(archive_dir, recording_id))
+        ],
         finish=lambda: clear_marks(archive_dir, recording_id),
     )
 

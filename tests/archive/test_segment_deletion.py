@@ -119,14 +119,19 @@ def test_one_at_a_time_for_each_recording(rig: Rig) -> None:
 def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
     """Neither the files nor what is to be prepared; the conductor is asked to come back soon."""
     prepared: list[bool] = []
-    [path] = rig.files("3-0.rec")
+    [path, other] = rig.files("3-0.rec", "3-65536.rec")
+
+    def prepare() -> list[Path]:
+        prepared.append(True)
+        return [other]
+
     rig.deletions.delete(
         rig.client,
         7,
         3,
         [path],
         is_ready=lambda: rig.is_ready,
-        prepare=lambda: prepared.append(True),
+        prepare=prepare,
     )
     for _ in range(3):
         rig.deletions.do_work()
@@ -134,14 +139,15 @@ def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
     assert rig.client.received == [] and path.exists() and not prepared
     rig.is_ready = True
     rig.work_until(rig.is_deleted)
-    assert prepared and not path.exists() and not rig.deletions.wants_soon
+    assert rig.client.received[0] == ("ok", 7, 2)
+    assert prepared and not path.exists() and not other.exists() and not rig.deletions.wants_soon
 
 
 def test_a_failed_preparation_is_the_answer(rig: Rig) -> None:
     """The files stay and there is no signal."""
     [path] = rig.files("3-0.rec")
 
-    def fail() -> None:
+    def fail() -> list[Path]:
         raise StorageError("disk on fire", path)
 
     rig.deletions.delete(rig.client, 7, 3, [path], prepare=fail)
@@ -189,9 +195,10 @@ def test_closing_stops_between_two_files(rig: Rig) -> None:
     """What is left is left: the archive may have been told to stop for a reason."""
     started, go_on = threading.Event(), threading.Event()
 
-    def slow() -> None:
+    def slow() -> list[Path]:
         started.set()
         go_on.wait(10)
+        return []
 
     [path] = rig.files("3-0.rec")
     rig.deletions.delete(rig.client, 7, 3, [path], prepare=slow)

@@ -1,0 +1,36 @@
+"""A thread for what a file system may take long for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+class FileWorker:
+    """Makes calls one after the other in a thread of its own, which the first of them starts."""
+
+    def __init__(self, name: str, wake: Callable[[], None]) -> None:
+        """Begin without a thread.
+
+        Args:
+            wake: called in that thread when a call has been made.
+        """
+        self._name = name
+        self._wake = wake
+        self._executor: ThreadPoolExecutor | None = None
+
+    def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
+        """Have a call made; ask the future later, and do not wait for it."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+        future = self._executor.submit(call)
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def close(self) -> None:
+        """Wait for the call that is being made; drop the others."""
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
