@@ -24,12 +24,10 @@ from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_
 from aerotape.archive.authentication import Authenticator
 from aerotape.archive.authorisation import AuthorisationService
 from aerotape.archive.conductor import Conductor, epoch_ms
-from aerotape.archive.config import (
-    LIVENESS_TIMEOUT_MS,
-    ArchiveConfig,
-    Idle,
-)
+from aerotape.archive.config import LIVENESS_TIMEOUT_MS, ArchiveConfig
+from aerotape.archive.config_values import Idle
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
+from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.plugins import (
     check_authenticator,
@@ -224,7 +222,8 @@ class Archive(Closing):
             target=self._conductor.run, name="archive-conductor", daemon=True
         )
         mark_file.ready()
-        self._thread.start()
+        with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+            self._thread.start()
         self._cleanup.callback(self._stop_conductor)
 
     def _open(self, part: _PartT) -> _PartT:
@@ -274,12 +273,18 @@ class Archive(Closing):
             return made
 
         if config.threading_mode == "SHARED":
-            shared = worker("archive-worker", None, archive_counters.conductor_cycle)
+            with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
+                shared = worker("archive-worker", None, archive_counters.conductor_cycle)
             return shared, shared
-        return (
-            worker("archive-recorder", config.recorder_idle, archive_counters.recorder_cycle),
-            worker("archive-replayer", config.replayer_idle, archive_counters.replayer_cycle),
-        )
+        with started_on(config.recorder_cpu, "aeron.archive.recorder.cpu.affinity"):
+            recorder = worker(
+                "archive-recorder", config.recorder_idle, archive_counters.recorder_cycle
+            )
+        with started_on(config.replayer_cpu, "aeron.archive.replayer.cpu.affinity"):
+            replayer = worker(
+                "archive-replayer", config.replayer_idle, archive_counters.replayer_cycle
+            )
+        return recorder, replayer
 
     # ---- running and stopping -----------------------------------------------------------------
 

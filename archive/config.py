@@ -9,55 +9,47 @@ the media driver's and go to it untouched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.config_properties import (
+    AERON_DIR,
+    ARCHIVE_PREFIX,
+    CLIENT_PROPERTIES,
+    DRIVER_TIMEOUT,
+    OWN_PREFIX,
+    PROPERTIES,
+    USERS_FILE,
+    WITHOUT_EFFECT,
+    nearest,
+)
+from aerotape.archive.config_values import (
+    BACKOFF,
+    COUNT,
+    DURATION,
+    MAX_INT,
+    SIZE,
+    ChecksumName,
+    Idle,
+)
 from aerotape.archive.plugins import DEFAULT_AUTHENTICATOR
-from aerotape.archive.units import parse_duration_ns, parse_size
 from aerotape.catalog import layout
 from aerotape.errors import ConfigurationError
-
-ARCHIVE_PREFIX = "aeron.archive."
-# Our own properties, which no other archive has.
-USERS_FILE = "aerotape.users.file"
-ChecksumName = Literal["none", "crc-32", "crc-32c"]
-# Spins, yields, shortest and longest park in nanoseconds.
-Idle = tuple[int, int, int, int]
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS
 
 TERM_MIN_LENGTH_BYTES = 64 * 1024
 TERM_MAX_LENGTH_BYTES = 1 << 30
-_MAX_INT = (1 << 31) - 1
 
-_ENDLESS = (1 << 31) - 1
-_IDLE_STRATEGIES: Mapping[str, Idle] = {
-    "backoff": (10, 20, 1_000, 1_000_000),
-    "BackoffIdleStrategy": (10, 20, 1_000, 1_000_000),
-    "yield": (0, _ENDLESS, 1, 1),
-    "YieldingIdleStrategy": (0, _ENDLESS, 1, 1),
-    "spin": (_ENDLESS, 0, 1, 1),
-    "BusySpinIdleStrategy": (_ENDLESS, 0, 1, 1),
-    "noop": (_ENDLESS, 0, 1, 1),
-    "NoOpIdleStrategy": (_ENDLESS, 0, 1, 1),
-    "sleep-ns": (0, 0, 1_000, 1_000),
-    "SleepingIdleStrategy": (0, 0, 1_000, 1_000),
-    "sleep-ms": (0, 0, 1_000_000, 1_000_000),
-    "SleepingMillisIdleStrategy": (0, 0, 1_000_000, 1_000_000),
-}
-_CHECKSUMS: Mapping[str, ChecksumName] = {
-    "": "none",
-    "none": "none",
-    "crc-32": "crc-32",
-    "io.aeron.archive.checksum.Crc32": "crc-32",
-    "org.agrona.checksum.Crc32": "crc-32",
-    "crc-32c": "crc-32c",
-    "io.aeron.archive.checksum.Crc32c": "crc-32c",
-    "org.agrona.checksum.Crc32c": "crc-32c",
+
+# Properties whose default is what the media driver has been given for this.
+DERIVED = {
+    "aeron.archive.control.mtu.length": ("aeron.mtu.length", SIZE),
+    "aeron.archive.replay.linger.timeout": ("aeron.publication.linger.timeout", DURATION),
 }
 
 
@@ -102,9 +94,12 @@ class ArchiveConfig:
     replay_checksum: ChecksumName = "none"
 
     threading_mode: Literal["SHARED", "DEDICATED"] = "DEDICATED"
-    idle: Idle = _IDLE_STRATEGIES["backoff"]
+    idle: Idle = BACKOFF
     recorder_idle: Idle | None = None
     replayer_idle: Idle | None = None
+    conductor_cpu: int = -1
+    recorder_cpu: int = -1
+    replayer_cpu: int = -1
     max_concurrent_recordings: int = 20
     max_concurrent_replays: int = 20
     connect_timeout_ns: int = 5_000_000_000
@@ -123,48 +118,66 @@ class ArchiveConfig:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> ArchiveConfig:
+    def from_properties(
+        cls, properties: Mapping[str, str], origins: Mapping[str, str] | None = None
+    ) -> ArchiveConfig:
         """Build a configuration from property names and their text values, and check it.
+
+        Args:
+            origins: where properties come from, for errors.
 
         Raises:
             ConfigurationError: a value that cannot be used; it names the property and the value.
         """
         config = cls()
-        for name, value in properties.items():
-            if name in _PROPERTIES:
-                attribute, parse = _PROPERTIES[name]
-                setattr(config, attribute, parse(name, value.strip()))
-            elif not name.startswith(ARCHIVE_PREFIX):
-                config._take_other(name, value)
-            elif name in _WITHOUT_EFFECT:
-                if value.strip():
-                    config.warnings.append(f"{name} has no effect: {_WITHOUT_EFFECT[name]}")
-            else:
-                config.warnings.append(f"{name} is not a property of the archive: ignored")
-        config._derive(properties)
-        config.validate()
+        try:
+            for name, value in properties.items():
+                config._take(name, value.strip())
+            config._derive(properties)
+            config.validate()
+        except ConfigurationError as error:
+            origin = (origins or {}).get(error.name)
+            if origin is None:
+                raise
+            raise ConfigurationError(f"{error} (from {origin})", error.name) from error
         return config
 
-    def _take_other(self, name: str, value: str) -> None:
-        if name == "aeron.dir":
-            self.aeron_dir = value.strip()
+    def _take(self, name: str, value: str) -> None:
+        if name in PROPERTIES:
+            known = PROPERTIES[name]
+            setattr(self, known.attribute, known.kind.parse(name, value))
+        elif name in WITHOUT_EFFECT:
+            if value:
+                self.warnings.append(f"{name} has no effect: {WITHOUT_EFFECT[name]}")
+        elif name.startswith((ARCHIVE_PREFIX, OWN_PREFIX)):
+            if name not in CLIENT_PROPERTIES:
+                hint = nearest(name, [*PROPERTIES, *WITHOUT_EFFECT])
+                self.warnings.append(f"{name} is not a property of the archive, ignored{hint}")
+        elif name == AERON_DIR:
+            self.aeron_dir = value
         elif name.startswith("aeron."):
-            if name == "aeron.driver.timeout":
-                self.driver_timeout_ms = _COUNT(name, value.strip())
-            self.driver_properties[name] = value.strip()
+            self._take_driver_property(name, value)
         else:
-            self.warnings.append(f"{name} is not an Aeron property: ignored")
+            hint = nearest(name, [*PROPERTIES, *WITHOUT_EFFECT])
+            self.warnings.append(f"{name} is not an Aeron property, ignored{hint}")
+
+    def _take_driver_property(self, name: str, value: str) -> None:
+        if name == DRIVER_TIMEOUT:
+            self.driver_timeout_ms = COUNT.parse(name, value)
+        # The driver takes names it does not know without a word.
+        hint = nearest(name, PROPERTIES, cutoff=0.9)
+        if hint:
+            self.warnings.append(
+                f"{name} is not a property of the archive, left to the driver{hint}"
+            )
+        self.driver_properties[name] = value
 
     def _derive(self, properties: Mapping[str, str]) -> None:
         """Take over what the reference takes from the media driver's settings."""
-        if (
-            "aeron.archive.control.mtu.length" not in properties
-            and "aeron.mtu.length" in properties
-        ):
-            self.control_mtu_length = _size_int("aeron.mtu.length", properties["aeron.mtu.length"])
-        linger = "aeron.publication.linger.timeout"
-        if "aeron.archive.replay.linger.timeout" not in properties and linger in properties:
-            self.replay_linger_timeout_ns = parse_duration_ns(linger, properties[linger].strip())
+        for name, (driver_name, kind) in DERIVED.items():
+            if name not in properties and driver_name in properties:
+                value = kind.parse(driver_name, properties[driver_name].strip())
+                setattr(self, PROPERTIES[name].attribute, value)
 
     def validate(self) -> None:
         """Check what single values cannot tell: ranges and combinations.
@@ -200,7 +213,7 @@ class ArchiveConfig:
                 self.control_mtu_length,
                 "must be a multiple of 32 from 64 to 65504",
             )
-        if not 1024 * 1024 <= self.error_buffer_length <= _MAX_INT - 8192:
+        if not 1024 * 1024 <= self.error_buffer_length <= MAX_INT - 8192:
             raise _invalid("error.buffer.length", self.error_buffer_length, "must be 1m or more")
         if not layout.MIN_CAPACITY_BYTES <= self.catalog_capacity <= layout.MAX_CAPACITY_BYTES:
             raise _invalid(
@@ -248,145 +261,3 @@ def _is_power_of_two(value: int) -> bool:
 
 def _is_term_length(value: int) -> bool:
     return _is_power_of_two(value) and TERM_MIN_LENGTH_BYTES <= value <= TERM_MAX_LENGTH_BYTES
-
-
-# ---- how each value is read; a parser takes the property's name and its text -------------------
-
-
-def _text(_name: str, value: str) -> str:
-    return value
-
-
-def _path(name: str, value: str) -> Path:
-    if not value:
-        raise ConfigurationError(f"{name} is empty: give a directory", name)
-    return Path(value)
-
-
-def _optional_path(_name: str, value: str) -> Path | None:
-    return Path(value) if value else None
-
-
-def _boolean(name: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise ConfigurationError(f"{name}={value!r} must be true or false", name)
-    return value == "true"
-
-
-def _integer(low: int, high: int) -> Callable[[str, str], int]:
-    def parse(name: str, value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            raise ConfigurationError(f"{name}={value!r} is not an integer", name) from None
-        if not low <= number <= high:
-            raise ConfigurationError(f"{name}={value} is not within {low} to {high}", name)
-        return number
-
-    return parse
-
-
-def _size_int(name: str, value: str) -> int:
-    size = parse_size(name, value.strip())
-    if size > _MAX_INT:
-        raise ConfigurationError(f"{name}={value} is larger than {_MAX_INT} bytes", name)
-    return size
-
-
-def _checksum(name: str, value: str) -> ChecksumName:
-    found = _CHECKSUMS.get(value) or _CHECKSUMS.get(value.lower())
-    if found is None:
-        raise ConfigurationError(f"{name}={value!r}: know CRC-32 and CRC-32C", name)
-    return found
-
-
-def _idle(name: str, value: str) -> Idle:
-    found = _IDLE_STRATEGIES.get(value.rpartition(".")[2])
-    if found is None:
-        raise ConfigurationError(
-            f"{name}={value!r}: know Agrona's Backoff-, Yielding-, BusySpin-, NoOp-, Sleeping- and"
-            " SleepingMillisIdleStrategy",
-            name,
-        )
-    return found
-
-
-def _threading_mode(name: str, value: str) -> str:
-    if value not in ("SHARED", "DEDICATED"):
-        raise ConfigurationError(f"{name}={value!r} must be SHARED or DEDICATED", name)
-    return value
-
-
-_INT32 = _integer(-_MAX_INT - 1, _MAX_INT)
-_INT64 = _integer(-(1 << 63), (1 << 63) - 1)
-_COUNT = _integer(0, _MAX_INT)
-_SYNC_LEVEL = _integer(0, 2)
-
-_PROPERTIES: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
-    USERS_FILE: ("users_file", _optional_path),
-} | {
-    ARCHIVE_PREFIX + name: (attribute, parse)
-    for name, attribute, parse in (
-        ("dir", "archive_dir", _path),
-        ("mark.file.dir", "mark_file_dir", _optional_path),
-        ("dir.delete.on.start", "delete_archive_on_start", _boolean),
-        ("id", "archive_id", _INT64),
-        ("control.channel.enabled", "control_channel_enabled", _boolean),
-        ("control.channel", "control_channel", _text),
-        ("control.stream.id", "control_stream_id", _INT32),
-        ("local.control.channel", "local_control_channel", _text),
-        ("local.control.stream.id", "local_control_stream_id", _INT32),
-        # These three are of the archive's own client, which replicates.
-        ("control.response.channel", "control_response_channel", _text),
-        ("control.response.stream.id", "control_response_stream_id", _INT32),
-        ("message.timeout", "message_timeout_ns", parse_duration_ns),
-        ("control.term.buffer.sparse", "control_term_buffer_sparse", _boolean),
-        ("control.term.buffer.length", "control_term_buffer_length", _size_int),
-        ("control.mtu.length", "control_mtu_length", _size_int),
-        ("recording.events.enabled", "recording_events_enabled", _boolean),
-        ("recording.events.channel", "recording_events_channel", _text),
-        ("recording.events.stream.id", "recording_events_stream_id", _INT32),
-        ("replication.channel", "replication_channel", _text),
-        ("segment.file.length", "segment_file_length", _size_int),
-        ("file.io.max.length", "file_io_max_length", _size_int),
-        ("file.sync.level", "file_sync_level", _SYNC_LEVEL),
-        ("catalog.file.sync.level", "catalog_file_sync_level", _SYNC_LEVEL),
-        ("catalog.capacity", "catalog_capacity", parse_size),
-        ("low.storage.space.threshold", "low_storage_space_threshold", parse_size),
-        ("record.checksum", "record_checksum", _checksum),
-        ("replay.checksum", "replay_checksum", _checksum),
-        ("threading.mode", "threading_mode", _threading_mode),
-        ("idle.strategy", "idle", _idle),
-        ("recorder.idle.strategy", "recorder_idle", _idle),
-        ("replayer.idle.strategy", "replayer_idle", _idle),
-        ("max.concurrent.recordings", "max_concurrent_recordings", _COUNT),
-        ("max.concurrent.replays", "max_concurrent_replays", _COUNT),
-        ("connect.timeout", "connect_timeout_ns", parse_duration_ns),
-        (
-            "session.liveness.check.interval",
-            "session_liveness_check_interval_ns",
-            parse_duration_ns,
-        ),
-        ("replay.linger.timeout", "replay_linger_timeout_ns", parse_duration_ns),
-        ("conductor.cycle.threshold", "conductor_cycle_threshold_ns", parse_duration_ns),
-        ("recorder.cycle.threshold", "recorder_cycle_threshold_ns", parse_duration_ns),
-        ("replayer.cycle.threshold", "replayer_cycle_threshold_ns", parse_duration_ns),
-        ("error.buffer.length", "error_buffer_length", _size_int),
-        ("authenticator.supplier", "authenticator_supplier", _text),
-        ("authorisation.service.supplier", "authorisation_service_supplier", _text),
-    )
-}
-
-_CLIENT_ONLY = "it is a setting of archive clients"
-_NATIVE_THREADS = "the native threads do not take it"
-_WITHOUT_EFFECT: Mapping[str, str] = {
-    ARCHIVE_PREFIX + name: reason
-    for name, reason in (
-        ("message.retry.attempts", _CLIENT_ONLY),
-        ("client.name", _CLIENT_ONLY),
-        ("conductor.cpu.affinity", _NATIVE_THREADS),
-        ("recorder.cpu.affinity", _NATIVE_THREADS),
-        ("replayer.cpu.affinity", _NATIVE_THREADS),
-        ("max.catalog.entries", "the catalog grows; see aeron.archive.catalog.capacity"),
-    )
-}

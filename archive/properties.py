@@ -5,57 +5,99 @@ Comments with # and !, `=`, `:` or blanks between name and value, continuation l
 
 from __future__ import annotations
 
+import re
+import urllib.request
 from collections.abc import Iterable
+from http.client import HTTPException
 from pathlib import Path
 
 from aerotape.errors import ConfigurationError
 
+MAX_FILE_LENGTH = 4 * 1024 * 1024
+_URL_PREFIXES = ("file:", "http:", "https:")
+_URL_TIMEOUT_S = 10.0
+# Java knows these line ends and these blanks, no others.
+_LINE_END = re.compile("\r\n|\n|\r")
+_BLANKS = " \t\f"
 
-def read_properties_file(path: Path | str) -> dict[str, str]:
+
+def read_properties_file(place: Path | str) -> dict[str, str]:
     """Read a Java .properties file: comments, ``=``, ``:`` or blank between, line continuation.
 
+    Args:
+        place: a path, or a URL with `file:`, `http:` or `https:`.
+
     Raises:
-        ConfigurationError: the file cannot be read.
+        ConfigurationError: the file cannot be read, or is not one of properties.
     """
     try:
-        # What Java writes in these files is Latin-1 with \\uXXXX escapes.
-        text = Path(path).read_text(encoding="latin-1")
-    except OSError as error:
-        raise ConfigurationError(f"cannot read properties file {path}: {error.strerror}") from error
-    return parse_properties(text.splitlines())
+        return parse_properties(_LINE_END.split(_read(str(place))))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"properties file {place}: {error}", str(place)) from error
+
+
+def _read(place: str) -> str:
+    try:
+        if place.startswith(_URL_PREFIXES):
+            with urllib.request.urlopen(place, timeout=_URL_TIMEOUT_S) as response:
+                data: bytes = response.read(MAX_FILE_LENGTH + 1)
+        else:
+            with Path(place).open("rb") as file:
+                data = file.read(MAX_FILE_LENGTH + 1)
+    except (OSError, ValueError, HTTPException) as error:
+        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"cannot be read: {why}") from error
+    if len(data) > MAX_FILE_LENGTH:
+        raise ConfigurationError(f"is longer than {MAX_FILE_LENGTH} bytes")
+    # What Java writes in these files is Latin-1 with \\uXXXX escapes.
+    return data.decode("latin-1")
 
 
 def parse_properties(lines: Iterable[str]) -> dict[str, str]:
-    """Return the properties that the lines of a .properties file set."""
+    """Return the properties that the lines of a .properties file set.
+
+    Raises:
+        ConfigurationError: a malformed escape; it says in which line.
+    """
     properties: dict[str, str] = {}
-    logical = ""
-    for line in lines:
-        line = line.lstrip(" \t\f")
-        if not logical and (not line or line[0] in "#!"):
-            continue
+    logical, begun = "", 0
+    for number, line in enumerate(lines, 1):
+        line = line.lstrip(_BLANKS)
+        # A backslash alone begins nothing: what follows it may still be a comment.
+        if not logical:
+            if not line or line[0] in "#!":
+                continue
+            begun = number
         if (len(line) - len(line.rstrip("\\"))) % 2:
             logical += line[:-1]
             continue
-        key, value = _split_property(logical + line)
-        properties[key] = value
+        _put(properties, logical + line, begun)
         logical = ""
     if logical:
-        key, value = _split_property(logical)
-        properties[key] = value
+        _put(properties, logical, begun)
     return properties
 
 
+def _put(properties: dict[str, str], logical: str, number: int) -> None:
+    try:
+        key, value = _split_property(logical)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"line {number}: {error}") from error
+    properties[key] = value
+
+
+_HEX = re.compile("[0-9A-Fa-f]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def _split_property(line: str) -> tuple[str, str]:
     """Split a logical line at its first separator that is not escaped."""
     end = 0
-    while end < len(line) and line[end] not in "=: \t\f":
+    while end < len(line) and line[end] not in "=:" + _BLANKS:
         end += 2 if line[end] == "\\" else 1
-    value = line[end:].lstrip(" \t\f")
+    value = line[end:].lstrip(_BLANKS)
     if value[:1] in ("=", ":"):
-        value = value[1:].lstrip(" \t\f")
+        value = value[1:].lstrip(_BLANKS)
     return _unescape(line[:end]), _unescape(value)
 
 
@@ -73,11 +115,12 @@ def _unescape(text: str) -> str:
         escaped = text[index]
         index += 1
         if escaped == "u":
-            try:
-                out.append(chr(int(text[index : index + 4], 16)))
-            except ValueError:
-                raise ConfigurationError(f"malformed \\u escape in properties: {text!r}") from None
+            digits = text[index : index + 4]
+            if not _HEX.fullmatch(digits):
+                raise ConfigurationError(f"\\u{digits} is not an escape: \\u and four digits")
+            out.append(chr(int(digits, 16)))
             index += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    return "".join(out)
+    # A character beyond 16 bits comes as two escapes.
+    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,7 +1,9 @@
 """Run the archive: record and replay streams for any Aeron Archive client.
 
-Settings come from the properties files in the order given, then from -D, then from the options;
-what comes later wins. Property names are those of the Java archive and of the C media driver.
+Settings come from the environment (AERON_ARCHIVE_DIR for aeron.archive.dir), then from the
+properties files in the order given, then from -D, then from the options; what comes later wins.
+Property names are those of the Java archive and of the C media driver. --print-config shows what
+they come to.
 """
 
 from __future__ import annotations
@@ -12,8 +14,15 @@ import logging
 import signal
 import sys
 import threading
-from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
+
+from aerotape.tools._settings import add_property_arguments, gather
+from aerotape.tools.output import emit, note
+
+if TYPE_CHECKING:
+    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.settings import Settings
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -36,40 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--users", metavar="FILE", help="only let in who is in this file (see `aerotape users`)"
     )
-    add_property_arguments(parser)
-
-
-def add_property_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add -D and properties files, which `properties` puts together."""
     parser.add_argument(
-        "-D",
-        dest="defines",
-        action="append",
-        default=[],
-        metavar="name=value",
-        help="set a property; may be given many times",
+        "--print-config",
+        action="store_true",
+        help="show all settings and where they come from, and run nothing",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE.properties", help="Java properties file")
-
-
-def properties(args: argparse.Namespace) -> dict[str, str]:
-    """Return what the files and -D set.
-
-    Raises:
-        ConfigurationError: a file cannot be read, or a -D is not name=value.
-    """
-    from aerotape.archive.properties import read_properties_file
-    from aerotape.errors import ConfigurationError
-
-    merged: dict[str, str] = {}
-    for path in args.files:
-        merged.update(read_properties_file(Path(path)))
-    for define in args.defines:
-        name, equals, value = define.partition("=")
-        if not equals or not name:
-            raise ConfigurationError(f"-D{define}: must be -Dname=value", "-D")
-        merged[name] = value
-    return merged
+    add_property_arguments(parser)
 
 
 class StopSignals:
@@ -86,6 +67,17 @@ class StopSignals:
 
 def run(args: argparse.Namespace) -> int:
     """Run the archive until SIGTERM, SIGINT or the loss of the media driver."""
+    settings = gather(
+        args,
+        {
+            "aeron.archive.dir": ("--dir", args.dir),
+            "aeron.dir": ("--aeron-dir", args.aeron_dir),
+            "aerotape.users.file": ("--users", args.users),
+        },
+    )
+    config = settings.config()
+    if args.print_config:
+        return _print_config(config, settings, args)
     logging.basicConfig(
         stream=sys.stderr, format="%(asctime)s aerotape archive: %(message)s", level=logging.INFO
     )
@@ -93,13 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
     # Before the start, so that a signal during it ends in a clean stop too.
     stop = StopSignals()
-    with Archive.launch(
-        dir=args.dir,
-        aeron_dir=args.aeron_dir,
-        driver=args.driver,
-        properties=properties(args),
-        users_file=args.users,
-    ) as archive:
+    with Archive(config, args.driver) as archive:
         _say_ready(archive, as_json=args.json)
         while not stop.event.wait(0.5):
             if not archive.is_running:
@@ -108,6 +94,16 @@ def run(args: argparse.Namespace) -> int:
     if failure is not None:
         print(f"aerotape archive: ended: {failure}", file=sys.stderr)
         return EXIT_FAILURE
+    return EXIT_OK
+
+
+def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Namespace) -> int:
+    from aerotape.aeron import default_aeron_dir
+    from aerotape.archive.settings import effective
+
+    for warning in config.warnings:
+        note(f"warning: {warning}")
+    emit(effective(config, settings, default_aeron_dir()), args)
     return EXIT_OK
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from aerotape.tools.archive import EXIT_OK, StopSignals, add_property_arguments, properties
+from aerotape.tools._settings import add_property_arguments, gather
+from aerotape.tools.archive import EXIT_OK, StopSignals
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +25,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the driver until SIGTERM or SIGINT."""
     from aerotape.aeron import default_aeron_dir, launch_driver
 
-    settings = properties(args)
-    aeron_dir = args.aeron_dir or settings.get("aeron.dir") or default_aeron_dir()
+    given = gather(args, {"aeron.dir": ("--aeron-dir", args.aeron_dir)}).values
+    # A file may be one that an archive uses too.
+    not_ours = ("aeron.archive.", "aerotape.")
+    settings = {name: given[name] for name in given if not name.startswith(not_ours)}
+    aeron_dir = settings.get("aeron.dir") or default_aeron_dir()
     stop = StopSignals()
     driver = launch_driver({**settings, "aeron.dir": aeron_dir})
     try:

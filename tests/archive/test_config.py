@@ -99,7 +99,9 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     made = ArchiveConfig.from_properties(
         {
             "aeron.archive.segment.file.lenght": "64k",
-            "aeron.archive.recorder.cpu.affinity": "1",
+            "aeron.archive.max.catalog.entries": "1",
+            "aeron.archve.dir": "x",
+            "aerotape.user": "alice",
             "aeron.term.buffer.length": "64k",
             "aeron.dir": "/dev/shm/x",
             "java.io.tmpdir": "/tmp",
@@ -107,9 +109,13 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     )
     told = "\n".join(made.warnings)
     assert "aeron.archive.segment.file.lenght" in told
-    assert "recorder.cpu.affinity has no effect" in told
+    assert "lenght is not a property of the archive, ignored: did you mean" in told
+    assert "did you mean aeron.archive.segment.file.length?" in told
+    assert "max.catalog.entries has no effect: the catalog grows" in told
+    assert "left to the driver: did you mean aeron.archive.dir?" in told
+    assert "alice" not in told and "aerotape.user" not in told
     assert "java.io.tmpdir" in told
-    assert made.driver_properties == {"aeron.term.buffer.length": "64k"}
+    assert made.driver_properties == {"aeron.term.buffer.length": "64k", "aeron.archve.dir": "x"}
     assert made.aeron_dir == "/dev/shm/x"
 
 

@@ -1,0 +1,56 @@
+"""-D and properties files, for the commands that run a daemon."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from aerotape.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from aerotape.archive.settings import Settings
+
+
+def add_property_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add -D and properties files, which `gather` puts together."""
+    parser.add_argument(
+        "-D",
+        dest="defines",
+        action="append",
+        default=[],
+        metavar="name=value",
+        help="set a property; may be given many times",
+    )
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE.properties",
+        help="Java properties file, or a URL of one",
+    )
+
+
+def gather(args: argparse.Namespace, options: Mapping[str, tuple[str, str | None]]) -> Settings:
+    """Return what environment, files, -D and the command's own options set.
+
+    Args:
+        options: the option and its value for each property that has one; None is not given.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or a -D is not name=value.
+    """
+    from aerotape.archive.settings import Settings
+
+    settings = Settings()
+    settings.take_environment(os.environ)
+    settings.take_files(args.files)
+    for define in args.defines:
+        name, equals, value = define.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"-D{define}: must be -Dname=value", "-D")
+        settings.put(name, value, "-D")
+    for name, (option, given) in options.items():
+        if given is not None:
+            settings.put(name, given, option)
+    return settings
