@@ -23,6 +23,7 @@ from aerotape.archive.client.idle_reader import IdleReader
 from aerotape.archive.client.outcome import items_of, result_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
+from aerotape.archive.client.response_channel import sent_back
 from aerotape.archive.client.session import ControlSession
 
 P = ParamSpec("P")
@@ -62,6 +63,8 @@ class AsyncRequests:
     # -- requests --------------------------------------------------------------------------------
 
     async def _perform(self, call: Call[T]) -> T:
+        if call.reply_to is not None:
+            return await self._run(sent_back(self._session, call, call.reply_to))
         return result_of(call, await self._request(call, 0))
 
     async def _list(self, listing: Listing) -> list[Item]:

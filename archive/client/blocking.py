@@ -13,6 +13,7 @@ from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Steps
 from aerotape.archive.client.outcome import items_of, result_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
+from aerotape.archive.client.response_channel import sent_back
 from aerotape.archive.client.session import ControlSession, remaining_slice_ns
 
 P = ParamSpec("P")
@@ -30,6 +31,8 @@ class BlockingRequests:
         self._listing_lock = threading.Lock()
 
     def _perform(self, call: Call[T]) -> T:
+        if call.reply_to is not None:
+            return self._run(sent_back(self._session, call, call.reply_to))
         return result_of(call, await_request(self._session, call))
 
     def _list(self, listing: Listing) -> list[Item]:

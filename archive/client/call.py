@@ -39,6 +39,8 @@ class Call(Generic[T]):
         allowed: results of answers that are errors by their code, but expected here.
         undo: makes the request that takes it back, should its answer come when the caller has
             been cancelled or interrupted.
+        reply_to: of a replay, the registration id of the subscription to which it is to be sent
+            back, over a response channel.
     """
 
     message: Request
@@ -46,6 +48,7 @@ class Call(Generic[T]):
     result: Callable[[codecs.ControlResponse], T]
     allowed: Mapping[int, T] = field(default_factory=dict)
     undo: Callable[[codecs.ControlResponse], Request] | None = None
+    reply_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,14 +87,13 @@ def _ask(
     timeout_ns: int | None,
 ) -> Steps[ReplayStream]:
     channel, stream_id = arguments.channel("channel", wish.channel), wish.stream_id
-    if "control-mode=response" in channel:
-        raise ConfigurationError(
-            f"cannot replay to {channel}: response channels are not supported for replays",
-            "channel",
-        )
     subscription = None
     archive_channel = channel
-    if channels.has_wildcard_port(channel):
+    reply_to: int | None = None
+    if channels.is_response_channel(channel):
+        subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
+        reply_to = subscription.registration_id
+    elif channels.has_wildcard_port(channel):
         # The port must be known before the archive can be told, and is ours alone.
         subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
@@ -109,7 +108,7 @@ def _ask(
             wish.file_io_max_length,
         )
         answer = yield start_replay_for_reader(
-            request, wish.recording_id, archive_channel, stream_id
+            request, wish.recording_id, archive_channel, stream_id, reply_to
         )
         order = ReplayOrder(
             recording_id=wish.recording_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aerotape.archive.client import arguments
+from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.call import Call, Request, nothing, relevant_id
 from aerotape.archive.protocol import (
     NULL_POSITION,
@@ -13,6 +13,7 @@ from aerotape.archive.protocol import (
     REPLAY_ALL_AND_STOP,
 )
 from aerotape.codecs import archive as codecs
+from aerotape.errors import ConfigurationError
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -26,6 +27,7 @@ def start_replay(
     length: int | None = None,
     limit_counter_id: int | None = None,
     file_io_max_length: int | None = None,
+    subscription_id: int | None = None,
 ) -> Call[int]:
     """Let the archive replay into a channel and stream of the caller's.
 
@@ -36,6 +38,8 @@ def start_replay(
             recording is when the archive reads the request.
         limit_counter_id: do not go beyond the value of this counter of the media driver.
         file_io_max_length: read at most so much at a time, bytes.
+        subscription_id: on a response channel (``control-mode=response``), the registration id
+            of the subscription that is to get the replay.
 
     Returns:
         The replay's id, for `stop_replay`. Its low 32 bits are the session id of the
@@ -57,7 +61,15 @@ def start_replay(
         limit_counter_id,
         file_io_max_length,
     )
-    return Call(request, _what(recording_id, channel, stream_id), relevant_id)
+    if not channels.is_response_channel(channel):
+        subscription_id = None
+    elif subscription_id is None:
+        raise ConfigurationError(
+            f"a replay to {channel} goes to one subscription: give subscription_id",
+            "subscription_id",
+        )
+    what = _what(recording_id, channel, stream_id)
+    return Call(request, what, relevant_id, reply_to=subscription_id)
 
 
 def start_bounded_replay(
@@ -69,6 +81,7 @@ def start_bounded_replay(
     position: int | None = None,
     length: int | None = None,
     file_io_max_length: int | None = None,
+    subscription_id: int | None = None,
 ) -> Call[int]:
     """As `start_replay`, never beyond the value of a counter of the media driver.
 
@@ -83,6 +96,7 @@ def start_bounded_replay(
         length=length,
         limit_counter_id=arguments.count("limit_counter_id", limit_counter_id),
         file_io_max_length=file_io_max_length,
+        subscription_id=subscription_id,
     )
 
 
@@ -137,7 +151,11 @@ def _what(recording_id: int, channel: str, stream_id: int) -> str:
 
 
 def start_replay_for_reader(
-    request: Request, recording_id: int, channel: str, stream_id: int
+    request: Request,
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    reply_to: int | None = None,
 ) -> Call[codecs.ControlResponse]:
     """Start a replay that nobody wants any more when its reader has been interrupted."""
     return Call(
@@ -145,4 +163,5 @@ def start_replay_for_reader(
         _what(recording_id, channel, stream_id),
         lambda answer: answer,
         undo=lambda answer: stop_request(answer.relevant_id),
+        reply_to=reply_to,
     )

@@ -86,6 +86,11 @@ class ControlSession:
         self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
 
     @property
+    def aeron(self) -> _native.AeronClient:
+        """The Aeron client that the session's streams belong to."""
+        return self._aeron
+
+    @property
     def publication(self) -> _native.ExclusivePublication:
         """The request stream."""
         return self._publication

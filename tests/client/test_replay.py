@@ -219,8 +219,8 @@ def test_bad_replay_channel(client: aerotape.ArchiveClient) -> None:
     made = recorded(client, 1)
     with pytest.raises(ConfigurationError, match="aeron:"):
         client.replay(made.recording_id, channel="nonsense")
-    with pytest.raises(ConfigurationError, match="response channels"):
-        client.replay(made.recording_id, channel="aeron:udp?control-mode=response|control=a:1")
+    with pytest.raises(ConfigurationError, match="subscription_id"):
+        client.start_replay(made.recording_id, "aeron:ipc?control-mode=response", 1)
     with pytest.raises(ConfigurationError, match="nonsense"):
         client.start_replay(made.recording_id, "nonsense", 1)
     assert client.get_archive_id() == client.archive_id
