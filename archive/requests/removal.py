@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.protocol import NULL_POSITION, ErrorCode
+from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.requests.handling import Handlers, is_known
 from aerotape.archive.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.layout import RecordingState
@@ -53,11 +53,12 @@ def _purge_recording(
             f"recording {recording_id} cannot be purged: it is being replayed",
         )
         return
-    if conductor.catalog.stop_position(recording_id) == NULL_POSITION:
+    # Not by its stop position: a damaged recording may have none, and is to be got rid of.
+    if conductor.recordings.session(recording_id) is not None:
         session.send_error(
             correlation_id,
             ErrorCode.ACTIVE_RECORDING,
-            f"recording {recording_id} cannot be purged: it has no stop position",
+            f"recording {recording_id} cannot be purged: it is being recorded",
         )
         return
     if not conductor.deletions.allows(session, correlation_id, recording_id):

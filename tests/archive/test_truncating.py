@@ -262,3 +262,53 @@ def test_replayed_recordings_in_the_older_archive(either: Any, client: JavaClien
         assert error_code(client, "truncateRecording", stream.recording_id, SEGMENT_LENGTH) == 2
     else:
         assert client.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH) > 1
+
+
+def test_signals_go_to_who_asked(either: Any, client: JavaClient) -> None:
+    """Who started a recording is told of its end, who truncates or purges it of that."""
+    with JavaClient(either.aeron_dir) as second:
+        second.connect(either.control_channel, response_stream_id=21)
+        stream = record(client, count=200)
+        mine, theirs = Signals(client), Signals(second)
+        assert second.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH) > 1
+        assert theirs.await_of(stream.recording_id, 1) == [("DELETE", -1)]
+        assert mine.await_of(stream.recording_id, 2) == [("START", 0), ("STOP", stream.position)]
+        client.call("purgeRecording", stream.recording_id)
+        assert mine.await_of(stream.recording_id, 3)[2:] == [("DELETE", -1)]
+        assert theirs.of(stream.recording_id) == [("DELETE", -1)]
+
+
+def test_a_client_that_goes_away_in_between(either: Any, client: JavaClient) -> None:
+    """What it has asked for is done to the end."""
+    streams = [record(client, count=300) for _ in range(4)]
+    with JavaClient(either.aeron_dir) as second:
+        second.connect(either.control_channel, response_stream_id=21)
+        for stream in streams[:2]:
+            second.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH)
+        for stream in streams[2:]:
+            second.call("purgeRecording", stream.recording_id)
+        second.process.kill()
+    for stream, left in zip(streams, [[0], [0], [], []], strict=True):
+        await_true(
+            lambda stream=stream, left=left: (  # type: ignore[misc]
+                segment_bases(either.archive_dir, stream.recording_id) == left
+            )
+        )
+    again = record(client, count=10)
+    assert replay(client, again.recording_id, again.position)["count"] == 10
+
+
+def test_many_files_keep_nobody_waiting(client_of_ours: JavaClient, tmp_path: Path) -> None:
+    """Thousands are deleted while others are answered; each counts."""
+    client = client_of_ours
+    stream, other = record(client, count=10), record(client, count=200)
+    archive_dir = tmp_path / "archive"
+    for index in range(1, 5000):
+        (archive_dir / f"{stream.recording_id}-{index * SEGMENT_LENGTH}.rec").touch()
+    signals = Signals(client)
+    assert client.call("purgeRecording", stream.recording_id) == 5000
+    assert client.call("truncateRecording", other.recording_id, SEGMENT_LENGTH) > 1
+    assert replay(client, other.recording_id, SEGMENT_LENGTH)["count"] > 10
+    assert signals.await_of(stream.recording_id, 3)[2:] == [("DELETE", -1)]
+    assert signals.await_of(other.recording_id, 3)[2:] == [("DELETE", -1)]
+    assert not list(archive_dir.glob(f"{stream.recording_id}-*"))
