@@ -27,7 +27,7 @@ from aerotape.catalog.segment_moves import (
     plan_moves,
 )
 from aerotape.catalog.segments import (
-    parse_any_segment_file_name,
+    list_files_to_delete,
     segment_base_position,
     segment_file_name,
 )
@@ -207,14 +207,12 @@ class SegmentMoves:
         self, requester: Requester, correlation_id: int, descriptor: RecordingDescriptor
     ) -> _Steps:
         recording_id = descriptor.recording_id
-        first = yield from self._elsewhere(
-            partial(_first_position, self._archive_dir, recording_id)
+        files = yield from self._elsewhere(
+            partial(list_files_to_delete, self._archive_dir, recording_id)
         )
-        start_position = self._catalog.start_position(recording_id)
-        paths: list[Path] = []
-        if first is not None and first < start_position:
-            start_base = start_position & -descriptor.term_buffer_length
-            paths = self._paths(descriptor, first, start_base)
+        start_base = self._catalog.start_position(recording_id) & -descriptor.term_buffer_length
+        # From the first file that there is; a gap counts as deleted.
+        paths = self._paths(descriptor, files[0].base_position, start_base) if files else []
         self._deletions.release({recording_id})
         self._deletions.delete(requester, correlation_id, recording_id, paths)
 
@@ -256,18 +254,6 @@ class SegmentMoves:
         self._deletions.release({source_id, target_id})
         if count or empty:
             self._deletions.delete_unanswered(requester, correlation_id, source_id, empty)
-
-
-def _first_position(archive_dir: Path, recording_id: int) -> int | None:
-    """Return the base position of a recording's first segment file, also of one to be deleted."""
-    prefix = f"{recording_id}-"
-    bases = [
-        parsed[1]
-        for path in archive_dir.iterdir()
-        if path.name.startswith(prefix)
-        and (parsed := parse_any_segment_file_name(path.name)) is not None
-    ]
-    return min(bases, default=None)
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:
