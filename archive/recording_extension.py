@@ -82,8 +82,8 @@ def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | Non
 def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
     """Make the files of a stopped recording end at its stop position.
 
-    Bytes behind it in its last segment become zeros. Segment files further on get the name of
-    files that are about to be deleted.
+    Bytes behind it in its last segment become zeros. Segment files further on, also one that
+    begins right there, get the name of files that are about to be deleted; blank ones go at once.
 
     Raises:
         StorageError: they cannot be changed.
@@ -96,26 +96,22 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
         descriptor.segment_file_length,
     )
     for segment in list_segment_files(archive_dir, recording_id):
-        # At the very end too, where a migration that was cut short has left a second name of what
-        # is another recording's.
-        if segment.base_position > base or (base == end and _has_other_name(segment.path)):
-            _put_aside(segment.path)
-        elif segment.base_position == base and not is_blank_from(segment.path, end - base):
-            erase_tail(segment.path, end - base)
+        path = segment.path
+        if segment.base_position > base or segment.base_position == end:
+            # A blank one too: the recorder would have to read all of it to know.
+            _put_aside(path)
+        elif segment.base_position == base and not is_blank_from(path, end - base):
+            erase_tail(path, end - base)
 
 
 def _put_aside(path: Path) -> None:
     try:
-        path.rename(path.with_name(path.name + DELETE_SUFFIX))
+        if is_blank_from(path, 0):
+            path.unlink()
+        else:
+            path.rename(path.with_name(path.name + DELETE_SUFFIX))
     except OSError as error:
         raise StorageError(
-            f"cannot rename {path}, which is behind the end of its recording: {error.strerror}",
+            f"cannot take {path} away, which is behind the end of its recording: {error.strerror}",
             path,
         ) from error
-
-
-def _has_other_name(path: Path) -> bool:
-    try:
-        return path.stat().st_nlink > 1
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import java
 from support.control_rig import await_true
 from support.java import JavaArchiveException, JavaClient
 from support.java_streams import (
@@ -190,6 +191,29 @@ def test_an_extension_that_begins_with_a_segment(
     played = replay_live(client, stream.recording_id, kept + 100)
     assert played["digest"] == digest(messages(extended.stream_id, kept + 100, max_length=4000))
     client.call("stopRecording", IPC, extended.stream_id)
+
+
+@pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
+def test_an_extension_over_udp(client: JavaClient, source: str) -> None:
+    """By a spy or by a subscription of the archive's own, with another endpoint than before."""
+    stream = record(client, count=100)
+    row = descriptor(client, stream.recording_id)
+    stream_id = row["streamId"]
+    channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    client.call("extendRecording", stream.recording_id, channel, stream_id, source)
+    options = channel_at(row, stream.position).partition("?")[2]
+    publication = client.add_exclusive_publication(f"{channel}|ssc=true|{options}", stream_id)
+    counter = client.recording_counter(publication["sessionId"])
+    offered = client.offer(publication, seed=stream_id, first_index=100, count=100, max_length=4000)
+    assert client.await_counter(counter["counterId"], offered["position"]) == offered["position"]
+    client.call("stopRecording", channel, stream_id)
+    await_true(lambda: client.call("getStopPosition", stream.recording_id) == offered["position"])
+    played = replay_all(client, stream.recording_id, offered["position"])
+    assert played["digest"] == digest(messages(stream_id, 200, max_length=4000))
+    # It keeps the channels and the source that it began with.
+    after = descriptor(client, stream.recording_id)
+    for name in ("strippedChannel", "originalChannel", "sourceIdentity", "startTimestamp"):
+        assert after[name] == row[name]
 
 
 def test_a_replay_follows_the_extension(client: JavaClient) -> None:
