@@ -216,6 +216,9 @@ class Image:
     @property
     def is_publication_revoked(self) -> bool:
         """Whether the publisher withdrew the stream, unread parts included."""
+    def skip_to(self, position: int, fragment_limit: int) -> int:
+        """Pass over up to `fragment_limit` fragments that begin before `position`, and padding;
+        return how many."""
     def reject(self, reason: str) -> None:
         """Cut the publisher off: its publication is disconnected from this subscription and it is
         told the reason (at most 1023 bytes). Nothing happens once the image has been released."""
@@ -226,6 +229,30 @@ class Image:
 # (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value)
 # where term_id/term_offset/flags/reserved_value are those of the message's first frame.
 _Message = tuple[bytes, int, int, int, int, int, int, int]
+
+@final
+class MessageReader:
+    """Reads a stream from one image after the other.
+
+    A message whose first fragments came from one image may be completed from the next, as long as
+    that goes on at the same position. For one consumer.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def position(self) -> int:
+        """Behind the last fragment that was taken, -1 before the first."""
+    def poll(
+        self,
+        image: Image,
+        fragment_limit: int = 10,
+        limit_position: int | None = None,
+        timeout_ns: int = 0,
+    ) -> list[_Message]:
+        """Take up to `fragment_limit` fragments that begin before `limit_position` and return the
+        messages they complete. With a timeout, wait for the first message (interpreter released),
+        unless none can come any more: the image is closed or the limit reached. ClosedError once
+        the image was released or taken over."""
 
 @final
 class Subscription:

@@ -5,6 +5,7 @@ from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.query_requests import RecordingSubscription
 from aerotape.archive.client.replay import Replay
+from aerotape.archive.client.replay_merge import ReplayMerge
 from aerotape.archive.client.signals import RecordingSignalEvent
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
@@ -18,6 +19,7 @@ __all__ = [
     "RecordingSignalEvent",
     "RecordingSubscription",
     "Replay",
+    "ReplayMerge",
     "SourceLocation",
     "UserSecret",
     "connect",

@@ -17,7 +17,6 @@ from aerotape.archive.client import (
     segment_requests,
 )
 from aerotape.archive.client.blocking import (
-    BlockingRequests,
     blocking,
     blocking_pages,
     blocking_steps,
@@ -26,6 +25,7 @@ from aerotape.archive.client.client_facts import ClientFacts
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
 from aerotape.archive.client.idle_reader import IdleReader
+from aerotape.archive.client.merged_streams import MergedStreams
 from aerotape.archive.client.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
@@ -123,7 +123,7 @@ def connect(
     )
 
 
-class ArchiveClient(BlockingRequests, ClientFacts, Closing):
+class ArchiveClient(MergedStreams, ClientFacts, Closing):
     """A connection to an archive. Made by `connect`; thread-safe.
 
     Every request raises `ConfigurationError` for arguments that no archive could take, before

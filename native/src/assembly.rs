@@ -104,21 +104,13 @@ impl Assembler {
 }
 
 /// Messages on their way to Python: payloads one after the other in one allocation.
+#[derive(Default)]
 pub struct Messages {
-    stream_id: i32,
     payloads: Vec<u8>,
     rows: Vec<(usize, Header, i64)>,
 }
 
 impl Messages {
-    pub fn new(stream_id: i32) -> Self {
-        Self {
-            stream_id,
-            payloads: Vec::new(),
-            rows: Vec::new(),
-        }
-    }
-
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -141,7 +133,7 @@ impl Messages {
                     payload,
                     *position,
                     header.session_id,
-                    self.stream_id,
+                    header.stream_id,
                     header.term_id,
                     header.term_offset,
                     header.flags,

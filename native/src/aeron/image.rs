@@ -285,11 +285,24 @@ impl ImageHandle {
     }
 
     /// Hand up to `limit` fragments to `handler(payload, header, position after it)`.
-    pub(crate) fn poll(&self, limit: usize, mut handler: FragmentHandler<'_>) -> Result<usize> {
+    pub(crate) fn poll(&self, limit: usize, handler: FragmentHandler<'_>) -> Result<usize> {
+        self.bounded_poll(i64::MAX, limit, handler)
+    }
+
+    /// As `poll`, of the fragments that begin before `limit_position`.
+    pub(crate) fn bounded_poll(
+        &self,
+        limit_position: i64,
+        limit: usize,
+        mut handler: FragmentHandler<'_>,
+    ) -> Result<usize> {
         let clientd = (&raw mut handler).cast::<c_void>();
         let polled = self.with(|image| {
             // SAFETY: the image is retained, the client open; `handler` outlives the call.
-            let read = unsafe { c::aeron_image_poll(image, Some(on_fragment), clientd, limit) };
+            let read = unsafe {
+                let handler = Some(on_fragment as _);
+                c::aeron_image_bounded_poll(image, handler, clientd, limit_position, limit)
+            };
             usize::try_from(read).map_err(|_| last_error("cannot poll the image"))
         });
         polled.unwrap_or(Ok(Ok(0)))?
@@ -336,12 +349,20 @@ impl Image {
 
     /// Take the image over, leaving this object closed.
     pub fn take(&self) -> Result<ImageHandle> {
-        self.lock().take().ok_or_else(|| {
-            Error::Closed(format!(
-                "the image of session {} is gone",
-                self.constants.session_id
-            ))
-        })
+        let taken = self.lock().take();
+        taken.ok_or_else(|| self.gone())
+    }
+
+    /// Another handle to the image, for the time of a call.
+    pub(super) fn share(&self) -> Result<ImageHandle> {
+        self.lock().clone().ok_or_else(|| self.gone())
+    }
+
+    fn gone(&self) -> Error {
+        Error::Closed(format!(
+            "the image of session {} is gone",
+            self.constants.session_id
+        ))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<ImageHandle>> {
@@ -423,6 +444,11 @@ impl Image {
         self.lock()
             .as_ref()
             .is_some_and(ImageHandle::is_publication_revoked)
+    }
+
+    fn skip_to(&self, position: i64, fragment_limit: usize) -> PyResult<usize> {
+        let image = self.share()?;
+        Ok(image.bounded_poll(position, fragment_limit, &mut |_, _, _| {})?)
     }
 
     fn reject(&self, reason: &str) -> PyResult<()> {

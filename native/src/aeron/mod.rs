@@ -15,6 +15,7 @@ mod image;
 mod listening;
 mod pending;
 mod publication;
+mod reading;
 mod subscription;
 
 pub use client::{AeronClient, ClientHandle};
@@ -94,6 +95,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<publication::ExclusivePublication>()?;
     module.add_class::<subscription::Subscription>()?;
     module.add_class::<image::Image>()?;
+    module.add_class::<reading::MessageReader>()?;
     module.add_class::<counter::Counter>()?;
     module.add_class::<counter::CountersReader>()?;
     Ok(())

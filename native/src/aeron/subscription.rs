@@ -6,9 +6,9 @@ use super::destination::PendingDestination;
 use super::image::{Image, ImageHandle, on_fragment};
 use super::last_error;
 use super::listening::{Images, Listening, Polled, on_closed};
+use super::reading::poll_within;
 use crate::assembly::{Assembler, Header, Messages};
 use crate::errors::{Error, Result};
-use crate::idle::Backoff;
 use crate::mailbox::Event;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
@@ -17,7 +17,6 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 /// A subscription shared with whoever polls it.
 #[derive(Clone)]
@@ -272,30 +271,9 @@ impl Subscription {
         fragment_limit: usize,
         timeout_ns: u64,
     ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-        let mut messages = Messages::new(self.handle.0.stream_id);
-        self.handle.poll(fragment_limit, &mut messages)?;
-        if messages.is_empty() && timeout_ns > 0 {
-            let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-            while messages.is_empty() {
-                let slice = deadline.min(Instant::now() + Duration::from_millis(100));
-                py.detach(|| -> Result<()> {
-                    let mut idle = Backoff::default();
-                    while messages.is_empty() && Instant::now() < slice {
-                        if self.handle.poll(fragment_limit, &mut messages)? > 0 {
-                            idle.reset();
-                        } else {
-                            idle.idle();
-                        }
-                    }
-                    Ok(())
-                })?;
-                py.check_signals()?;
-                if Instant::now() >= deadline {
-                    break;
-                }
-            }
-        }
-        messages.into_list(py)
+        poll_within(py, timeout_ns, |messages| {
+            self.handle.poll(fragment_limit, messages).map(Some)
+        })
     }
 
     fn async_add_destination(&self, channel: &str) -> PyResult<PendingDestination> {

@@ -1,0 +1,109 @@
+//! Reading the messages of a stream, waiting for them, and going on with another image of it.
+
+use super::image::Image;
+use super::lock;
+use crate::assembly::{Assembler, Messages};
+use crate::errors::Result;
+use crate::idle::Backoff;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Reads a stream from one image after the other: a message that began in one may end in the next.
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct MessageReader(Mutex<State>);
+
+struct State {
+    assembler: Assembler,
+    /// Behind the last fragment that was taken.
+    position: i64,
+}
+
+#[pymethods]
+impl MessageReader {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::new(State {
+            assembler: Assembler::default(),
+            position: -1,
+        }))
+    }
+
+    #[getter]
+    fn position(&self) -> i64 {
+        lock(&self.0).position
+    }
+
+    #[pyo3(signature = (image, fragment_limit=10, limit_position=None, timeout_ns=0))]
+    fn poll<'py>(
+        &self,
+        py: Python<'py>,
+        image: &Image,
+        fragment_limit: usize,
+        limit_position: Option<i64>,
+        timeout_ns: u64,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let image = image.share()?;
+        let limit_position = limit_position.unwrap_or(i64::MAX);
+        poll_within(py, timeout_ns, |messages| {
+            let mut state = lock(&self.0);
+            let State {
+                assembler,
+                position: taken,
+            } = &mut *state;
+            let read = image.bounded_poll(
+                limit_position,
+                fragment_limit,
+                &mut |payload, header, position| {
+                    *taken = position;
+                    assembler.on_fragment(
+                        payload,
+                        header,
+                        position,
+                        &mut |payload, header, position| messages.push(payload, header, position),
+                    );
+                },
+            )?;
+            let is_over = image.is_closed() || image.position() >= limit_position;
+            Ok(if read == 0 && is_over {
+                None
+            } else {
+                Some(read)
+            })
+        })
+    }
+}
+
+/// Poll until there are messages, the time is up, or `poll` says with `None` that no more will
+/// come; otherwise it says how many fragments it read. Waits with the interpreter released.
+pub(super) fn poll_within<'py>(
+    py: Python<'py>,
+    timeout_ns: u64,
+    mut poll: impl FnMut(&mut Messages) -> Result<Option<usize>> + Send,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut messages = Messages::default();
+    let mut is_over = poll(&mut messages)?.is_none();
+    if messages.is_empty() && !is_over && timeout_ns > 0 {
+        let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+        while messages.is_empty() && !is_over {
+            let slice = deadline.min(Instant::now() + Duration::from_millis(100));
+            py.detach(|| -> Result<()> {
+                let mut idle = Backoff::default();
+                while messages.is_empty() && !is_over && Instant::now() < slice {
+                    match poll(&mut messages)? {
+                        None => is_over = true,
+                        Some(0) => idle.idle(),
+                        Some(_) => idle.reset(),
+                    }
+                }
+                Ok(())
+            })?;
+            py.check_signals()?;
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+    }
+    messages.into_list(py)
+}
