@@ -7,12 +7,13 @@ being replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import java
-from support.control_rig import await_true
+from support.control_rig import RawClient, await_true
 from support.java import JavaClient
 from support.java_streams import (
     IPC,
@@ -27,6 +28,9 @@ from support.java_streams import (
     segment_bases,
 )
 from support.messages import digest, messages
+
+from aerotape import _native
+from aerotape.codecs import archive as codecs
 
 NOBODY = 10_000
 
@@ -312,3 +316,36 @@ def test_many_files_keep_nobody_waiting(client_of_ours: JavaClient, tmp_path: Pa
     assert signals.await_of(stream.recording_id, 3)[2:] == [("DELETE", -1)]
     assert signals.await_of(other.recording_id, 3)[2:] == [("DELETE", -1)]
     assert not list(archive_dir.glob(f"{stream.recording_id}-*"))
+
+
+def test_a_replay_that_is_about_to_begin(start_daemon: Callable[..., Any]) -> None:
+    """Asked for right before the truncation it is refused, or has begun and is stopped."""
+    daemon = start_daemon()
+    with (
+        JavaClient(daemon.aeron_dir) as client,
+        closing(_native.AeronClient(str(daemon.aeron_dir))) as aeron,
+    ):
+        client.connect(daemon.control_channel)
+        raw = RawClient(aeron, "aeron:ipc")
+        raw.connect()
+        subscription = client.add_subscription(IPC, new_stream_id())
+        for _ in range(5):
+            stream = record(client, count=200)
+            replay_id = raw.request(
+                codecs.ReplayRequest,
+                recording_id=stream.recording_id,
+                position=0,
+                length=stream.position,
+                replay_stream_id=subscription["streamId"],
+                replay_channel=IPC,
+            )
+            truncated = raw.call(
+                codecs.TruncateRecordingRequest,
+                recording_id=stream.recording_id,
+                position=SEGMENT_LENGTH,
+            )
+            assert truncated.code is codecs.ControlResponseCode.OK
+            answer = raw.response(replay_id)
+            if answer.code is codecs.ControlResponseCode.ERROR:
+                assert "before its replay began" in answer.error_message
+        assert "replay failed" not in daemon.log()
