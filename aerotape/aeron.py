@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from aerotape import _native
 from aerotape.closing import Closing
-from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
 
 Data = bytes | bytearray | memoryview
@@ -103,7 +103,14 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
 
     Raises:
         AeronError: it cannot start.
+        ConfigurationError: it is to be driven by a caller's thread.
     """
+    if properties.get("aeron.threading.mode") == "INVOKER":
+        raise ConfigurationError(
+            "aeron.threading.mode=INVOKER is not provided: the media driver has threads of its own"
+            " here; use SHARED, which has one",
+            "aeron.threading.mode",
+        )
     try:
         return _native.MediaDriver.launch(dict(properties))
     except AeronError as error:

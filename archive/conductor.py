@@ -47,6 +47,7 @@ from aerotape.archive.recordings import Recordings
 from aerotape.archive.replication.replications import Replications
 from aerotape.archive.segment_deletion import SegmentDeletions
 from aerotape.archive.segment_moves import SegmentMoves
+from aerotape.archive.storage_space import StorageSpace
 from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
@@ -140,6 +141,9 @@ class Conductor:
             )
         self.deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
         self.deletions.delete_left_over(archive_dir, catalog.purged_recording_ids())
+        self._storage = StorageSpace(
+            archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
+        )
         self.recordings = Recordings(
             config=config,
             archive_id=archive_id,
@@ -148,6 +152,7 @@ class Conductor:
             mailbox=mailbox,
             catalog=catalog,
             recorder=recorder,
+            storage=self._storage,
             deletions=self.deletions,
             session_counter=archive_counters.recording_sessions,
             errors=errors,
@@ -272,6 +277,7 @@ class Conductor:
         if self._now_ms >= self._mark_file_due_ms:
             self._mark_file_due_ms = self._now_ms + MARK_FILE_UPDATE_INTERVAL_MS
             self._mark_file.update_activity(epoch_ms())
+            self._storage.watch()
         self._counters.conductor_cycle.measured(time.monotonic_ns() - begin_ns)
 
     def _timeout_ns(self) -> int:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape import __version__
-from aerotape.archive.units import format_duration
+from aerotape.archive.units import format_duration, format_size
 from aerotape.errors import AeronTimeoutError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class CounterType(IntEnum):
     RECORDING_SESSIONS = 111
     REPLAY_SESSIONS = 112
     CONTROL_SESSION = 113
+    # Ours: the reference has no such counter. Aeron leaves type ids from 1000 on to others.
+    LOW_STORAGE = 1_113
 
 
 def _ascii(text: str) -> bytes:
@@ -120,6 +122,7 @@ class ArchiveCounters:
         control_sessions: how many there are.
         recording_sessions: recordings in progress.
         replay_sessions: replays in progress.
+        low_storage: 1 while there is too little storage space to begin a recording.
         conductor_cycle: turns of the conductor, in SHARED mode of the worker too.
         recorder_cycle: turns of the recorder; in SHARED mode the conductor's counters.
         replayer_cycle: turns of the replayer, likewise.
@@ -143,6 +146,11 @@ class ArchiveCounters:
         control_sessions = ask(CounterType.CONTROL_SESSIONS, "Archive Control Sessions")
         recording_sessions = ask(CounterType.RECORDING_SESSIONS, "Archive Recording Sessions")
         replay_sessions = ask(CounterType.REPLAY_SESSIONS, "Archive Replay Sessions")
+        low_storage = ask(
+            CounterType.LOW_STORAGE,
+            "Archive Low Storage Space: threshold="
+            f"{format_size(config.low_storage_space_threshold)}",
+        )
         cycles = {"conductor": config.conductor_cycle_threshold_ns}
         if mode == "DEDICATED":
             cycles["recorder"] = config.recorder_cycle_threshold_ns
@@ -178,6 +186,7 @@ class ArchiveCounters:
         self.control_sessions = answer(control_sessions)
         self.recording_sessions = answer(recording_sessions)
         self.replay_sessions = answer(replay_sessions)
+        self.low_storage = answer(low_storage)
         made = {
             agent: CycleCounters(answer(max_time), answer(exceeded), cycles[agent])
             for agent, (max_time, exceeded) in asked_cycles.items()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.protocol import ErrorCode
-from aerotape.archive.recording_limits import Refusal
+from aerotape.archive.storage_space import Refusal
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.segments import (
     DELETE_SUFFIX,

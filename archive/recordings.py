@@ -19,13 +19,14 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording_events import recording_events
 from aerotape.archive.recording_extension import clear_behind, refuse_image, refuse_request
-from aerotape.archive.recording_limits import RecordingLimits, Refusal
+from aerotape.archive.recording_limits import RecordingLimits
 from aerotape.archive.recording_session import (
     RecordingSession,
     RecordingSubscription,
     Requester,
 )
 from aerotape.archive.recording_subscriptions import RecordingSubscriptions
+from aerotape.archive.storage_space import Refusal, StorageSpace, is_out_of_space
 from aerotape.catalog.segments import MAX_LONG
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError
@@ -56,6 +57,7 @@ class Recordings:
         mailbox: Mailbox,
         catalog: Catalog,
         recorder: SessionWorker,
+        storage: StorageSpace,
         deletions: SegmentDeletions,
         session_counter: Counter,
         errors: ErrorLog,
@@ -67,7 +69,8 @@ class Recordings:
             epoch_ms: milliseconds since 1970, for the catalog's timestamps.
         """
         self.subscriptions = RecordingSubscriptions(client, mailbox)
-        self._limits = RecordingLimits(config, archive_dir)
+        self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
+        self._storage = storage
         self._config = config
         self._archive_id = archive_id
         self._archive_dir = archive_dir
@@ -190,7 +193,8 @@ class Recordings:
 
     @staticmethod
     def _why_failed(error: AerotapeError | OSError) -> Refusal:
-        return ErrorCode.GENERIC, f"the stream cannot be recorded: {error}"
+        code = ErrorCode.STORAGE_SPACE if is_out_of_space(error) else ErrorCode.GENERIC
+        return code, f"the stream cannot be recorded: {error}"
 
     def _reject(self, source: RecordingSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
@@ -481,6 +485,8 @@ class Recordings:
         if message is not None:
             self._errors.record("recording failed", f"recording {recording_id}: {message}")
             source.requester.send_error(source.correlation_id, error_code, message)
+            if error_code == ErrorCode.STORAGE_SPACE:
+                self._storage.watch()
         source.requester.send_signal(
             source.correlation_id,
             recording_id,

@@ -6,6 +6,7 @@ not empty and not a catalog of a known version is left exactly as it was found.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -72,10 +73,10 @@ class CatalogFile:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
         try:
             existing = _check(path, descriptor, read_only)
-            capacity = existing if read_only else max(existing, capacity_bytes)
-            if not read_only:
-                _allocate(descriptor, capacity)
-            mapping = _map(descriptor, capacity, read_only)
+            if read_only:
+                mapping = _map_for_reading(descriptor, existing)
+            else:
+                mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, OSError):
@@ -151,13 +152,17 @@ class CatalogFile:
             CatalogError: that is more than a catalog may have, or than the storage has.
         """
         self._check_capacity(required_bytes)
-        capacity = layout.next_capacity(len(self._map), required_bytes)
+        length = len(self._map)
+        capacity = layout.next_capacity(length, required_bytes)
         try:
             self._map.flush()
-            _allocate(self._fd, capacity)
+            os.posix_fallocate(self._fd, 0, capacity)
             os.fsync(self._fd)
-            grown = _map(self._fd, capacity, read_only=False)
+            grown = mmap.mmap(self._fd, capacity)
         except OSError as error:
+            # Part of the space may have been had; others need it.
+            with suppress(OSError):
+                os.ftruncate(self._fd, length)
             raise CatalogError(
                 f"catalog {self.path} cannot grow to {capacity} bytes: {error.strerror}",
                 self.path,
@@ -193,7 +198,7 @@ class CatalogFile:
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             descriptor = os.open(written, flags, 0o644)
-            _allocate(descriptor, capacity)
+            os.posix_fallocate(descriptor, 0, capacity)
             offset = 0
             for piece in pieces:
                 with (
@@ -205,7 +210,7 @@ class CatalogFile:
             # Whatever the sync level: without this, what a rename leaves after a power cut may be
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
-            mapping = _map(descriptor, capacity, read_only=False)
+            mapping = mmap.mmap(descriptor, capacity)
             written.rename(self.path)
             sync_directory(self.path.parent)
         except OSError as error:
@@ -277,9 +282,19 @@ def _is_blank(descriptor: int) -> bool:
     return True
 
 
-def _map(file_descriptor: int, length: int, read_only: bool) -> mmap.mmap:
-    protection = mmap.PROT_READ if read_only else mmap.PROT_READ | mmap.PROT_WRITE
-    return mmap.mmap(file_descriptor, length, flags=mmap.MAP_SHARED, prot=protection)
+def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
+    was_empty = os.fstat(descriptor).st_size == 0
+    try:
+        # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
+        os.posix_fallocate(descriptor, 0, length)
+        return mmap.mmap(descriptor, length)
+    except OSError as error:
+        if was_empty:
+            # Made for nothing, and the Java archive would take it for a damaged catalog.
+            path.unlink(missing_ok=True)
+        raise CatalogError(
+            f"cannot reserve {length} bytes of storage for catalog {path}: {error.strerror}", path
+        ) from error
 
 
 def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
@@ -289,6 +304,27 @@ def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
             done += os.pwrite(file_descriptor, rest, offset + done)
 
 
-def _allocate(file_descriptor: int, length: int) -> None:
-    # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
-    os.posix_fallocate(file_descriptor, 0, length)
+def _map_for_reading(descriptor: int, length: int) -> mmap.mmap:
+    """Map a file as it is; one with holes, as Java makes them, is copied.
+
+    On a full disk of some kinds (tmpfs) even a load from a hole would be SIGBUS.
+    """
+    if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
+        return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
+    copy = mmap.mmap(-1, length)
+    end = 0
+    while end < length:
+        try:
+            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break  # a hole up to the end
+        end = min(os.lseek(descriptor, begin, os.SEEK_HOLE), length)
+        while begin < end:
+            data = os.pread(descriptor, min(_CHUNK_LENGTH, end - begin), begin)
+            if not data:
+                return copy  # cut short meanwhile
+            copy[begin : begin + len(data)] = data
+            begin += len(data)
+    return copy

@@ -46,6 +46,39 @@ def resolve(archive_dir: Path) -> Path:
     return Path(os.fsdecode(target)) / FILE_NAME
 
 
+def open_locked(path: Path) -> int:
+    """Open the mark file at `path`, made if it is not there, and lock it.
+
+    Raises:
+        ArchiveInUseError: another archive has it locked.
+        MarkFileError: it cannot be opened.
+    """
+    while True:
+        descriptor = -1
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock(path, descriptor)
+            # A start that fails takes its new file away: what was locked may have no name by now.
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            if isinstance(error, OSError):
+                raise MarkFileError(
+                    f"cannot open mark file {path}: {error.strerror}", path
+                ) from error
+            raise
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def lock(path: Path, descriptor: int) -> None:
     """Lock a mark file, or raise ArchiveInUseError."""
     try:

@@ -30,8 +30,8 @@ from aerotape.catalog.mark_claim import (
     READ_FLAGS,
     check_other_place,
     check_stale,
-    lock,
     now_epoch_ms,
+    open_locked,
     read_content,
     resolve,
 )
@@ -156,17 +156,12 @@ class MarkFile(Closing):
         encoded = header.encode()
         length = layout.align(HEADER_LENGTH + error_buffer_length, file_page_size)
         check_other_place(Path(archive_dir), path, liveness_timeout_ms)
+        descriptor = open_locked(path)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
-        try:
-            lock(path, descriptor)
             existing = check_stale(path, descriptor, liveness_timeout_ms)
-            os.posix_fallocate(descriptor, 0, length)
-            mapping = mmap.mmap(descriptor, length)
+            mapping = _map(path, descriptor, length)
         except BaseException as error:
-            # Closing the only descriptor releases the lock, if it was ours.
+            # Closing the only descriptor releases the lock.
             os.close(descriptor)
             if isinstance(error, OSError):
                 raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
@@ -290,6 +285,22 @@ class MarkFile(Closing):
             raise ClosedError(f"mark file {self._path} is closed")
 
 
+def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
+    was_empty = os.fstat(descriptor).st_size == 0
+    try:
+        # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
+        os.posix_fallocate(descriptor, 0, length)
+        return mmap.mmap(descriptor, length)
+    except OSError as error:
+        if was_empty:
+            # Made for nothing, and the Java archive would take it for a damaged file.
+            path.unlink(missing_ok=True)
+        raise MarkFileError(
+            f"cannot reserve {length} bytes of storage for mark file {path}: {error.strerror}",
+            path,
+        ) from error
+
+
 def _save_errors(directory: Path, data: bytes) -> Path | None:
     """Save what the error log before holds, as the Java archive does, before it is cleared."""
     header = MarkFileHeader.decode(data)
@@ -306,11 +317,14 @@ def _save_errors(directory: Path, data: bytes) -> Path | None:
         f"{_iso(error.last_timestamp_ms)} for:\n {error.text}\n"
         for error in errors
     ]
-    # Losing old error texts must not keep the archive from starting.
-    with contextlib.suppress(OSError):
+    try:
         path.write_text("\n".join(lines), encoding="utf-8")
-        return path
-    return None
+    except OSError:
+        # Losing old error texts must not keep the archive from starting.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        return None
+    return path
 
 
 def _iso(timestamp_ms: int) -> str:
@@ -324,5 +338,15 @@ def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     link = archive_dir / LINK_FILE_NAME
     if archive_dir.resolve() == mark_file_dir.resolve():
         link.unlink(missing_ok=True)
-    else:
-        link.write_bytes(os.fsencode(mark_file_dir.resolve()))
+        return
+    target = os.fsencode(mark_file_dir.resolve())
+    if link.is_file() and link.read_bytes() == target:
+        return
+    # Whole or not at all: half a path would lead elsewhere.
+    fresh = link.with_suffix(".tmp")
+    try:
+        fresh.write_bytes(target)
+        fresh.replace(link)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

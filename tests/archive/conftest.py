@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from support import java
 from support.daemon import AerotapeArchive
+from support.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
+from support.full_disk_rig import Rig
 from support.replication import Pair, Side
+from support.small_disk import SmallDisk, small_disk
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # Many are started, in memory. A thread each for recording and replaying, as the default is: the
@@ -112,3 +115,28 @@ def pair(
 ) -> Pair:
     """All four combinations of an archive and the source it replicates from."""
     return Pair(destination, sides("source", request.param))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk of 8 MiB, empty."""
+    with small_disk(tmp_path / "disk", 8 << 20) as mounted:
+        yield mounted
+
+
+@pytest.fixture
+def start_rig(disk: SmallDisk, aeron_dir: Path) -> Iterator[Callable[..., Rig]]:
+    """A function that starts an archive on the small disk (`kind`: aerotape or java)."""
+    with ExitStack() as stack:
+
+        def start(kind: str = "aerotape", properties: dict[str, str] | None = None) -> Rig:
+            archive_dir = disk.path / "archive"
+            given = {**SMALL_DISK_PROPERTIES, **(properties or {})}
+            made = (
+                java.JavaArchive(archive_dir, aeron_dir, properties=given)
+                if kind == "java"
+                else AerotapeArchive(archive_dir, aeron_dir, properties=given)
+            )
+            return Rig(stack.enter_context(made), stack)
+
+        yield start

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aerotape.archive.archive import Archive
 from aerotape.archive.config import ArchiveConfig
 from aerotape.archive.properties import parse_properties, read_properties_file
 from aerotape.archive.units import format_duration, format_size, parse_duration_ns, parse_size
@@ -85,6 +86,15 @@ def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
         ArchiveConfig.from_properties({f"aeron.archive.{name}": value})
     assert caught.value.name == f"aeron.archive.{name}"
     assert f"aeron.archive.{name}" in str(caught.value)
+
+
+def test_the_callers_thread_drives_neither_archive_nor_driver(tmp_path: Path) -> None:
+    """INVOKER mode is refused with what to use instead, before anything is started."""
+    for name in ("aeron.archive.threading.mode", "aeron.threading.mode"):
+        with pytest.raises(ConfigurationError, match=r"=INVOKER.*SHARED") as no:
+            Archive.launch(tmp_path, tmp_path / "aeron", properties={name: "INVOKER"})
+        assert no.value.name == name
+    assert not (tmp_path / "aeron").exists()
 
 
 def test_catalog_sync_level_may_not_be_below_the_files() -> None:

@@ -358,7 +358,7 @@ def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
 def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
     """A damaged link file is an error of reading at most, and no obstacle to a start."""
     (tmp_path / LINK_FILE_NAME).write_bytes(content)
-    with pytest.raises(MarkFileError, match="cannot read mark file"):
+    with pytest.raises(MarkFileError, match=r"(no|cannot read) mark file"):
         MarkFile.read(tmp_path)
     with acquire(tmp_path):
         assert MarkFile.read(tmp_path).is_active()

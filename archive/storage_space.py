@@ -1,0 +1,91 @@
+"""Whether the archive directory has room left: asked before recording, and a state to be seen.
+
+As in the reference, too little room refuses new recordings and nothing else. Beyond it, that state
+is shown while it lasts: by a counter, and by a line in the log when it begins and one when it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.archive.error_log import LOGGER
+from aerotape.archive.protocol import ErrorCode
+from aerotape.errors import ClosedError
+
+if TYPE_CHECKING:
+    from aerotape._native import Counter
+
+Refusal = tuple[ErrorCode, str]
+
+
+class StorageSpace:
+    """The storage of the archive directory. Only the conductor's thread uses it."""
+
+    def __init__(self, archive_dir: Path, threshold_bytes: int, low_counter: Counter) -> None:
+        """Begin as if there were room.
+
+        Args:
+            threshold_bytes: with so little left, or less, no recording is begun.
+            low_counter: 1 while that is so, else 0.
+        """
+        self._archive_dir = archive_dir
+        self._threshold_bytes = threshold_bytes
+        self._counter = low_counter
+        self._is_low = False
+
+    def refuse(self) -> Refusal | None:
+        """Look how much is left; say so when that is too little to begin a recording.
+
+        Raises:
+            OSError: the directory has gone.
+        """
+        status = os.statvfs(self._archive_dir)
+        usable = status.f_bavail * status.f_frsize
+        is_low = usable <= self._threshold_bytes
+        if is_low != self._is_low:
+            self._change(is_low, usable)
+        if not is_low:
+            return None
+        return (
+            ErrorCode.STORAGE_SPACE,
+            f"low storage space: usable={usable} bytes, threshold={self._threshold_bytes} bytes",
+        )
+
+    def watch(self) -> None:
+        """Look how much is left, for the state to be right also when nobody asks."""
+        # A directory that has gone is told by whoever needs it.
+        with contextlib.suppress(OSError):
+            self.refuse()
+
+    def _change(self, is_low: bool, usable: int) -> None:
+        self._is_low = is_low
+        with contextlib.suppress(ClosedError):
+            self._counter.set(int(is_low))
+        if is_low:
+            level = logging.WARNING
+            state = "is low on space, no new recordings: free some"
+        else:
+            level = logging.INFO
+            state = "has space again, new recordings are accepted"
+        LOGGER.log(
+            level,
+            "storage of %s %s: usable=%d bytes, threshold=%d bytes",
+            self._archive_dir,
+            state,
+            usable,
+            self._threshold_bytes,
+        )
+
+
+def is_out_of_space(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised from, is a lack of space or quota."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False
