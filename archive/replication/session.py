@@ -294,13 +294,14 @@ class ReplicationSession:
             publication,
         )
         image_session_id = channels.to_int32(replay_id)
-        return (
-            yield from wait_for(
-                lambda: subscription.image_by_session_id(image_session_id),
-                self._deadline_ns(),
-                f"get the replay with sessionId={image_session_id} on {subscription.channel}",
-            )
+        deadline_ns = self._deadline_ns()
+        what = f"get the replay with sessionId={image_session_id} on {subscription.channel}"
+        image = yield from wait_for(
+            lambda: subscription.image_by_session_id(image_session_id), deadline_ns, what
         )
+        # However short it is, the client is told of its begin before it is of its end.
+        yield from wait_for(lambda: self._is_recorded() or None, deadline_ns, what)
+        return image
 
     def _follow(self, image: Image) -> Step[None]:
         """Wait for the end of the replay."""
@@ -332,6 +333,10 @@ class ReplicationSession:
 
     def _is_synced(self, position: int) -> bool:
         return NULL_POSITION < self._src_stop_position <= position
+
+    def _is_recorded(self) -> bool:
+        recording = self._recordings.session(self.dst_recording_id)
+        return recording is not None and recording.counter is not None
 
     def _deadline_ns(self) -> int:
         return time.monotonic_ns() + self._source.address.timeout_ns

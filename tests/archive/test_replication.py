@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import java
 from support.control_rig import await_true
-from support.java import JavaArchiveException
+from support.java import JavaArchiveException, JavaClient
 from support.replication import CONTROL_STREAM_ID, NULL, Pair, Side, shown, with_session_id
 
 IPC = "aeron:ipc?term-length=64k"
@@ -360,3 +360,76 @@ def test_an_empty_destination(pair: Pair, channel: str, other: str) -> None:
     assert replica == {**source, "recordingId": recording_id}
     assert pair.source.segments(stream.recording_id) == destination.segments(recording_id)
     assert destination.descriptor(behind.recording_id) == untouched
+
+
+def test_nothing_is_wanted(pair: Pair) -> None:
+    """A stop position where the recording begins: the replica is made and stays empty."""
+    stream = pair.source.recorded(IPC, 1018)
+    pair.replicate(stream.recording_id, stopPosition=0)
+    signals = pair.await_signals("STOP")
+    assert shown(signals) == [
+        ("REPLICATE", 0),
+        ("EXTEND", 0),
+        ("REPLICATE_END", NULL),
+        ("STOP", 0),
+    ]
+    stream.stop()
+
+
+def test_a_purged_source(pair: Pair) -> None:
+    """A replica begins where its source does; one that ends before that cannot go on."""
+    stream = pair.source.recorded(IPC, 1019, count=100)
+    pair.replicate(stream.recording_id, stopPosition=stream.position)
+    early = pair.await_signals("STOP")[0]["recordingId"]
+    stream.offer(200)
+    stream.stop()
+    begin = stream.position // 65536 * 65536
+    pair.source.client.call("purgeSegments", stream.recording_id, begin)
+    await_true(lambda: pair.source.segment_bases(stream.recording_id) == [begin])
+    pair.replicate(stream.recording_id)
+    signals = pair.await_signals("STOP")
+    assert shown(signals) == [
+        ("REPLICATE", begin),
+        ("EXTEND", begin),
+        ("SYNC", stream.position),
+        ("REPLICATE_END", NULL),
+        ("STOP", stream.position),
+    ]
+    replica = pair.destination.segments(signals[0]["recordingId"])
+    assert replica == pair.source.segments(stream.recording_id)
+    pair.replicate(stream.recording_id, dstRecordingId=early)
+    signals = pair.await_signals("REPLICATE_END")
+    assert shown(signals) == [("ERROR", GENERIC), ("REPLICATE_END", NULL)]
+
+
+def test_the_older_request(pair: Pair) -> None:
+    """The call of older clients, which has neither stop position nor channel."""
+    stream = pair.source.recorded(IPC, 1030)
+    stream.stop()
+    call = pair.destination.client.call
+    call("takeSignals")
+    channel = pair.source.archive.control_channel
+    call("replicate", stream.recording_id, NULL, CONTROL_STREAM_ID, channel, "")
+    recording_id = pair.await_signals("STOP")[0]["recordingId"]
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+
+
+def test_the_client_goes_away(pair: Pair) -> None:
+    """A replication goes on to its end without who asked for it."""
+    stream = pair.source.recorded(IPC, 1031)
+    stream.stop()
+    archive = pair.destination.archive
+    with JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        channel = pair.source.archive.control_channel
+        client.call("replicate", stream.recording_id, CONTROL_STREAM_ID, channel, {})
+    call = pair.destination.client.call
+
+    def replica() -> dict[str, Any]:
+        rows = call("listRecordingsForUri", 0, 1000, "aeron:ipc", stream.stream_id)
+        session_id = stream.publication["sessionId"]
+        return next((row for row in rows if row["sessionId"] == session_id), {})
+
+    await_true(lambda: replica().get("stopPosition") == stream.position)
+    replicated_segments = pair.destination.segments(replica()["recordingId"])
+    assert replicated_segments == pair.source.segments(stream.recording_id)

@@ -25,10 +25,18 @@ class Side:
 
     def segments(self, recording_id: int) -> dict[int, bytes]:
         """Return what is in a recording's segment files, by their base positions."""
+        paths = self._segment_paths(recording_id)
+        return {base: path.read_bytes() for base, path in paths.items()}
+
+    def segment_bases(self, recording_id: int) -> list[int]:
+        """Return the base positions of a recording's segment files."""
+        return sorted(self._segment_paths(recording_id))
+
+    def _segment_paths(self, recording_id: int) -> dict[int, Path]:
         found = {}
         for path in Path(self.archive.archive_dir).iterdir():
             if match := re.fullmatch(rf"{recording_id}-(\d+)\.rec", path.name):
-                found[int(match[1])] = path.read_bytes()
+                found[int(match[1])] = path
         return found
 
     def descriptor(self, recording_id: int) -> dict[str, Any]:

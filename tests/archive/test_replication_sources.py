@@ -1,0 +1,247 @@
+"""Replication from sources that misbehave: an error each, and the archive goes on as before."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from support import java
+from support.control_rig import RawClient
+from support.daemon import AerotapeArchive
+
+import aerotape
+from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
+
+NULL = -1
+SESSION_ID = 77
+DESCRIPTOR: dict[str, Any] = {
+    "control_session_id": SESSION_ID,
+    "recording_id": 3,
+    "start_timestamp": 5,
+    "stop_timestamp": 6,
+    "start_position": 0,
+    "stop_position": 4096,
+    "initial_term_id": 1,
+    "segment_file_length": 65536,
+    "term_buffer_length": 65536,
+    "mtu_length": 1408,
+    "session_id": 9,
+    "stream_id": 10,
+    "stripped_channel": "aeron:ipc",
+    "original_channel": "aeron:ipc",
+    "source_identity": "aeron:ipc",
+}
+Answer = Callable[[Any], list[Any]]
+
+
+class FakeSource(threading.Thread):
+    """Answers requests as `answers` have it, by the name of the request; no answer means silence.
+
+    Connect requests and requests for the archive's id are answered well unless told otherwise.
+    """
+
+    def __init__(self, aeron: aerotape.Aeron, answers: dict[str, Answer]) -> None:
+        super().__init__(daemon=True)
+        self.channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+        self.seen: list[str] = []
+        self._aeron = aeron
+        self._answers: dict[str, Answer] = {
+            "AuthConnectRequest": lambda r: [ok(r, SESSION_ID)],
+            "ArchiveIdRequest": lambda r: [ok(r, 1)],
+            **answers,
+        }
+        self._subscription = aeron.add_subscription(self.channel, 10)
+        self._publication: aerotape.ExclusivePublication | None = None
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.is_set():
+            for message in self._subscription.poll(timeout_ns=5_000_000):
+                request: Any = codecs.decode(message.payload)
+                self.seen.append(type(request).__name__)
+                if isinstance(request, codecs.AuthConnectRequest):
+                    self._publication = self._aeron.add_exclusive_publication(
+                        request.response_channel, request.response_stream_id
+                    )
+                answer = self._answers.get(type(request).__name__)
+                for reply in answer(request) if answer is not None else []:
+                    self._send(reply)
+        self._subscription.close()
+        if self._publication is not None:
+            self._publication.close()
+
+    def _send(self, reply: Any) -> None:
+        assert self._publication is not None
+        if reply == "hang up":
+            self._publication.close()
+        else:
+            self._publication.send(reply if isinstance(reply, bytes) else reply.encode())
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+def ok(request: Any, relevant_id: int) -> codecs.ControlResponse:
+    """A good answer."""
+    return response(request, relevant_id, ControlResponseCode.OK)
+
+
+def response(
+    request: Any, relevant_id: int, code: ControlResponseCode, message: str = ""
+) -> codecs.ControlResponse:
+    return codecs.ControlResponse(
+        control_session_id=SESSION_ID,
+        correlation_id=request.correlation_id,
+        relevant_id=relevant_id,
+        code=code,
+        version=PROTOCOL_VERSION,
+        error_message=message,
+    )
+
+
+def descriptor(request: Any, **changed: Any) -> codecs.RecordingDescriptor:
+    return codecs.RecordingDescriptor(
+        **{**DESCRIPTOR, "correlation_id": request.correlation_id, **changed}
+    )
+
+
+def describes(**changed: Any) -> dict[str, Answer]:
+    """Answers that come as far as a descriptor."""
+    return {"ListRecordingRequest": lambda r: [descriptor(r, **changed)]}
+
+
+@pytest.fixture(scope="module")
+def archive(run_archive: Any) -> Iterator[AerotapeArchive]:
+    """Our archive, which is not patient with sources."""
+    with run_archive("aerotape", {"aeron.archive.message.timeout": "500ms"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def aeron(archive: AerotapeArchive) -> Iterator[aerotape.Aeron]:
+    with aerotape.Aeron(archive.aeron_dir) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def raw(archive: AerotapeArchive, aeron: aerotape.Aeron) -> Iterator[RawClient]:
+    """A client that has connected to our archive."""
+    client = RawClient(aeron.native, "aeron:ipc?term-length=64k")
+    client.connect()
+    client.call(codecs.ArchiveIdRequest)
+    yield client
+    client.close()
+
+
+def outcome(raw: RawClient, channel: str, **fields: Any) -> tuple[ErrorCode | None, str, list[str]]:
+    """Replicate and return the error code, what was said, and the signals."""
+    request = {
+        "src_recording_id": 3,
+        "dst_recording_id": NULL,
+        "stop_position": NULL,
+        "channel_tag_id": NULL,
+        "subscription_tag_id": NULL,
+        "src_control_stream_id": 10,
+        "src_control_channel": channel,
+        **fields,
+    }
+    replication_id = raw.call(codecs.ReplicateRequest2, **request).relevant_id
+    code, text = None, ""
+    signals: list[str] = []
+    deadline_s = time.monotonic() + 15
+    while "REPLICATE_END" not in signals:
+        assert time.monotonic() < deadline_s, signals
+        raw.poll(0.05)
+        for message in raw.received:
+            if getattr(message, "correlation_id", None) != replication_id:
+                continue
+            if isinstance(message, codecs.RecordingSignalEvent):
+                signals.append(RecordingSignal(message.signal).name)
+            elif message.code is ControlResponseCode.ERROR:
+                code, text = ErrorCode(message.relevant_id), message.error_message
+        raw.received.clear()
+    return code, text, signals
+
+
+CONNECTION = ErrorCode.REPLICATION_CONNECTION_FAILURE
+GENERIC = ErrorCode.GENERIC
+END = ["REPLICATE_END"]
+MADE = ["REPLICATE", "REPLICATE_END"]
+SOURCES: dict[str, tuple[dict[str, Answer], ErrorCode, str, list[str]]] = {
+    "never lets in": ({"AuthConnectRequest": lambda r: []}, CONNECTION, "connect", END),
+    "refuses": (
+        {"AuthConnectRequest": lambda r: [response(r, 10, ControlResponseCode.ERROR, "go away")]},
+        CONNECTION,
+        "go away",
+        END,
+    ),
+    "has no id": ({"ArchiveIdRequest": lambda r: []}, CONNECTION, "connect", END),
+    "hangs up": ({"ListRecordingRequest": lambda r: ["hang up"]}, GENERIC, "", END),
+    "never describes": ({}, GENERIC, "descriptor", END),
+    "knows no such recording": (
+        {"ListRecordingRequest": lambda r: [response(r, 3, ControlResponseCode.RECORDING_UNKNOWN)]},
+        ErrorCode.UNKNOWN_RECORDING,
+        "3",
+        END,
+    ),
+    "sends what is no message": (
+        {"ListRecordingRequest": lambda r: [b"\xff" * 40]},
+        GENERIC,
+        "cannot be read",
+        END,
+    ),
+    "sends a cut descriptor": (
+        {"ListRecordingRequest": lambda r: [descriptor(r).encode()[:60]]},
+        GENERIC,
+        "cannot be read",
+        END,
+    ),
+    "has odd terms": (describes(term_buffer_length=3), GENERIC, "damaged", END),
+    "ends before it begins": (describes(start_position=8192), GENERIC, "damaged", END),
+    "has a negative start": (describes(start_position=-32), GENERIC, "damaged", END),
+    "reports an error": (
+        {"ListRecordingRequest": lambda r: [response(r, 2, ControlResponseCode.ERROR, "oh no")]},
+        GENERIC,
+        "oh no",
+        END,
+    ),
+    "never replays": (describes(), GENERIC, "replay", ["REPLICATE", "REPLICATE_END"]),
+    "refuses to replay": (
+        {
+            **describes(),
+            "ReplayRequest": lambda r: [response(r, 7, ControlResponseCode.ERROR, "no more")],
+        },
+        GENERIC,
+        "no more",
+        MADE,
+    ),
+    "says it replays": (
+        {**describes(), "ReplayRequest": lambda r: [ok(r, 9)]},
+        GENERIC,
+        "sessionId=9",
+        MADE,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
+    """The client is told what is wrong; the archive then serves as before."""
+    answers, code, text, signals = SOURCES[name]
+    source = FakeSource(aeron, answers)
+    source.start()
+    try:
+        seen = outcome(raw, source.channel)
+    finally:
+        source.end()
+    assert (seen[0], seen[2]) == (code, signals), seen
+    assert text in seen[1]
+    assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+    unknown = raw.call(codecs.StopReplicationRequest, replication_id=12345)
+    assert unknown.relevant_id == ErrorCode.UNKNOWN_REPLICATION
