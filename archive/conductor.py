@@ -283,11 +283,11 @@ class Conductor:
     def _timeout_ns(self) -> int:
         """How long to wait for events before the next round, at most."""
         timeout_ns = _IDLE_TIMEOUT_NS
-        parts = (self.recordings, self.replays, self.replications, self.deletions)
+        parts = (self.recordings, self.replays, self.deletions)
         if self._deferred or any(part.wants_soon for part in parts):
             timeout_ns = SOON_NS
-        for session in self._sessions.values():
-            wanted_ns = session.wants_within_ns
+        sessions = (session.wants_within_ns for session in self._sessions.values())
+        for wanted_ns in (self.replications.wants_within_ns, *sessions):
             if wanted_ns is not None and wanted_ns < timeout_ns:
                 timeout_ns = wanted_ns
         return timeout_ns

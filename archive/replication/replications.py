@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.channel_uri import ChannelUri
+from aerotape.archive.control_session import SOON_NS
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.archive.replication.session import ReplicationSession
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from aerotape.archive.recordings import Recordings
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.descriptor import RecordingDescriptor
+
+_QUIET_NS: Final = 10_000_000
 
 
 class Replications:
@@ -54,9 +57,12 @@ class Replications:
         self._sessions: list[ReplicationSession] = []
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether there is something to look after before the next tenth of a second."""
-        return bool(self._sessions)
+    def wants_within_ns(self) -> int | None:
+        """How soon there is something to look after, in ns; None when there is nothing."""
+        if not self._sessions:
+            return None
+        is_quiet = all(session.is_quiet for session in self._sessions)
+        return _QUIET_NS if is_quiet else SOON_NS
 
     def __len__(self) -> int:
         return len(self._sessions)

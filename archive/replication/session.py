@@ -54,6 +54,7 @@ class ReplicationSession:
         replication_id: by which clients know it; also the correlation id of what it sends them.
         dst_recording_id: the recording of this archive; -1 until there is one.
         is_done: whether there is nothing left but to `close` it.
+        is_quiet: whether it follows a source that sends nothing at the moment.
         failure: what went wrong, None as long as nothing has.
     """
 
@@ -78,6 +79,7 @@ class ReplicationSession:
         self.replication_id = replication_id
         self.dst_recording_id = request.dst_recording_id
         self.is_done = False
+        self.is_quiet = False
         self.failure: AerotapeError | None = None
         self._request = request
         self._requester = requester
@@ -306,9 +308,11 @@ class ReplicationSession:
     def _follow(self, image: Image) -> Step[None]:
         """Wait for the end of the replay."""
         stop = self._request.stop_position
+        position = NULL_POSITION
         while True:
             has_ended = image.is_closed or image.is_end_of_stream
-            position = image.position
+            before, position = position, image.position
+            self.is_quiet = position == before
             if self._is_synced(position):
                 self._signal(position, RecordingSignal.SYNC)
             elif not has_ended and not NULL_POSITION < stop <= position:
