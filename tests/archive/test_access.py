@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.control_rig import RawClient, await_true, control_session_counters
-from support.java import JavaArchiveException, JavaClient
+from support.java import JavaArchiveException, JavaClient, free_port
 
 import aerotape
 from aerotape import _native
@@ -230,6 +230,18 @@ def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> N
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
         assert list(client.list_recordings()) == []
     assert "the authorisation service fails" in own_guarded.log()
+
+
+def test_a_replay_token_allows_no_more_than_its_session_may(own_guarded: Any) -> None:
+    """The request that comes with a token is authorised as the session that got it."""
+    channel = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
+    with connect(own_guarded, b"open:asker") as client:
+        subscription = client.aeron.add_subscription(channel, 91)
+        with pytest.raises(aerotape.ArchiveError) as caught:
+            client.start_replay(0, channel, 91, subscription_id=subscription.registration_id)
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+        assert "unauthorised action: ReplayRequest" in str(caught.value)
+        subscription.close()
 
 
 def _connect(raw: RawClient, credentials: bytes) -> codecs.AuthConnectRequest:

@@ -8,8 +8,8 @@ What a client sends decides what becomes of it:
     fail:STEP      the plug-in raises at that step: request, connected, response, challenged
     anything else  refused
 
-NAME decides what it may do: `reader` may list and ask for positions, `nobody` may do nothing,
-`trouble` makes the authorisation service raise, anybody else may do everything.
+NAME decides what it may do: `reader` may list and ask for positions, `asker` for replay tokens too
+(in ours only), `nobody` may do nothing, `trouble` makes the authorisation service raise, anybody else may do everything.
 """
 
 from __future__ import annotations
@@ -83,4 +83,6 @@ class Actions:
         name = encoded_principal.decode("ascii")
         if name == "trouble" and action_id not in READS:
             raise RuntimeError("the authorisation service fails")
-        return (name != "reader" or action_id in READS) and name != "nobody"
+        if name == "asker" and action_id == codecs.ReplayTokenRequest.TEMPLATE_ID:
+            return True
+        return (name not in ("reader", "asker") or action_id in READS) and name != "nobody"
