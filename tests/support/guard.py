@@ -9,7 +9,8 @@ What a client sends decides what becomes of it:
     anything else  refused
 
 NAME decides what it may do: `reader` may list and ask for positions, `asker` for replay tokens too
-(in ours only), `nobody` may do nothing, `trouble` makes the authorisation service raise, anybody else may do everything.
+(in ours only), `nobody` may do nothing, `trouble` makes the authorisation service raise, anybody
+else may do everything.
 """
 
 from __future__ import annotations
