@@ -7,7 +7,7 @@ their segment files is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +31,7 @@ from aerotape.catalog.segments import (
     segment_base_position,
     segment_file_name,
 )
-from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.errors import AerotapeError, ArchiveError, StorageError
 
 _Result = TypeVar("_Result")
 _Steps = Generator[None, None, None]
@@ -95,8 +95,14 @@ class SegmentMoves:
 
     def delete_detached(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
         """Answer a request to delete the segments before a recording's start."""
-        steps = self._delete_detached(requester, correlation_id, self.descriptor(recording_id))
-        self._begin(requester, correlation_id, {recording_id}, steps)
+        descriptor = self.descriptor(recording_id)
+        if self._deletions.allows(requester, correlation_id, recording_id):
+            self._deletions.delete(
+                requester,
+                correlation_id,
+                recording_id,
+                prepare=partial(self._detached_paths, descriptor),
+            )
 
     def purge(
         self, requester: Requester, correlation_id: int, recording_id: int, new_start_position: int
@@ -104,10 +110,16 @@ class SegmentMoves:
         """Detach the segments before a position that has been checked, and delete them."""
         descriptor = self.descriptor(recording_id)
         if self._deletions.allows(requester, correlation_id, recording_id):
-            paths = self._paths(descriptor, descriptor.start_position, new_start_position)
+            bases = self._bases(descriptor, descriptor.start_position, new_start_position)
             # First the catalog: files before a recording's start are no harm, missing ones are.
             self._catalog.set_start_position(recording_id, new_start_position)
-            self._deletions.delete(requester, correlation_id, recording_id, paths)
+            self._deletions.delete(
+                requester,
+                correlation_id,
+                recording_id,
+                prepare=partial(self._paths, recording_id, bases),
+                end_position=bases[-1],
+            )
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor:
         """Return a recording's descriptor, whose figures can be.
@@ -169,19 +181,40 @@ class SegmentMoves:
             yield
         return future.result()
 
-    def _paths(
-        self, descriptor: RecordingDescriptor, position: int, end_position: int
-    ) -> list[Path]:
-        """Return the segment files from that of `position` on that begin before `end_position`."""
+    def _bases(self, descriptor: RecordingDescriptor, position: int, end_position: int) -> range:
+        """Return the base positions of the segments from that of `position` to `end_position`.
+
+        Raises:
+            StorageError: there cannot be so many.
+        """
         bases = base_positions(descriptor, position, end_position)
         if len(bases) > _MAX_SEGMENTS:
-            raise ArchiveError(
+            raise StorageError(
                 f"recording {descriptor.recording_id} cannot have {len(bases)} segments from"
                 f" position {position} to {end_position}",
-                ErrorCode.GENERIC,
+                self._archive_dir,
             )
-        recording_id = descriptor.recording_id
+        return bases
+
+    def _paths(self, recording_id: int, bases: Iterable[int]) -> list[Path]:
         return [self._archive_dir / segment_file_name(recording_id, base) for base in bases]
+
+    def _detached_paths(self, descriptor: RecordingDescriptor) -> list[Path]:
+        """Return the segment files before a recording's start, from the first that there is.
+
+        A gap among them counts as deleted.
+
+        Raises:
+            StorageError: the directory cannot be read.
+        """
+        recording_id = descriptor.recording_id
+        files = list_files_to_delete(self._archive_dir, recording_id)
+        start_base = descriptor.start_position & -descriptor.term_buffer_length
+        if not files:
+            return []
+        return self._paths(
+            recording_id, self._bases(descriptor, files[0].base_position, start_base)
+        )
 
     # ---- the requests, step by step -----------------------------------------------------------
 
@@ -202,19 +235,6 @@ class SegmentMoves:
             requester.send_error(correlation_id, ErrorCode.GENERIC, found.problem)
         else:
             requester.send_ok(correlation_id, found.count)
-
-    def _delete_detached(
-        self, requester: Requester, correlation_id: int, descriptor: RecordingDescriptor
-    ) -> _Steps:
-        recording_id = descriptor.recording_id
-        files = yield from self._elsewhere(
-            partial(list_files_to_delete, self._archive_dir, recording_id)
-        )
-        start_base = self._catalog.start_position(recording_id) & -descriptor.term_buffer_length
-        # From the first file that there is; a gap counts as deleted.
-        paths = self._paths(descriptor, files[0].base_position, start_base) if files else []
-        self._deletions.release({recording_id})
-        self._deletions.delete(requester, correlation_id, recording_id, paths)
 
     def _migrate(
         self,
