@@ -62,7 +62,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--timeout",
         metavar="TIME",
-        type=_timeout_option,
+        type=duration_ns,
         help="for the connect and each request: 5, 5s, 500ms (10s)",
     )
     group.add_argument("--user", metavar="NAME", help="who to be for the archive")
@@ -106,6 +106,16 @@ def int32(text: str) -> int:
 def int64(text: str) -> int:
     """Parse an id or a position: 64 bits, decimal, or hexadecimal with 0x."""
     return _integer(text, -(1 << 63), (1 << 63) - 1)
+
+
+def identity(text: str) -> int:
+    """Parse an id or a position that an archive has given: 64 bits, not negative."""
+    return _integer(text, 0, (1 << 63) - 1)
+
+
+def byte_length(text: str) -> int:
+    """Parse a length, bytes: 32 bits, more than nothing."""
+    return _integer(text, 1, (1 << 31) - 1)
 
 
 def count(text: str) -> int:
@@ -209,7 +219,8 @@ class _Settings:
             raise ConfigurationError(f"{where}: {error}", name) from error
 
 
-def _timeout_option(text: str) -> int:
+def duration_ns(text: str) -> int:
+    """Parse a duration: ``500ms``, ``5s``, or a bare number of seconds."""
     # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
     return _timeout_ns(f"{text}s" if text.isdecimal() else text)
 

@@ -1,7 +1,8 @@
 """The command `aerotape`: find the command's module, parse its arguments, run it, map its errors.
 
 Every module of this package whose name has no leading underscore is a command, but for this one
-and `output`. Such a module has a docstring, whose first line is its help,
+and `output`; underscores in the name are hyphens in the command's. Such a module has a docstring,
+whose first line is its help,
 
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
@@ -56,7 +57,7 @@ def command_names() -> list[str]:
     """Return the names of all commands, sorted."""
     folder = str(Path(__file__).parent)
     return sorted(
-        module.name
+        module.name.replace("_", "-")
         for module in pkgutil.iter_modules([folder])
         if not module.name.startswith("_") and module.name not in _NOT_COMMANDS
     )
@@ -118,7 +119,7 @@ def _dispatch(arguments: list[str]) -> int:
         parser.error("which command?")
     if top.command not in command_names():
         parser.error(f"unknown command {top.command!r}")
-    module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{top.command}"))
+    module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
     args = _command_parser(top.command, module).parse_args(top.arguments)
     args.verbose = args.verbose or top.verbose
     try:
@@ -167,9 +168,13 @@ def _add_verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _module_name(command: str) -> str:
+    return f"aerotape.tools.{command.replace('-', '_')}"
+
+
 def _help_line(name: str) -> str:
     """The first line of a command's docstring, without importing the command."""
-    source = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parent / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 

@@ -16,6 +16,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
     parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
+    add_recording_options(parser)
+    add_connection_options(parser)
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to record."""
     parser.add_argument(
         "--source",
         choices=("local", "remote"),
@@ -23,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="local: the publishers use the archive's media driver (default)",
     )
     parser.add_argument("--auto-stop", action="store_true", help="stop when the first stream ends")
-    add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,7 +16,15 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.tools._connection import add_connection_options, channel, connect, int32, int64
+from aerotape.tools._connection import (
+    add_connection_options,
+    byte_length,
+    channel,
+    connect,
+    count,
+    int32,
+    int64,
+)
 from aerotape.tools.output import Progress, emit, emit_line
 
 if TYPE_CHECKING:
@@ -49,6 +57,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stream-id", metavar="S", type=int32, help="stream for --to")
     parser.add_argument(
+        "--limit-counter",
+        metavar="ID",
+        type=count,
+        help="never go beyond the value of this counter of the media driver",
+    )
+    parser.add_argument(
+        "--file-io-max-length",
+        metavar="N",
+        type=byte_length,
+        help="let the archive read at most so much at a time, bytes",
+    )
+    parser.add_argument(
         "--framing",
         choices=("none", "length"),
         default="none",
@@ -76,7 +96,13 @@ def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
         start = client.start_position(args.recording_id) if start is None else start
         length = client.max_recorded_position(args.recording_id) - start
     replay_session_id = client.start_replay(
-        args.recording_id, args.to, args.stream_id, position=args.position, length=length
+        args.recording_id,
+        args.to,
+        args.stream_id,
+        position=args.position,
+        length=length,
+        limit_counter_id=args.limit_counter,
+        file_io_max_length=args.file_io_max_length,
     )
     emit(
         {
@@ -95,7 +121,14 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
     with ExitStack() as resources:
         # A file is not overwritten for a recording that there is not: ask the archive first.
         replay = resources.enter_context(
-            client.replay(args.recording_id, args.position, args.length, follow=args.follow)
+            client.replay(
+                args.recording_id,
+                args.position,
+                args.length,
+                follow=args.follow,
+                limit_counter_id=args.limit_counter,
+                file_io_max_length=args.file_io_max_length,
+            )
         )
         consume = _consumer(args, resources)
         progress = resources.enter_context(

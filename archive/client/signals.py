@@ -1,4 +1,4 @@
-"""Recording signals: what an archive tells all its clients about its recordings, unasked."""
+"""Recording signals: what an archive tells a client of the recordings that it is behind."""
 
 from __future__ import annotations
 

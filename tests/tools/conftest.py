@@ -32,12 +32,16 @@ class CommandLine:
             "AERON_ARCHIVE_CONTROL_CHANNEL": self.archive.control_channel,
         }
 
+    def command(self, *args: object) -> list[str]:
+        """Return the command line, to be run with `environment`."""
+        return [sys.executable, "-m", "aerotape", *map(str, args)]
+
     def run(
         self, *args: object, expect: int = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command and check its exit code."""
         done = subprocess.run(
-            [sys.executable, "-m", "aerotape", *map(str, args)],
+            self.command(*args),
             capture_output=True,
             env=self.environment if env is None else env,
             timeout=60,

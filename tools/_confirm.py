@@ -1,0 +1,34 @@
+"""Asking before something is done that cannot be undone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools.output import printable
+
+
+def add_confirmation_option(parser: argparse.ArgumentParser) -> None:
+    """Add --yes."""
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def confirm(args: argparse.Namespace, deed: str) -> None:
+    """Ask on the terminal whether to go on, unless --yes was given.
+
+    Args:
+        deed: what will be done: "delete recording 3 with all its segment files".
+
+    Raises:
+        ConfigurationError: there is no terminal to ask on.
+        AerotapeError: the answer is not yes.
+    """
+    if args.yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"this would {deed}: give --yes to do it", "--yes")
+    sys.stderr.write(f"This will {printable(deed)}. Go on? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise AerotapeError("not confirmed: nothing was done")

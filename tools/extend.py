@@ -1,0 +1,42 @@
+"""Record on, behind the end of a recording that has stopped.
+
+The publication must begin where the recording ends: with the parameters init-term-id, term-id and
+term-offset for its stop position, and with the term length and MTU of the recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._connection import add_connection_options, channel, connect, identity, int32
+from aerotape.tools.output import emit
+from aerotape.tools.record import add_recording_options
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
+    add_recording_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request and print the subscription id."""
+    with connect(args) as client:
+        subscription_id = client.extend_recording(
+            args.recording_id, args.channel, args.stream_id, args.source, auto_stop=args.auto_stop
+        )
+    emit(
+        {
+            "subscription_id": subscription_id,
+            "recording_id": args.recording_id,
+            "channel": args.channel,
+            "stream_id": args.stream_id,
+            "source": args.source,
+            "auto_stop": args.auto_stop,
+        },
+        args,
+    )
+    return 0

@@ -1,0 +1,45 @@
+"""Find the last recording of a channel, stream and session."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import AerotapeError
+from aerotape.tools._connection import (
+    add_connection_options,
+    ascii_text,
+    connect,
+    identity,
+    int32,
+)
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "channel",
+        metavar="FRAGMENT",
+        type=ascii_text,
+        help="channels that hold this text, like endpoint=HOST:PORT",
+    )
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
+    parser.add_argument("session_id", metavar="SESSION_ID", type=int32)
+    parser.add_argument(
+        "--from", dest="from_id", metavar="ID", type=identity, default=0, help="the least id (0)"
+    )
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the recording's id; that there is none is a failure."""
+    with connect(args) as client:
+        found = client.find_last_matching_recording(
+            args.from_id, args.channel, args.stream_id, args.session_id
+        )
+    if found < 0:
+        raise AerotapeError(
+            f"no recording of {args.channel!r} stream {args.stream_id} session {args.session_id}"
+        )
+    emit({"recording_id": found}, args)
+    return 0

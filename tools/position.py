@@ -1,0 +1,37 @@
+"""Tell where a recording starts, how far it has come and whether it has stopped."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for each of the positions; -1 is none."""
+    with connect(args) as client:
+        start = client.start_position(args.recording_id)
+        stop = client.stop_position(args.recording_id)
+        live = client.recording_position(args.recording_id)
+        recorded = client.max_recorded_position(args.recording_id)
+        found = client.list_recording(args.recording_id)
+    row = {
+        "recording_id": args.recording_id,
+        "start_position": start,
+        "recording_position": live,
+        "stop_position": stop,
+        "max_recorded_position": recorded,
+        "length_bytes": recorded - start,
+    }
+    if found is not None:
+        row["segment_file_length"] = found.segment_file_length
+        row["term_buffer_length"] = found.term_buffer_length
+    emit(row, args)
+    return 0

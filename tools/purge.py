@@ -1,0 +1,25 @@
+"""Delete a stopped recording with all its segment files."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_confirmation_option(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, purge and print how many segment files went."""
+    confirm(args, f"delete recording {args.recording_id} with all its segment files")
+    with connect(args) as client:
+        deleted = client.purge_recording(args.recording_id)
+    emit({"recording_id": args.recording_id, "segment_files_deleted": deleted}, args)
+    return 0

@@ -1,0 +1,179 @@
+"""Let the archive copy a recording from another archive, the source.
+
+The archive goes on copying after the command has ended, unless --follow: then the command shows
+how far it has come and ends with it. Interrupting the command does not stop the replication:
+`aerotape stop-replication` does, with the id that is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import AeronTimeoutError, AerotapeError, ConfigurationError
+from aerotape.tools._connection import (
+    add_connection_options,
+    byte_length,
+    channel,
+    connect,
+    identity,
+    int32,
+)
+from aerotape.tools.output import Progress, emit, note
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient, RecordingSignalEvent
+
+_LOOK_NS: Final = 200_000_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("src_recording_id", metavar="SOURCE_ID", type=identity)
+    parser.add_argument(
+        "src_control_channel",
+        metavar="SOURCE_CHANNEL",
+        type=channel,
+        help="where the source archive listens, as the archive reaches it",
+    )
+    parser.add_argument(
+        "--source-stream-id", metavar="ID", type=int32, default=10, help="stream there (10)"
+    )
+    parser.add_argument(
+        "--extend", metavar="ID", type=identity, help="a stopped recording here to be extended"
+    )
+    parser.add_argument("--stop-position", metavar="P", type=identity, help="end there, bytes")
+    parser.add_argument(
+        "--live-destination",
+        metavar="CHANNEL",
+        type=channel,
+        help="join the live stream there once the copy has caught up",
+    )
+    parser.add_argument(
+        "--replication-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="to which the source replays (the archive's own setting)",
+    )
+    parser.add_argument("--channel-tag", metavar="ID", type=identity)
+    parser.add_argument("--subscription-tag", metavar="ID", type=identity)
+    parser.add_argument("--session-id", metavar="ID", type=int32, help="of the replay (any)")
+    parser.add_argument(
+        "--file-io-max-length",
+        metavar="N",
+        type=byte_length,
+        help="what the source reads at once",
+    )
+    parser.add_argument(
+        "--source-credentials-file", metavar="F", type=Path, help="what F holds goes to the source"
+    )
+    parser.add_argument(
+        "--source-response-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="a response channel of the source",
+    )
+    parser.add_argument("--follow", action="store_true", help="wait until it is over")
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request and print the replication's id; with --follow, how it has ended."""
+    if args.live_destination is not None and args.session_id is not None:
+        raise ConfigurationError("--session-id is not for --live-destination", "--session-id")
+    credentials = b""
+    if args.source_credentials_file is not None:
+        credentials = args.source_credentials_file.read_bytes()
+    with connect(args) as client:
+        replication_id = client.replicate(
+            args.src_recording_id,
+            args.src_control_channel,
+            args.source_stream_id,
+            dst_recording_id=args.extend,
+            stop_position=args.stop_position,
+            live_destination=args.live_destination,
+            replication_channel=args.replication_channel,
+            channel_tag_id=args.channel_tag,
+            subscription_tag_id=args.subscription_tag,
+            file_io_max_length=args.file_io_max_length,
+            replication_session_id=args.session_id,
+            encoded_credentials=credentials,
+            src_response_channel=args.source_response_channel,
+        )
+        row = {
+            "replication_id": replication_id,
+            "src_recording_id": args.src_recording_id,
+            "src_control_channel": args.src_control_channel,
+        }
+        if args.follow:
+            note(f"replication {replication_id} has begun")
+            row |= _Follower(client, replication_id, args.stop_position).follow()
+        emit(row, args)
+    return 0
+
+
+class _Follower:
+    """Watches a replication to its end."""
+
+    def __init__(
+        self, client: ArchiveClient, replication_id: int, stop_position: int | None
+    ) -> None:
+        self._client = client
+        self._replication_id = replication_id
+        self._stop_position = stop_position
+        self._recording_id: int | None = None
+        self._signals: list[str] = []
+        self._position = -1
+
+    def follow(self) -> dict[str, Any]:
+        """Return what has become of it.
+
+        Raises:
+            ArchiveError: the replication failed.
+            AerotapeError: it ended before the stop position.
+        """
+        label = f"replication {self._replication_id}"
+        with Progress(self._stop_position, label, unit="bytes") as progress:
+            while "replicate_end" not in self._signals:
+                self._take(self._next())
+                self._raise_error()
+                self._look()
+                progress.update(max(self._position, 0))
+        self._raise_error()
+        if self._stop_position is not None and self._position < self._stop_position:
+            raise AerotapeError(
+                f"replication {self._replication_id} ended at position {self._position}, before "
+                f"{self._stop_position}: it was stopped, or the source has no more"
+            )
+        return {
+            "dst_recording_id": self._recording_id,
+            "position": self._position,
+            "signals": self._signals,
+        }
+
+    def _next(self) -> RecordingSignalEvent | None:
+        try:
+            return self._client.await_signal(
+                correlation_id=self._replication_id, timeout_ns=_LOOK_NS
+            )
+        except AeronTimeoutError:
+            return None
+
+    def _take(self, event: RecordingSignalEvent | None) -> None:
+        if event is None:
+            return
+        self._signals.append(event.signal.name.lower())
+        if event.recording_id >= 0:
+            self._recording_id = event.recording_id
+        self._position = max(self._position, event.position)
+
+    def _look(self) -> None:
+        if self._recording_id is not None:
+            recorded = self._client.max_recorded_position(self._recording_id)
+            self._position = max(self._position, recorded)
+
+    def _raise_error(self) -> None:
+        for error in self._client.poll_for_errors():
+            if error.correlation_id == self._replication_id:
+                raise error

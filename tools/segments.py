@@ -1,0 +1,106 @@
+"""Take segment files away from the front of a recording, or put them there.
+
+detach   let the recording start at POSITION; the files before stay, unused
+delete   delete the detached files
+purge    both in one
+attach   let the recording start with the earliest of its detached files again
+migrate  move all files of one recording to another, which they continue or precede
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools.output import emit
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient
+
+_POSITION_HELP: Final = "the new start, bytes: where a segment begins (`position` tells)"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands and their arguments."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, run_it in _ACTIONS.items():
+        action = commands.add_parser(name, description=run_it.__doc__, help=run_it.__doc__)
+        if name == "migrate":
+            action.add_argument("source_id", metavar="SOURCE_ID", type=identity)
+            action.add_argument("target_id", metavar="TARGET_ID", type=identity)
+        else:
+            action.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+        if name in ("detach", "purge"):
+            action.add_argument("position", metavar="POSITION", type=identity, help=_POSITION_HELP)
+        if name in ("delete", "purge"):
+            add_confirmation_option(action)
+        add_connection_options(action)
+        # As of every command, but behind the action; what stands before it counts too.
+        action.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print results as JSON"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for and print the outcome."""
+    if args.action == "delete":
+        confirm(args, f"delete the detached segment files of recording {args.recording_id}")
+    elif args.action == "purge":
+        confirm(
+            args,
+            f"delete the segment files of recording {args.recording_id} before position "
+            f"{args.position}",
+        )
+    with connect(args) as client:
+        emit(_ACTIONS[args.action](client, args), args)
+    return 0
+
+
+def _detach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+    """Let a recording start later; the files before stay."""
+    client.detach_segments(args.recording_id, args.position)
+    return _now(client, args.recording_id)
+
+
+def _delete(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+    """Delete the detached files of a recording."""
+    deleted = client.delete_detached_segments(args.recording_id)
+    return {**_now(client, args.recording_id), "segment_files_deleted": deleted}
+
+
+def _purge(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+    """Let a recording start later and delete the files before."""
+    deleted = client.purge_segments(args.recording_id, args.position)
+    return {**_now(client, args.recording_id), "segment_files_deleted": deleted}
+
+
+def _attach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+    """Let a recording start with its earliest file again."""
+    attached = client.attach_segments(args.recording_id)
+    return {**_now(client, args.recording_id), "segment_files_attached": attached}
+
+
+def _migrate(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
+    """Move all files of a recording to another."""
+    moved = client.migrate_segments(args.source_id, args.target_id)
+    return {
+        "source_id": args.source_id,
+        **_now(client, args.target_id),
+        "segment_files_moved": moved,
+    }
+
+
+def _now(client: ArchiveClient, recording_id: int) -> dict[str, Any]:
+    return {"recording_id": recording_id, "start_position": client.start_position(recording_id)}
+
+
+_ACTIONS: Final[dict[str, Callable[[ArchiveClient, argparse.Namespace], dict[str, Any]]]] = {
+    "detach": _detach,
+    "delete": _delete,
+    "purge": _purge,
+    "attach": _attach,
+    "migrate": _migrate,
+}

@@ -1,0 +1,37 @@
+"""Stop a replay, all replays of a recording, or all that there are."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._connection import add_connection_options, connect, identity, int64
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "replay_session_id",
+        metavar="REPLAY_SESSION_ID",
+        type=int64,
+        nargs="?",
+        help="the id that `replay --to` has printed",
+    )
+    parser.add_argument("--recording", metavar="ID", type=identity, help="all of this recording")
+    parser.add_argument("--all", action="store_true", help="all, whoever has started them")
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request; a replay that has ended already is no failure."""
+    if sum((args.replay_session_id is not None, args.recording is not None, args.all)) != 1:
+        raise ConfigurationError("give either REPLAY_SESSION_ID, --recording or --all")
+    with connect(args) as client:
+        if args.replay_session_id is not None:
+            client.stop_replay(args.replay_session_id)
+            emit({"stopped": "replay", "replay_session_id": args.replay_session_id}, args)
+        else:
+            client.stop_all_replays(args.recording)
+            emit({"stopped": "all replays", "recording_id": args.recording}, args)
+    return 0

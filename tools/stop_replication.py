@@ -1,0 +1,27 @@
+"""Stop a replication."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._connection import add_connection_options, connect, int64
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "replication_id",
+        metavar="REPLICATION_ID",
+        type=int64,
+        help="the id that `replicate` has printed",
+    )
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request; that there is no such replication is a failure."""
+    with connect(args) as client:
+        client.stop_replication(args.replication_id)
+    emit({"stopped": "replication", "replication_id": args.replication_id}, args)
+    return 0

@@ -1,0 +1,46 @@
+"""Cut a stopped recording off at a position; what is behind it is lost."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import AerotapeError
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    parser.add_argument(
+        "position", metavar="POSITION", type=identity, help="the new end, bytes: where a frame is"
+    )
+    add_confirmation_option(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, truncate and print how many segment files went."""
+    with connect(args) as client:
+        end = client.stop_position(args.recording_id)
+        if end < 0:
+            raise AerotapeError(f"recording {args.recording_id} is live: stop it first")
+        lost = max(end - args.position, 0)
+        confirm(
+            args,
+            f"cut recording {args.recording_id} off at position {args.position}: "
+            f"the {lost} bytes behind are lost",
+        )
+        deleted = client.truncate_recording(args.recording_id, args.position)
+        position = client.stop_position(args.recording_id)
+    emit(
+        {
+            "recording_id": args.recording_id,
+            "stop_position": position,
+            "bytes_removed": lost,
+            "segment_files_deleted": deleted,
+        },
+        args,
+    )
+    return 0

@@ -1,0 +1,36 @@
+"""Let a recording's descriptor name another channel; what was recorded stays as it is."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import UnknownRecordingError
+from aerotape.tools._connection import add_connection_options, channel, connect, identity
+from aerotape.tools.output import emit
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the request and print what the descriptor says now."""
+    with connect(args) as client:
+        client.update_channel(args.recording_id, args.channel)
+        found = client.list_recording(args.recording_id)
+    if found is None:
+        raise UnknownRecordingError(
+            f"recording {args.recording_id} was deleted just now", args.recording_id
+        )
+    emit(
+        {
+            "recording_id": found.recording_id,
+            "stripped_channel": found.stripped_channel,
+            "original_channel": found.original_channel,
+        },
+        args,
+    )
+    return 0
