@@ -28,6 +28,7 @@ class ScriptedStreams:
     stream_id = 10
     session_id = 5
     is_closed = False
+    request_channel = ""
 
     def __init__(self, reply: Reply = lambda request: ()) -> None:
         self.reply = reply
@@ -58,10 +59,14 @@ class ScriptedStreams:
         taken, self.responses = self.responses, []
         return [(payload,) for payload in taken]
 
-    def add_subscription(self, *args: object, **kwargs: object) -> ScriptedStreams:
+    def add_subscription(
+        self, channel: str, stream_id: int, timeout_ns: int = 0
+    ) -> ScriptedStreams:
+        self.channel = channel
         return self
 
-    def add_exclusive_publication(self, *args: object) -> ScriptedStreams:
+    def add_exclusive_publication(self, channel: str, *args: object) -> ScriptedStreams:
+        self.request_channel = channel
         return self
 
     def close(self) -> None:
@@ -348,7 +353,8 @@ def test_handshake() -> None:
     assert connect.version == PROTOCOL_VERSION
     assert connect.response_stream_id == 20
     assert connect.response_channel.startswith("aeron:ipc?")
-    assert "|session-id=5" in connect.response_channel
+    assert "|session-id=" in connect.response_channel
+    assert connect.response_channel == streams.request_channel
     assert connect.encoded_credentials == b"open"
     assert connect.client_info.startswith("name=tester version=")
     assert ask_id.control_session_id == SESSION
