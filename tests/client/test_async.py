@@ -14,6 +14,7 @@ from support.recording import new_stream_id, recorded, start_recording, stop, wa
 
 import aerotape
 from aerotape import RecordingSignal, aio
+from aerotape.archive.client.merged_streams import MergedStreams
 from aerotape.archive.client.query_requests import Pages
 from aerotape.errors import AeronTimeoutError, ClosedError, ConfigurationError
 
@@ -40,7 +41,10 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], timeout_s: float = 30.0) -> 
 def test_same_requests() -> None:
     """Whatever the synchronous client can be asked, the asynchronous one can, the same way."""
     sync, other = aerotape.ArchiveClient, aerotape.AsyncArchiveClient
-    names = {name for name in dir(sync) if not name.startswith("_")}
+    # What reads on from a recording into the live stream is read in steps by either kind of caller.
+    in_steps = set(vars(MergedStreams))
+    names = {name for name in dir(sync) if not name.startswith("_") and name not in in_steps}
+    names.add("list_recording")
     assert names == {name for name in dir(other) if not name.startswith("_")}
     for name in names:
         one, two = getattr(sync, name), getattr(other, name)
