@@ -111,6 +111,7 @@ def test_nothing_but_that_recording_is_lost(
     await_true(lambda: rig.value(100) == quiet.position)
     rig.start()
     archive = rig.archive
+    ends = [finished.position, quiet.position, end]
     assert archive.stop() == 0
     told = archive.log().splitlines()
     assert len([line for line in told if "is low on space" in line]) == 1
@@ -118,11 +119,7 @@ def test_nothing_but_that_recording_is_lost(
     assert len([line for line in told if "recording failed" in line]) == 1
     assert "Traceback" not in archive.log()
     recordings = aerotape.open_directory(disk.path / "archive").recordings()
-    assert [recording.descriptor.stop_position for recording in recordings][:3] == [
-        finished.position,
-        quiet.position,
-        end,
-    ]
+    assert [recording.descriptor.stop_position for recording in recordings][:3] == ends
     verified = java.archive_tool(disk.path / "archive", "verify", answers="y\n")
     assert "ERR" not in verified.stdout, verified.stdout
 
