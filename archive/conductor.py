@@ -365,9 +365,11 @@ class Conductor:
     def _on_recording_stopped(
         self, recording_id: int, position: int, error_code: int, message: str | None
     ) -> None:
-        # A client learns of the end of a replication before that of its recording.
+        # A client learns of the end of a replication before that of its recording, unless that is
+        # what ends it.
         try:
-            self.replications.recording_stopped(recording_id, position)
+            if message is None:
+                self.replications.recording_stopped(recording_id, position)
         finally:
             self.recordings.on_stopped(recording_id, position, error_code, message)
 

@@ -144,6 +144,21 @@ def test_stopping_a_replication(pair: Pair) -> None:
     stream.stop()
 
 
+def test_stopping_the_recording(pair: Pair) -> None:
+    """To stop what a replication records ends the replication."""
+    stream = pair.source.recorded(IPC, 1032)
+    pair.replicate(stream.recording_id)
+    extended = pair.await_signals("EXTEND")[-1]
+    call = pair.destination.client.call
+    await_true(lambda: call("getRecordingPosition", extended["recordingId"]) == stream.position)
+    call("stopRecording", extended["subscriptionId"])
+    signals = pair.await_signals("STOP")
+    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+        signals += pair.await_signals("REPLICATE_END")
+    assert sorted(shown(signals)) == [("REPLICATE_END", NULL), ("STOP", stream.position)]
+    stream.stop()
+
+
 def test_the_end_of_the_source_recording(pair: Pair) -> None:
     """When a live recording ends, its replication ends, without having been in sync."""
     stream = pair.source.recorded(IPC, 1006)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -117,3 +118,25 @@ def test_the_destination_is_stopped(start: StartSide) -> None:
     pair.destination.client.close()
     found = aerotape.open_directory(archive.archive_dir).recording(replica_id)
     assert NULL < found.descriptor.stop_position <= stream.position
+
+
+def test_storage_fails(start: StartSide) -> None:
+    """The client is told why before the replication ends; with room again, it goes on."""
+    pair = Pair(start("aerotape", "destination"), start("aerotape", "source"))
+    stream = pair.source.recorded(IPC, 1004, count=2_000)
+    stream.stop()
+    pid = pair.destination.archive.process.pid
+    hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    # Less than a segment, and room for the driver's log buffers.
+    unlimited = resource.prlimit(pid, resource.RLIMIT_FSIZE, (300_000, hard_limit))
+    pair.replicate(stream.recording_id)
+    signals = pair.await_signals("REPLICATE_END")
+    names = [name for name, _ in shown(signals)]
+    assert names in (
+        ["REPLICATE", "EXTEND", "ERROR", "STOP", "REPLICATE_END"],
+        ["REPLICATE", "ERROR", "REPLICATE_END"],
+    )
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
+    replica_id = signals[0]["recordingId"]
+    assert pair.destination.descriptor(replica_id)["stopPosition"] < stream.position
+    assert_whole(pair, stream.recording_id, replica_id)

@@ -142,3 +142,31 @@ def test_tags_without_a_live_destination(pair: Pair) -> None:
     ]
     recording_id = signals[0]["recordingId"]
     assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+
+
+def test_a_live_stream_that_does_not_come(pair: Pair) -> None:
+    """The replay is kept as long as it is all there is; with the source's end, all ends."""
+    stream = live_stream(pair, 2006)
+    nowhere = f"aeron:udp?control-mode=dynamic|control=localhost:{java.free_port()}"
+    pair.replicate(stream.recording_id, liveDestination=nowhere)
+    recording_id = pair.await_signals("EXTEND")[0]["recordingId"]
+    position = stream.offer(100)
+    await_true(lambda: position_of(pair, recording_id) == position)
+    stream.stop()
+    signals = pair.await_signals("STOP")
+    if "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+        signals += pair.await_signals("REPLICATE_END")
+    assert ("ERROR", GENERIC) in shown(signals)
+    assert ("STOP", position) in shown(signals)
+    assert "MERGE" not in [name for name, _ in shown(signals)]
+    assert pair.source.segments(stream.recording_id) == pair.destination.segments(recording_id)
+
+
+def test_a_live_destination_that_is_none(pair: Pair) -> None:
+    """Ours ends the replication; the Java archive would follow the replay for good."""
+    if pair.destination.kind == "aerotape":
+        stream = live_stream(pair, 2007)
+        pair.replicate(stream.recording_id, liveDestination="aeron:udp?endpoint=nowhere.invalid:1")
+        signals = pair.await_signals("REPLICATE_END")
+        assert ("ERROR", GENERIC) in shown(signals)
+        stream.stop()
