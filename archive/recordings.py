@@ -10,15 +10,13 @@ the subscription with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive import counters
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording_events import recording_events
-from aerotape.archive.recording_extension import clear_behind, refuse_image, refuse_request
+from aerotape.archive.recording_images import RecordingImages
 from aerotape.archive.recording_limits import RecordingLimits
 from aerotape.archive.recording_session import (
     RecordingSession,
@@ -26,8 +24,7 @@ from aerotape.archive.recording_session import (
     Requester,
 )
 from aerotape.archive.recording_subscriptions import RecordingSubscriptions
-from aerotape.archive.storage_space import Refusal, StorageSpace, is_out_of_space
-from aerotape.catalog.segments import MAX_LONG
+from aerotape.archive.storage_space import StorageSpace
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError
 
@@ -72,19 +69,27 @@ class Recordings:
         self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
         self._storage = storage
         self._config = config
-        self._archive_id = archive_id
-        self._archive_dir = archive_dir
-        self._client = client
         self._catalog = catalog
         self._recorder = recorder
-        self._deletions = deletions
         self._session_counter = session_counter
         self._errors = errors
         self._epoch_ms = epoch_ms
         self._sessions: dict[int, RecordingSession] = {}
         self._pending_sessions: list[RecordingSession] = []
-        # Images that are to go on with a recording once nothing is left behind its end.
-        self._clearing: list[tuple[RecordingSubscription, Image, Future[None]]] = []
+        self._images = RecordingImages(
+            config=config,
+            archive_id=archive_id,
+            archive_dir=archive_dir,
+            client=client,
+            catalog=catalog,
+            limits=self._limits,
+            deletions=deletions,
+            errors=errors,
+            epoch_ms=epoch_ms,
+            sessions=self._sessions,
+            begin=self._begin,
+            auto_stop=self._auto_stop,
+        )
 
     # ---- what others ask ----------------------------------------------------------------------
 
@@ -150,7 +155,7 @@ class Recordings:
         """
         refusal = (
             self._limits.too_many(len(self.subscriptions), len(self._sessions))
-            or self._refuse_extension(recording_id, stream_id)
+            or self._images.refuse_extension(recording_id, stream_id)
             or self._limits.low_storage()
         )
         if refusal is not None:
@@ -177,162 +182,11 @@ class Recordings:
         if source is None or source.is_stopping:
             image.release()
             return
-        try:
-            if source.extends is None:
-                refusal = self._limits.too_many(len(self._sessions)) or self._limits.low_storage()
-                if refusal is None:
-                    self._add_recording(source, image)
-            else:
-                refusal = self._refuse_image(source, image, source.extends)
-                if refusal is None:
-                    self._clear_behind(source, image, source.extends)
-        except (AerotapeError, OSError) as error:
-            refusal = self._why_failed(error)
-        if refusal is not None:
-            self._reject(source, image, refusal)
+        self._images.record(source, image)
 
-    @staticmethod
-    def _why_failed(error: AerotapeError | OSError) -> Refusal:
-        code = ErrorCode.STORAGE_SPACE if is_out_of_space(error) else ErrorCode.GENERIC
-        return code, f"the stream cannot be recorded: {error}"
-
-    def _reject(self, source: RecordingSubscription, image: Image, refusal: Refusal) -> None:
-        image.release()
-        self._errors.record("stream not recorded", f"{source.original_channel}: {refusal[1]}")
-        source.requester.send_error(source.correlation_id, *refusal)
-        if source.auto_stop and source.extends is not None:
-            self._auto_stop(source)
-
-    def _refuse_extension(self, recording_id: int, stream_id: int) -> Refusal | None:
-        return refuse_request(
-            self._catalog,
-            recording_id,
-            stream_id,
-            is_recorded=recording_id in self._sessions
-            or any(source.extends == recording_id for source, _, _ in self._clearing),
-            deleted_to=(
-                MAX_LONG
-                if self._deletions.is_held(recording_id)
-                else self._deletions.end_position(recording_id)
-            ),
-        )
-
-    def _refuse_image(
-        self, source: RecordingSubscription, image: Image, recording_id: int
-    ) -> Refusal | None:
-        # As for the request, once more: it may be long since.
-        return (
-            self._refuse_extension(recording_id, source.stream_id)
-            or self._limits.too_many(len(self._sessions))
-            or self._limits.low_storage()
-            or refuse_image(image, self._catalog.descriptor(recording_id))
-        )
-
-    def _clear_behind(self, source: RecordingSubscription, image: Image, recording_id: int) -> None:
-        archive_dir, descriptor = self._archive_dir, self._catalog.descriptor(recording_id)
-        self._deletions.hold([recording_id])
-        future = self._deletions.submit(lambda: clear_behind(archive_dir, descriptor))
-        self._clearing.append((source, image, future))
-
-    def _poll_clearing(self) -> None:
-        for clearing in [each for each in self._clearing if each[2].done()]:
-            self._clearing.remove(clearing)
-            source, image, future = clearing
-            assert source.extends is not None
-            self._deletions.release([source.extends])
-            if source.is_stopping:
-                image.release()
-                continue
-            try:
-                future.result()
-                # Others may have been faster.
-                refusal = self._refuse_image(source, image, source.extends)
-                if refusal is None:
-                    self._extend_recording(source, image, source.extends)
-            except (AerotapeError, OSError) as error:
-                refusal = self._why_failed(error)
-            if refusal is not None:
-                self._reject(source, image, refusal)
-
-    def _extend_recording(
-        self, source: RecordingSubscription, image: Image, recording_id: int
-    ) -> None:
-        descriptor = self._catalog.descriptor(recording_id)
-        self._catalog.extend_recording(
-            recording_id,
-            control_session_id=source.requester.session_id,
-            correlation_id=source.correlation_id,
-            session_id=image.session_id,
-        )
-        self._add_session(
-            source,
-            image,
-            recording_id,
-            start_position=descriptor.start_position,
-            segment_file_length=descriptor.segment_file_length,
-        )
-
-    def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
-        segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
-        recording_id = self._catalog.add_recording(
-            start_position=image.join_position,
-            start_timestamp_ms=self._epoch_ms(),
-            initial_term_id=image.initial_term_id,
-            segment_file_length=segment_file_length,
-            term_buffer_length=image.term_buffer_length,
-            mtu_length=image.mtu_length,
-            session_id=image.session_id,
-            stream_id=source.stream_id,
-            stripped_channel=source.stripped_channel,
-            original_channel=source.original_channel,
-            source_identity=image.source_identity,
-        )
-        self._add_session(
-            source,
-            image,
-            recording_id,
-            start_position=image.join_position,
-            segment_file_length=segment_file_length,
-        )
-
-    def _add_session(
-        self,
-        source: RecordingSubscription,
-        image: Image,
-        recording_id: int,
-        *,
-        start_position: int,
-        segment_file_length: int,
-    ) -> None:
-        session_id = image.session_id
-        try:
-            pending_counter = self._client.async_add_counter(
-                counters.CounterType.RECORDING_POSITION,
-                counters.recording_position_key(
-                    self._archive_id, recording_id, session_id, image.source_identity
-                ),
-                counters.recording_position_label(
-                    self._archive_id,
-                    recording_id,
-                    session_id,
-                    source.stream_id,
-                    source.stripped_channel,
-                ),
-            )
-        except AerotapeError:
-            # Its end is known, and the next start must not look for it.
-            self._catalog.recording_stopped(recording_id, image.join_position, self._epoch_ms())
-            raise
-        session = RecordingSession(
-            source,
-            image,
-            recording_id,
-            start_position=start_position,
-            segment_file_length=segment_file_length,
-            pending_counter=pending_counter,
-        )
-        source.references += 1
-        self._sessions[recording_id] = session
+    def _begin(self, session: RecordingSession) -> None:
+        session.source.references += 1
+        self._sessions[session.recording_id] = session
         self._session_counter.add(1)
         self._pending_sessions.append(session)
 
@@ -341,7 +195,7 @@ class Recordings:
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""
         self.subscriptions.do_work()
-        self._poll_clearing()
+        self._images.do_work()
         for session in list(self._pending_sessions):
             self.poll_session(session)
 
@@ -504,9 +358,7 @@ class Recordings:
 
     def close(self) -> None:
         """Give back what the recorder does not hold; its last events have been taken."""
-        for _, image, _ in self._clearing:
-            image.release()
-        self._clearing.clear()
+        self._images.close()
         for session in self:
             if session.pending_counter is not None:
                 session.pending_counter.cancel()
