@@ -321,7 +321,8 @@ class CountersReader:
 # ---- mailbox.rs --------------------------------------------------------------------------------
 
 # Events, by their first item:
-# ("message", subscription_registration_id, image_correlation_id, session_id, payload, position)
+# ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):
+#   of a message longer than 65537 bytes only so many
 # ("image_available", Image)
 # ("image_unavailable", subscription_registration_id, image_correlation_id)
 # ("counter_unavailable", registration_id, counter_id)

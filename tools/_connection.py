@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.units import parse_duration_ns
+from aerotape.archive.units import parse_duration_ns, parse_size
 from aerotape.errors import ConfigurationError
 from aerotape.tools._secrets import read_secret, read_secret_file
+from aerotape.tools.output import note
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient, UserSecret
@@ -27,6 +28,13 @@ CONTROL_STREAM_ID: Final = "aeron.archive.control.stream.id"
 RESPONSE_CHANNEL: Final = "aeron.archive.control.response.channel"
 RESPONSE_STREAM_ID: Final = "aeron.archive.control.response.stream.id"
 TIMEOUT: Final = "aeron.archive.message.timeout"
+CLIENT_NAME: Final = "aeron.archive.client.name"
+# What control streams are made with, where their channels do not say: URI parameter by property.
+_STREAM_PARAMETERS: Final = {
+    "aeron.archive.control.term.buffer.length": "term-length",
+    "aeron.archive.control.mtu.length": "mtu",
+    "aeron.archive.control.term.buffer.sparse": "sparse",
+}
 # Of this package's own.
 USER: Final = "aerotape.user"
 SECRET_FILE: Final = "aerotape.secret.file"
@@ -172,7 +180,48 @@ def connect(args: argparse.Namespace) -> ArchiveClient:
         "credentials": _credentials(args, settings),
     }
     given = {name: value for name, value in chosen.items() if value is not None}
-    return connect_client(client_name="aerotape-cli", **given)
+    given["client_name"] = settings.get(None, CLIENT_NAME, ascii_text) or "aerotape-cli"
+    _put_stream_parameters(given, settings)
+    return connect_client(**given)
+
+
+def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
+    """Put into both channels what properties say of control streams."""
+    from aerotape.archive.client import channels
+
+    wanted = {
+        parameter: settings.get(None, name, _PARSERS[parameter])
+        for name, parameter in _STREAM_PARAMETERS.items()
+    }
+    if not any(wanted.values()):
+        return
+    request = given.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL)
+    response = given.get("control_response_channel") or channels.default_response_channel(request)
+    for name, text in (
+        ("control_request_channel", request),
+        ("control_response_channel", response),
+    ):
+        uri = ChannelUri.parse(text)
+        for parameter, value in wanted.items():
+            if value is not None and uri.get(parameter) is None:
+                uri.put(parameter, value)
+        given[name] = str(uri)
+
+
+def _size(text: str) -> str:
+    try:
+        return str(parse_size("size", text))
+    except ConfigurationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size like 64k or 1408") from None
+
+
+def _boolean(text: str) -> str:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be true or false")
+    return text
+
+
+_PARSERS: Final = {"term-length": _size, "mtu": _size, "sparse": _boolean}
 
 
 def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserSecret | None:
@@ -195,6 +244,21 @@ def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserS
     return UserSecret(user, read_secret(secret_file))
 
 
+def _warn_of_unknown(name: str) -> None:
+    from aerotape.archive.config_properties import (
+        ARCHIVE_PREFIX,
+        CLIENT_PROPERTIES,
+        OWN_PREFIX,
+        PROPERTIES,
+        WITHOUT_EFFECT,
+        nearest,
+    )
+
+    known = {*PROPERTIES, *WITHOUT_EFFECT, *CLIENT_PROPERTIES}
+    if name.startswith((ARCHIVE_PREFIX, OWN_PREFIX)) and name not in known:
+        note(f"warning: {name} is not a property of archives or clients{nearest(name, known)}")
+
+
 class _Settings:
     def __init__(self, args: argparse.Namespace) -> None:
         self._properties: dict[str, str] = {}
@@ -203,6 +267,7 @@ class _Settings:
             if not equals or not name.startswith(("aeron.", "aerotape.")):
                 raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
             self._properties[name] = value
+            _warn_of_unknown(name)
 
     def get(self, option: _T | None, name: str, parse: Callable[[str], _T]) -> _T | None:
         """Return the option's value, else that of the property `name`; None when unset."""

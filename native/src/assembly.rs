@@ -32,9 +32,11 @@ impl From<&c::aeron_header_values_t> for Header {
 }
 
 /// The unfinished message of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Assembler {
     buffer: Vec<u8>,
+    /// Bytes of a message that are kept; of a longer one the rest is dropped.
+    max_length: usize,
     first: Option<Header>,
     /// Where the next fragment must begin; another one means that some were missed.
     next_term_offset: i32,
@@ -42,7 +44,29 @@ pub struct Assembler {
 
 type OnMessage<'a> = &'a mut dyn FnMut(&[u8], &Header, i64);
 
+impl Default for Assembler {
+    fn default() -> Self {
+        Self::keeping(usize::MAX)
+    }
+}
+
 impl Assembler {
+    /// For messages that nobody reads beyond `max_length` bytes.
+    pub fn keeping(max_length: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            max_length,
+            first: None,
+            next_term_offset: 0,
+        }
+    }
+
+    fn keep(&mut self, payload: &[u8]) {
+        let room = self.max_length.saturating_sub(self.buffer.len());
+        self.buffer
+            .extend_from_slice(&payload[..payload.len().min(room)]);
+    }
+
     /// A message has begun and not ended.
     pub fn is_in_message(&self) -> bool {
         self.first.is_some()
@@ -84,7 +108,7 @@ impl Assembler {
         let after = header.term_offset + crate::frame::align(frame_length.max(0) as usize) as i32;
         if flags & FLAG_BEGIN != 0 {
             self.buffer.clear();
-            self.buffer.extend_from_slice(payload);
+            self.keep(payload);
             self.first = Some(header);
             self.next_term_offset = after;
             return;
@@ -94,7 +118,7 @@ impl Assembler {
             self.first = None;
             return;
         }
-        self.buffer.extend_from_slice(payload);
+        self.keep(payload);
         self.next_term_offset = after;
         if flags & FLAG_END != 0 {
             self.first = None;
@@ -162,7 +186,11 @@ mod tests {
     }
 
     fn run(fragments: &[(&[u8], i32, u8)]) -> Vec<(Vec<u8>, i32, i64)> {
-        let mut assembler = Assembler::default();
+        run_keeping(usize::MAX, fragments)
+    }
+
+    fn run_keeping(max_length: usize, fragments: &[(&[u8], i32, u8)]) -> Vec<(Vec<u8>, i32, i64)> {
+        let mut assembler = Assembler::keeping(max_length);
         let mut out = Vec::new();
         for (payload, term_offset, flags) in fragments {
             let length = payload.len() as i32 + 32;
@@ -195,6 +223,24 @@ mod tests {
     fn a_tail_without_its_beginning_is_dropped() {
         let messages = run(&[(b"tail", 0, FLAG_END), (b"whole", 64, FLAGS_UNFRAGMENTED)]);
         assert_eq!(messages, [(b"whole".to_vec(), 64, 128)]);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_loses_its_end_and_the_next_is_whole() {
+        let messages = run_keeping(
+            4,
+            &[
+                (b"abc", 0, FLAG_BEGIN),
+                (b"def", 64, 0),
+                (b"g", 128, FLAG_END),
+                (b"ab", 192, FLAG_BEGIN),
+                (b"c", 256, FLAG_END),
+            ],
+        );
+        assert_eq!(
+            messages,
+            [(b"abcd".to_vec(), 0, 192), (b"abc".to_vec(), 192, 320)]
+        );
     }
 
     #[test]

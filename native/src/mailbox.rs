@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+/// Bytes of a message that are put together, whoever sends it: one more than the conductor takes,
+/// for which it knows that a message is too long.
+pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
+
 /// Something that happened on a native thread.
 pub enum Event {
     Message {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from support.archives import ServedArchive, serve
 
+import aerotape
 from aerotape.tools.main import main
 
 Run = Callable[..., Any]
@@ -161,3 +163,46 @@ def test_a_secret_open_to_others_is_warned_about(
     assert capsys.readouterr().err == f"warning: {secret_file} is open to others: chmod 600 " + (
         f"{secret_file}\n"
     )
+
+
+def test_streams_are_made_as_properties_say(
+    guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Term length, MTU and client name reach the driver; a misspelt name is told."""
+    with aerotape.Aeron(guarded.aeron_dir) as aeron:
+        seen: list[str] = []
+
+        def look(*arguments: str) -> int:
+            stop = threading.Event()
+
+            def watch() -> None:
+                while not stop.is_set():
+                    for row in aeron.native.counters().rows():
+                        seen.append(f"{row[1]} {row[3]}")
+
+            watcher = threading.Thread(target=watch)
+            watcher.start()
+            code = main(["list", "--aeron-dir", str(guarded.aeron_dir), *arguments])
+            stop.set()
+            watcher.join()
+            return code
+
+        code = look(
+            "--control-channel",
+            guarded.control_channel,
+            "--user=alice",
+            f"--secret-file={secret_file}",
+            "-Daeron.archive.control.term.buffer.length=128k",
+            "-Daeron.archive.control.mtu.length=2048",
+            "-Daeron.archive.client.name=nightly",
+            "-Daeron.archive.mesage.timeout=5s",
+        )
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        assert "did you mean aeron.archive.message.timeout?" in told.err
+        streams = [text for text in seen if "term-length=131072" in text and "mtu=2048" in text]
+        assert any("session-id" in text for text in streams), seen[:20]
+        assert any("control-session: name=nightly" in text for text in seen)
+    arguments = ("list", "-Daeron.archive.control.mtu.length=big")
+    assert main([*arguments]) == 2
+    assert "-Daeron.archive.control.mtu.length: 'big' is not a size" in capsys.readouterr().err

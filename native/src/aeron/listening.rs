@@ -9,7 +9,7 @@ use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -139,7 +139,7 @@ unsafe extern "C" fn on_available(
         };
         images.polled.push(Polled {
             image: image.clone(),
-            assembler: Assembler::default(),
+            assembler: Assembler::keeping(MAX_MESSAGE_LENGTH),
         });
         drop(images);
         mailbox.post(Event::ImageAvailable(image));
