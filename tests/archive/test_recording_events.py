@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.control_rig import await_true
+from support.control_rig import RawClient, await_true
 from support.java import JavaClient, free_port
 from support.streams import TERM_LENGTH, record
+
+from aerotape import _native
+from aerotape.codecs import archive as codecs
 
 EVENTS = "aeron:ipc?term-length=64k"
 STREAM_ID = 37
@@ -198,3 +202,38 @@ def test_events_over_udp(kind: str, run_archive: Any) -> None:
             events = listener.until_stopped(stream.recording_id)
             assert [events[0][0], events[-1]] == ["start", ["stop", stream.recording_id, 0, 4096]]
             listener.close()
+
+
+def test_a_recording_that_fails_is_told_too(start_daemon: Any) -> None:
+    """It stops where its last whole frame ends, and nothing is told of it after that."""
+    daemon = start_daemon(properties=properties(EVENTS))
+    aeron = _native.AeronClient(str(daemon.aeron_dir))
+    events = aeron.add_subscription(EVENTS, STREAM_ID)
+    raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=5100)
+    raw.connect()
+    raw.call(codecs.StartRecordingRequest, stream_id=5101, channel="aeron:ipc")
+    await_true(lambda: events.is_connected)
+    publication = aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 5101)
+    told: list[Any] = []
+
+    def has_started() -> bool:
+        told.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
+        return bool(told)
+
+    await_true(has_started)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (32_768, unlimited))
+
+    def has_stopped() -> bool:
+        publication.offer(bytes(992))
+        told.extend(codecs.decode(payload) for payload, *_ in events.poll(100))
+        return any(isinstance(event, codecs.RecordingStopped) for event in told)
+
+    await_true(has_stopped)
+    stop = raw.call(codecs.StopPositionRequest, recording_id=0).relevant_id
+    assert 0 < stop <= 32_768
+    assert isinstance(told[0], codecs.RecordingStarted)
+    assert told[-1] == codecs.RecordingStopped(recording_id=0, start_position=0, stop_position=stop)
+    assert [event.position for event in told[1:-1]] == sorted(e.position for e in told[1:-1])
+    assert events.poll(100) == []
+    aeron.close()
