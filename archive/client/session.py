@@ -78,7 +78,7 @@ class ControlSession:
         self._send_lock = threading.Lock()
         # Guards all that follows; tells those who wait that something was read.
         self._news = threading.Condition()
-        self._is_being_read = False
+        self._reader_thread: int | None = None
         self._closed_because: str | None = None
         self._pending: dict[int, Pending] = {}
         self.on_news: Callable[[], None] = lambda: None
@@ -253,10 +253,11 @@ class ControlSession:
         with self._news:
             if is_enough():
                 return
-            if self._is_being_read:
+            # One's own mark can only be there since Ctrl-C came before the `try`.
+            if self._reader_thread not in (None, threading.get_ident()):
                 self._news.wait(timeout_ns / 1e9)
                 return
-            self._is_being_read = True
+            self._reader_thread = threading.get_ident()
         done: list[Pending] = []
         try:
             messages = self._poll(timeout_ns)
@@ -268,7 +269,7 @@ class ControlSession:
             raise
         finally:
             with self._news:
-                self._is_being_read = False
+                self._reader_thread = None
                 self._news.notify_all()
             _tell(done)
         if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):

@@ -7,7 +7,6 @@ from support.archives import ServedArchive
 from support.recording import Made, new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
-from aerotape.codecs import archive as codecs
 from aerotape.errors import (
     ActiveRecordingError,
     ArchiveError,
@@ -30,9 +29,8 @@ def continuing(made: Made, channel: str = "aeron:ipc", position: int | None = No
     )
 
 
-def test_extend(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_extend(client: aerotape.ArchiveClient) -> None:
     """A recording goes on where it had stopped, and replays as one stream."""
-    archive.needs(codecs.ExtendRecordingRequest2)
     made = recorded(client, 20)
     channel = continuing(made)
     subscription_id = client.extend_recording(made.recording_id, channel, made.stream_id)
@@ -48,9 +46,8 @@ def test_extend(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     assert payloads == [payload for payload, _, _ in made.sent] + [b"more"]
 
 
-def test_extend_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_extend_refused(client: aerotape.ArchiveClient) -> None:
     """A live recording, one that there is not, and a stream that does not fit are refused."""
-    archive.needs(codecs.ExtendRecordingRequest2)
     live = start_recording(client, count=1)
     with pytest.raises(ActiveRecordingError) as active:
         client.extend_recording(live.recording_id, "aeron:ipc", live.stream_id)
@@ -63,9 +60,8 @@ def test_extend_refused(archive: ServedArchive, client: aerotape.ArchiveClient) 
         client.extend_recording(live.recording_id, "aeron:ipc", live.stream_id + 100_000)
 
 
-def test_extend_with_auto_stop(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_extend_with_auto_stop(client: aerotape.ArchiveClient) -> None:
     """With auto_stop, the end of the stream ends the recording subscription too."""
-    archive.needs(codecs.ExtendRecordingRequest2)
     made = recorded(client, 2)
     channel = continuing(made)
     subscription_id = client.extend_recording(
@@ -82,7 +78,6 @@ def test_extend_with_auto_stop(archive: ServedArchive, client: aerotape.ArchiveC
 
 def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """What is behind the position is gone, with the segment files that held only that."""
-    archive.needs(codecs.TruncateRecordingRequest)
     made = recorded(client, 200)
     position = made.sent[9][1]
     deleted = client.truncate_recording(made.recording_id, position)
@@ -94,9 +89,8 @@ def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> Non
     assert files == [f"{made.recording_id}-0.rec"]
 
 
-def test_truncate_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_truncate_refused(client: aerotape.ArchiveClient) -> None:
     """Within a frame, behind the end, of a live or an unknown recording: refused, nothing lost."""
-    archive.needs(codecs.TruncateRecordingRequest)
     made = recorded(client, 3)
     for position in (made.end + 32, 8):
         with pytest.raises(ArchiveError):
@@ -112,7 +106,6 @@ def test_truncate_refused(archive: ServedArchive, client: aerotape.ArchiveClient
 
 def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A purged recording is gone from the listing and the directory; a live one is refused."""
-    archive.needs(codecs.PurgeRecordingRequest)
     live = start_recording(client, count=100)
     with pytest.raises(ActiveRecordingError):
         client.purge_recording(live.recording_id)
@@ -124,9 +117,8 @@ def test_purge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     wait_until(lambda: not list(archive.archive_dir.glob(f"{live.recording_id}-*")), "the deletion")
 
 
-def test_update_channel(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_update_channel(client: aerotape.ArchiveClient) -> None:
     """The descriptor names the new channel, stripped and as given; the rest stays."""
-    archive.needs(codecs.UpdateChannelRequest)
     made = recorded(client, 1)
     channel = "aeron:udp?endpoint=localhost:20121|term-length=64k"
     client.update_channel(made.recording_id, channel)
@@ -157,10 +149,9 @@ def test_stop_recording_session(client: aerotape.ArchiveClient) -> None:
 
 
 def test_list_recording_subscriptions(
-    archive: ServedArchive, client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch
+    client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is being recorded is listed page by page, by channel, by stream, and until stopped."""
-    archive.needs(codecs.ListRecordingSubscriptionsRequest)
     from aerotape.archive.client.query_requests import Pages
 
     monkeypatch.setattr(Pages, "page_length", 2)

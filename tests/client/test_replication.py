@@ -8,7 +8,6 @@ from support.recording import recorded, start_recording, stop, wait_until
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.codecs import archive as codecs
 from aerotape.errors import UnknownRecordingError, UnknownReplicationError
 
 
@@ -18,7 +17,6 @@ def _payloads(client: aerotape.ArchiveClient, recording_id: int) -> list[bytes]:
 
 def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A stopped recording is copied whole; the signals tell how it went and to where."""
-    archive.needs(codecs.ReplicateRequest2)
     made = recorded(client, 100)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     signals = []
@@ -38,7 +36,6 @@ def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> No
 
 def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """With a stop position only so much is copied, of a live recording too; then it is over."""
-    archive.needs(codecs.ReplicateRequest2)
     made = start_recording(client, count=50)
     position = made.sent[19][1]
     replication_id = client.replicate(
@@ -60,7 +57,6 @@ def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.Arc
 
 def test_stop_replication(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A replication of a live recording goes on until it is stopped, which works once."""
-    archive.needs(codecs.ReplicateRequest2, codecs.StopReplicationRequest)
     made = start_recording(client, count=5)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     copy = client.await_signal(RecordingSignal.REPLICATE, correlation_id=replication_id)
@@ -75,7 +71,6 @@ def test_stop_replication(archive: ServedArchive, client: aerotape.ArchiveClient
 
 def test_extends_a_recording(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A copy that was cut short is extended by a second replication."""
-    archive.needs(codecs.ReplicateRequest2)
     made = recorded(client, 60)
     position = made.sent[29][1]
     first = client.replicate(made.recording_id, archive.control_channel, stop_position=position)
@@ -92,7 +87,6 @@ def test_extends_a_recording(archive: ServedArchive, client: aerotape.ArchiveCli
 
 def test_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """An unknown recording to extend is refused; an unknown source ends with an error."""
-    archive.needs(codecs.ReplicateRequest2)
     made = recorded(client, 1)
     with pytest.raises(UnknownRecordingError):
         client.replicate(made.recording_id, archive.control_channel, dst_recording_id=9999)

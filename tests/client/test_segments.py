@@ -8,7 +8,6 @@ from support.recording import Made, recorded, wait_until
 
 import aerotape
 from aerotape.catalog.segments import segment_base_position
-from aerotape.codecs import archive as codecs
 from aerotape.errors import ArchiveError, UnknownRecordingError
 
 SEGMENT = 65536
@@ -21,11 +20,6 @@ def _files(archive: ServedArchive, made: Made) -> list[int]:
 
 def test_detach_attach_delete(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """Detached files stay until attached again or deleted; the start position tells which."""
-    archive.needs(
-        codecs.DetachSegmentsRequest,
-        codecs.AttachSegmentsRequest,
-        codecs.DeleteDetachedSegmentsRequest,
-    )
     made = recorded(client, 200)
     all_files = _files(archive, made)
     assert len(all_files) > 4
@@ -45,7 +39,6 @@ def test_detach_attach_delete(archive: ServedArchive, client: aerotape.ArchiveCl
 
 def test_purge_segments(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """The start moves and the files before it go, both by one request."""
-    archive.needs(codecs.PurgeSegmentsRequest)
     made = recorded(client, 200)
     files = _files(archive, made)
     base = segment_base_position(0, 3 * SEGMENT + 64, SEGMENT, SEGMENT)
@@ -55,9 +48,8 @@ def test_purge_segments(archive: ServedArchive, client: aerotape.ArchiveClient) 
     wait_until(lambda: _files(archive, made) == files[3:], "the deletion")
 
 
-def test_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_refused(client: aerotape.ArchiveClient) -> None:
     """A position at which no segment begins and an unknown recording are refused."""
-    archive.needs(codecs.DetachSegmentsRequest, codecs.PurgeSegmentsRequest)
     made = recorded(client, 100)
     for ask in (client.detach_segments, client.purge_segments):
         for position in (SEGMENT + 32, (made.end // SEGMENT + 3) * SEGMENT):
@@ -71,9 +63,8 @@ def test_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None
     assert client.start_position(made.recording_id) == 0
 
 
-def test_migrate_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_migrate_refused(client: aerotape.ArchiveClient) -> None:
     """Recordings of different streams do not go together."""
-    archive.needs(codecs.MigrateSegmentsRequest)
     one, other = recorded(client, 3), recorded(client, 3)
     with pytest.raises(ArchiveError, match="migrate the segments of recording"):
         client.migrate_segments(one.recording_id, other.recording_id)
@@ -81,9 +72,8 @@ def test_migrate_refused(archive: ServedArchive, client: aerotape.ArchiveClient)
         client.migrate_segments(9999, one.recording_id)
 
 
-def test_migrate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+def test_migrate(client: aerotape.ArchiveClient) -> None:
     """The files of a recording go to the front of the one that continues it."""
-    archive.needs(codecs.MigrateSegmentsRequest)
     term = f"aeron:ipc?term-length={SEGMENT}|init-term-id=7"
     source_channel = f"{term}|term-id=7|term-offset=0"
     stream_id = recorded(client, 1).stream_id + 500_000

@@ -10,7 +10,6 @@ from support.recording import recorded, start_recording, stop
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronTimeoutError
 
 SHORT_NS = 300_000_000
@@ -73,7 +72,6 @@ def test_a_waiting_iterator_does_not_hold_up_requests(client: aerotape.ArchiveCl
 
 def test_deletion_is_signalled(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """Who purges a recording is told when its files are gone."""
-    archive.needs(codecs.PurgeRecordingRequest)
     made = recorded(client, 1)
     client.purge_recording(made.recording_id)
     client.await_signal(RecordingSignal.DELETE, recording_id=made.recording_id)

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import pytest
-
 import aerotape
-from aerotape.archive.requests import HANDLERS
 from support import java
 
 Kind = Literal["java", "own"]
@@ -32,12 +29,6 @@ class ServedArchive:
     aeron_dir: Path
     archive_dir: Path
     control_channel: str
-
-    def needs(self, *requests: type) -> None:
-        """Skip the test where the archive is ours and does not answer such requests yet."""
-        missing = [kind.__name__ for kind in requests if kind not in HANDLERS]
-        if self.kind == "own" and missing:
-            pytest.skip(f"not served yet: {', '.join(missing)}")
 
     def connect(self, **options: object) -> aerotape.ArchiveClient:
         """Connect over UDP, unless told otherwise."""
