@@ -255,3 +255,37 @@ def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         for stream in streams:
             extend(client, stream.recording_id, seed=1, first_index=0)
+
+
+@pytest.mark.parametrize("first, second", [("aerotape", "java"), ("java", "aerotape")])
+def test_an_extension_that_is_killed(
+    tmp_path: Path, aeron_dir: Path, first: str, second: str
+) -> None:
+    """The other archive finds out where it ends, and goes on from there."""
+    archive_dir = tmp_path / "archive"
+    made = AerotapeArchive if first == "aerotape" else java.JavaArchive
+    properties = {"aeron.archive.low.storage.space.threshold": "1m"}
+    killed = made(archive_dir, aeron_dir, properties=properties)
+    with killed as archive, JavaClient(archive.aeron_dir) as client:
+        client.connect(archive.control_channel)
+        stream = record(client, count=100)
+        seed, recording_id = stream.publication["streamId"], stream.recording_id
+        row = descriptor(client, recording_id)
+        client.call("extendRecording", recording_id, IPC, seed, "LOCAL")
+        publication = client.add_exclusive_publication(channel_at(row, stream.position), seed)
+        counter = client.recording_counter(publication["sessionId"])
+        offered = client.offer(
+            publication, seed=seed, first_index=100, count=100, min_length=100, max_length=1000
+        )
+        client.await_counter(counter["counterId"], offered["position"])
+        archive.kill()
+    age_mark_file(archive_dir)
+    expected = [*messages(seed, 100, max_length=4000)]
+    expected += messages(seed, 100, min_length=100, max_length=1000, first_index=100)
+    with client_of(second, archive_dir, aeron_dir) as client:
+        assert client.call("getStopPosition", recording_id) == offered["position"]
+        assert replay(client, recording_id)["digest"] == digest(expected)
+        extend(client, recording_id, seed=seed, first_index=200)
+        expected += messages(seed, 100, max_length=4000, first_index=200)
+        assert replay(client, recording_id)["digest"] == digest(expected)
+    assert is_verified(archive_dir)
