@@ -231,9 +231,12 @@ class _Answer:
 def _check_alone(client: AeronClient, archive_id: int) -> None:
     """Clients find recordings by archive id and recording id: no two archives may share one."""
     deadline_s = time.monotonic() + _LEAVING_GRACE_S
+    reader = client.counters()
     while any(
         struct.unpack_from("<q", row[2])[0] == archive_id
-        for row in client.counters().rows(CounterType.ERRORS)
+        # A Java archive in one process with its driver has no counter of errors of its own.
+        for counter_type in (CounterType.ERRORS, CounterType.RECORDER_MAX_WRITE_TIME)
+        for row in reader.rows(counter_type)
     ):
         if time.monotonic() >= deadline_s:
             raise ConfigurationError(

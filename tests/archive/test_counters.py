@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from support.control_rig import RawClient, await_true
 from support.daemon import AerotapeArchive
 
 from aerotape import _native
+from aerotape.catalog.mark_file import MarkFile
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import ControlResponseCode, SourceLocation
 
@@ -154,9 +155,16 @@ def test_turns_beyond_the_threshold_are_counted() -> None:
         aeron.close()
 
 
-def test_an_archive_id_that_is_taken() -> None:
-    """Clients find recordings by archive id: no two archives of one driver may share it."""
-    with on_a_driver("aerotape", "SHARED") as archive:
+@pytest.mark.parametrize("kind", ["aerotape", "java", "java with the driver"])
+def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any]) -> None:
+    """Clients find recordings by archive id: no two archives of one driver may share it. The
+    one that came too late leaves its directory free."""
+    first = (
+        run_archive("java", {"aeron.archive.id": str(ARCHIVE_ID)})
+        if kind == "java with the driver"
+        else on_a_driver(kind, "SHARED")
+    )
+    with first as archive:
         second = AerotapeArchive(
             archive.archive_dir.parent / "second",
             archive.aeron_dir,
@@ -165,3 +173,4 @@ def test_an_archive_id_that_is_taken() -> None:
         )
         with pytest.raises(java.HarnessError, match="an archive with this id uses the media"):
             second.start()
+        assert MarkFile.read(second.archive_dir).header.activity_timestamp_ms == -1

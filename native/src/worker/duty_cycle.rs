@@ -50,8 +50,9 @@ impl DutyCycle {
         while self.take_commands() {
             self.cycle_time.turn();
             let worked = self.turn_recordings() | self.turn_replays();
-            self.written.publish();
-            self.read.publish();
+            let is_busy = worked && !self.has_no_session();
+            self.written.publish(is_busy);
+            self.read.publish(is_busy);
             if worked {
                 self.idle.reset();
             } else if !self.has_no_session() {

@@ -1,10 +1,12 @@
 //! What a worker has moved and how long that took, kept in counters for all to see.
 //!
-//! Only the worker's thread adds to them. The sums are its own; counters are written once a turn,
-//! so a turn of many blocks costs no more stores than one of a single block.
+//! Only the worker's thread adds to them. The sums are its own; a busy worker writes them to the
+//! counters now and then, one that comes to rest at once.
 
 use crate::aeron::CounterHandle;
 use std::time::{Duration, Instant};
+
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Counters of the bytes that recordings write, or of those that replays read.
 pub struct TrafficCounters {
@@ -14,40 +16,47 @@ pub struct TrafficCounters {
 }
 
 /// Bytes moved and nanoseconds spent on it: in all, and at most for one block.
-#[derive(Default)]
 pub struct Traffic {
     counters: Option<TrafficCounters>,
     max_time_ns: i64,
     total_bytes: i64,
     total_time_ns: i64,
-    is_published: bool,
+    /// When a block was last added.
+    added: Instant,
+    /// The `added` up to which the counters tell.
+    published: Instant,
 }
 
 impl Traffic {
     pub fn new(counters: Option<TrafficCounters>) -> Self {
+        let now = Instant::now();
         Self {
             counters,
-            is_published: true,
-            ..Self::default()
+            max_time_ns: 0,
+            total_bytes: 0,
+            total_time_ns: 0,
+            added: now,
+            published: now,
         }
     }
 
     /// Add a block that it has taken until now, since `began`, to move.
     #[inline]
     pub fn add(&mut self, bytes: usize, began: Instant) {
-        let time_ns = nanoseconds(began.elapsed());
+        self.added = Instant::now();
+        let time_ns = nanoseconds(self.added - began);
         self.max_time_ns = self.max_time_ns.max(time_ns);
         self.total_time_ns += time_ns;
         self.total_bytes += bytes as i64;
-        self.is_published = false;
     }
 
-    /// Show what was added since the last time.
-    pub fn publish(&mut self) {
-        if self.is_published {
+    /// Show what was added since the last time; of a worker that goes on at once, not every turn.
+    pub fn publish(&mut self, is_busy: bool) {
+        let since = self.added - self.published;
+        if since.is_zero() || (is_busy && since < PUBLISH_INTERVAL) {
             return;
         }
-        self.is_published = true;
+        self.published = self.added;
         if let Some(counters) = &self.counters {
             counters.total_bytes.set_release(self.total_bytes);
             counters.total_time.set_release(self.total_time_ns);
