@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         UserSecret,
         connect,
         connect_async,
+        extension_channel,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.directory import open_directory
@@ -94,6 +95,7 @@ _LAZY = {
     "UserSecret": "aerotape.archive.client",
     "connect": "aerotape.archive.client",
     "connect_async": "aerotape.archive.client",
+    "extension_channel": "aerotape.archive.client",
     "open_directory": "aerotape.catalog.directory",
 }
 
@@ -147,6 +149,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "extension_channel",
     "open_directory",
 ]
 

@@ -1,7 +1,7 @@
 """Record on, behind the end of a recording that has stopped.
 
-The publication must begin where the recording ends: with the parameters init-term-id, term-id and
-term-offset for its stop position, and with the term length and MTU of the recording.
+The publication must begin where the recording ends: `aerotape position` prints the parameters that
+its channel must have.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""Tell where a recording starts, how far it has come and whether it has stopped."""
+"""Tell where a recording starts, how far it has come and whether it has stopped.
+
+A publication whose channel has the extension_parameters goes on where the recording has ended: for
+`aerotape extend`.
+"""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from aerotape.tools._connection import add_connection_options, connect, identity
 from aerotape.tools.output import emit
@@ -16,13 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask for each of the positions; -1 is none."""
+    from aerotape.archive.client.channels import extension_channel
+
     with connect(args) as client:
         start = client.start_position(args.recording_id)
         stop = client.stop_position(args.recording_id)
         live = client.recording_position(args.recording_id)
         recorded = client.max_recorded_position(args.recording_id)
         found = client.list_recording(args.recording_id)
-    row = {
+    row: dict[str, Any] = {
         "recording_id": args.recording_id,
         "start_position": start,
         "recording_position": live,
@@ -33,5 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if found is not None:
         row["segment_file_length"] = found.segment_file_length
         row["term_buffer_length"] = found.term_buffer_length
+        if not found.is_active:
+            channel = extension_channel(found, "aeron:ipc")
+            row["extension_parameters"] = channel.partition("?")[2]
     emit(row, args)
     return 0

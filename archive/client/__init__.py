@@ -1,6 +1,7 @@
 """The archive's client: `connect` to any Aeron archive and ask it everything, from Python."""
 
 from aerotape.archive.client.async_client import AsyncArchiveClient, connect_async
+from aerotape.archive.client.channels import extension_channel
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
 from aerotape.archive.client.query_requests import RecordingSubscription
@@ -24,4 +25,5 @@ __all__ = [
     "UserSecret",
     "connect",
     "connect_async",
+    "extension_channel",
 ]

@@ -10,6 +10,7 @@ import random
 from typing import Final
 
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
@@ -93,6 +94,31 @@ def add_control_defaults(uri: ChannelUri) -> None:
     for name, value in _CONTROL_DEFAULTS.items():
         if uri.get(name) is None:
             uri.put(name, value)
+
+
+def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
+    """Return `channel` for a publication that goes on where a stopped recording has ended.
+
+    >>> recording = client.list_recording(recording_id)
+    >>> channel = aerotape.extension_channel(recording, "aeron:ipc")
+    >>> client.extend_recording(recording_id, channel, recording.stream_id)
+    >>> publication = client.aeron.add_exclusive_publication(channel, recording.stream_id)
+
+    Raises:
+        ConfigurationError: the recording has not stopped, or `channel` is no channel URI.
+    """
+    if recording.is_active:
+        raise ConfigurationError(
+            f"recording {recording.recording_id} is live: only one that has stopped can be extended"
+        )
+    uri = ChannelUri.parse(channel)
+    terms, offset = divmod(recording.stop_position, recording.term_buffer_length)
+    uri.put("init-term-id", str(recording.initial_term_id))
+    uri.put("term-id", str(to_int32(recording.initial_term_id + terms)))
+    uri.put("term-offset", str(offset))
+    uri.put("term-length", str(recording.term_buffer_length))
+    uri.put("mtu", str(recording.mtu_length))
+    return str(uri)
 
 
 def with_session_id(channel: str, session_id: int) -> str:

@@ -51,9 +51,7 @@ def extend_recording(
 ) -> Call[int]:
     """Record on, behind the end of a recording that has stopped.
 
-    The publication must begin where the recording ends: add it with the parameters
-    ``init-term-id``, ``term-id`` and ``term-offset`` for the stop position, and with the term
-    length and MTU of the recording.
+    The publication must begin where the recording ends: `extension_channel` makes its channel.
 
     Args:
         channel: as in `start_recording`, like all that follow.

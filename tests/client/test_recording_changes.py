@@ -10,29 +10,25 @@ import aerotape
 from aerotape.errors import (
     ActiveRecordingError,
     ArchiveError,
+    ConfigurationError,
     UnknownRecordingError,
 )
 
 
-def continuing(made: Made, channel: str = "aeron:ipc", position: int | None = None) -> str:
+def continuing(client: aerotape.ArchiveClient, made: Made) -> str:
     """The channel of a publication that goes on where a recording has ended.
 
     With a session of its own: the driver may not yet have closed the recorded publication.
     """
-    position = made.end if position is None else position
-    term = made.publication.term_buffer_length
-    initial = made.publication.initial_term_id
-    return (
-        f"{channel}?term-length={term}|init-term-id={initial}"
-        f"|term-id={initial + position // term}|term-offset={position % term}"
-        f"|session-id={made.session_id ^ 1}"
-    )
+    found = client.list_recording(made.recording_id)
+    assert found is not None
+    return aerotape.extension_channel(found, f"aeron:ipc?session-id={made.session_id ^ 1}")
 
 
 def test_extend(client: aerotape.ArchiveClient) -> None:
     """A recording goes on where it had stopped, and replays as one stream."""
     made = recorded(client, 20)
-    channel = continuing(made)
+    channel = continuing(client, made)
     subscription_id = client.extend_recording(made.recording_id, channel, made.stream_id)
     with client.aeron.add_exclusive_publication(channel, made.stream_id) as publication:
         end = publication.send(b"more")
@@ -49,6 +45,10 @@ def test_extend(client: aerotape.ArchiveClient) -> None:
 def test_extend_refused(client: aerotape.ArchiveClient) -> None:
     """A live recording, one that there is not, and a stream that does not fit are refused."""
     live = start_recording(client, count=1)
+    found = client.list_recording(live.recording_id)
+    assert found is not None
+    with pytest.raises(ConfigurationError, match=f"recording {live.recording_id} is live"):
+        aerotape.extension_channel(found, "aeron:ipc")
     with pytest.raises(ActiveRecordingError) as active:
         client.extend_recording(live.recording_id, "aeron:ipc", live.stream_id)
     assert active.value.error_code == aerotape.ErrorCode.ACTIVE_RECORDING
@@ -63,7 +63,7 @@ def test_extend_refused(client: aerotape.ArchiveClient) -> None:
 def test_extend_with_auto_stop(client: aerotape.ArchiveClient) -> None:
     """With auto_stop, the end of the stream ends the recording subscription too."""
     made = recorded(client, 2)
-    channel = continuing(made)
+    channel = continuing(client, made)
     subscription_id = client.extend_recording(
         made.recording_id, channel, made.stream_id, aerotape.SourceLocation.LOCAL, auto_stop=True
     )

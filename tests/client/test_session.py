@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from aerotape import errors
 from aerotape.archive.client import handshake
 from aerotape.archive.client.blocking import BlockingRequests
 from aerotape.archive.client.call import Call, Listing, relevant_id
+from aerotape.archive.client.replay_requests import start_replay_for_reader
 from aerotape.archive.client.session import ControlSession
-from aerotape.archive.protocol import PROTOCOL_VERSION, semantic_version
+from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError
@@ -151,6 +153,72 @@ def test_error_answer() -> None:
     streams.reply = lambda request: [_error(request.correlation_id, 99, "new")]
     with pytest.raises(ArchiveError, match="error code 99 unknown"):
         _ask(_session(streams))
+
+
+CLASSES = {
+    ErrorCode.GENERIC: errors.ArchiveError,
+    ErrorCode.ACTIVE_LISTING: errors.ActiveListingError,
+    ErrorCode.ACTIVE_RECORDING: errors.ActiveRecordingError,
+    ErrorCode.ACTIVE_SUBSCRIPTION: errors.ActiveSubscriptionError,
+    ErrorCode.UNKNOWN_SUBSCRIPTION: errors.UnknownSubscriptionError,
+    ErrorCode.UNKNOWN_RECORDING: errors.UnknownRecordingError,
+    ErrorCode.UNKNOWN_REPLAY: errors.UnknownReplayError,
+    ErrorCode.MAX_REPLAYS: errors.LimitError,
+    ErrorCode.MAX_RECORDINGS: errors.LimitError,
+    ErrorCode.INVALID_EXTENSION: errors.InvalidExtensionError,
+    ErrorCode.AUTHENTICATION_REJECTED: errors.AuthenticationError,
+    ErrorCode.STORAGE_SPACE: errors.StorageSpaceError,
+    ErrorCode.UNKNOWN_REPLICATION: errors.UnknownReplicationError,
+    ErrorCode.UNAUTHORISED_ACTION: errors.UnauthorisedError,
+    ErrorCode.REPLICATION_CONNECTION_FAILURE: errors.ReplicationConnectionError,
+    ErrorCode.EMPTY_RECORDING: errors.EmptyRecordingError,
+    ErrorCode.INVALID_POSITION: errors.InvalidPositionError,
+}
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_each_code_has_its_class(code: ErrorCode) -> None:
+    """The class of an error tells the code, and the code is there too."""
+    streams = ScriptedStreams(lambda request: [_error(request.correlation_id, code, "no")])
+    with pytest.raises(ArchiveError, match=f"cannot ask: no .error code {code:d} {code.name}") as e:
+        _ask(_session(streams))
+    assert type(e.value) is CLASSES[code]
+    assert (e.value.error_code, e.value.correlation_id) == (code, 101)
+    if isinstance(e.value, errors.UnknownRecordingError):
+        assert e.value.recording_id == 3
+
+
+def test_requests_are_under_way_together() -> None:
+    """A request that is not answered does not keep another thread's from being."""
+    streams = ScriptedStreams()
+    session = _session(streams, timeout_ns=20_000_000_000)
+    answers: list[int] = []
+    first = threading.Thread(target=lambda: answers.append(_ask(session)))
+    first.start()
+    while not streams.requests:
+        first.join(0.001)
+    streams.reply = lambda request: [_ok(request, 2)]
+    assert _ask(session) == 2
+    assert first.is_alive()
+    streams.push(_ok(streams.requests[0], 1))
+    first.join(10.0)
+    assert answers == [1]
+
+
+def test_interrupted_replay_request_is_taken_back() -> None:
+    """When the answer to an abandoned request comes, what it has begun is ended."""
+    streams = ScriptedStreams()
+    session = _session(streams)
+    start = start_replay_for_reader(codecs.ReplayRequest(), 3, "aeron:ipc", 40)
+    with pytest.raises(AeronTimeoutError):
+        BlockingRequests(session)._perform(start)
+    streams.push(_ok(streams.requests[0], 4711))
+    session.service()
+    assert isinstance(streams.requests[1], codecs.StopReplayRequest)
+    assert streams.requests[1].replay_session_id == 4711
+    streams.push(_error(streams.requests[1].correlation_id, 6, "unknown replay"))
+    session.service()
+    assert session.take_errors() == []
 
 
 def test_error_of_an_earlier_request_is_kept() -> None:

@@ -41,6 +41,7 @@ def test_extend_and_position(cli: CommandLine, client: aerotape.ArchiveClient) -
     """A recording is extended by a publication that goes on where it has ended."""
     made = recorded(client, 5)
     before = cli.json("position", made.recording_id)
+    parameters = before.pop("extension_parameters")
     assert before == {
         "recording_id": made.recording_id,
         "start_position": 0,
@@ -51,12 +52,7 @@ def test_extend_and_position(cli: CommandLine, client: aerotape.ArchiveClient) -
         "segment_file_length": SEGMENT,
         "term_buffer_length": SEGMENT,
     }
-    initial = made.publication.initial_term_id
-    term, offset = divmod(made.end, SEGMENT)
-    channel = (
-        f"aeron:ipc?term-length=64k|init-term-id={initial}|term-id={initial + term}"
-        f"|term-offset={offset}|session-id={made.session_id ^ 1}"
-    )
+    channel = f"aeron:ipc?{parameters}|session-id={made.session_id ^ 1}"
     answer = cli.json("extend", made.recording_id, channel, made.stream_id, "--auto-stop")
     assert (answer["recording_id"], answer["auto_stop"]) == (made.recording_id, True)
     with client.aeron.add_exclusive_publication(channel, made.stream_id) as publication:
