@@ -147,9 +147,15 @@ class Archive(Closing):
         """Find who decides on clients: what was given, the users file, or the reference's way."""
         config = self.config
         if config.users_file is not None:
+            if authenticator is not None:
+                raise ConfigurationError(
+                    f"authenticator and users file {config.users_file} both say who may connect:"
+                    " give one",
+                    "authenticator",
+                )
             users = UsersGuard(config.users_file)
             self._cleanup.callback(users.close)
-            authenticator = authenticator or users
+            authenticator = users
             if not config.authorisation_service_supplier:
                 authorisation_service = authorisation_service or users
         self._authenticator = authenticator or load_authenticator(config.authenticator_supplier)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.control_rig import RawClient, await_true, control_session_counters
+from support.guard import READS
 from support.java import JavaArchiveException, JavaClient, free_port
 
 import aerotape
@@ -60,7 +61,7 @@ def raw_client(aeron: _native.AeronClient) -> RawClient:
     return RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
 
 
-def connect(archive: Any, credentials: bytes, **options: Any) -> aerotape.ArchiveClient:
+def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveClient:
     """Our client with credentials."""
     return aerotape.connect(
         aeron_dir=archive.aeron_dir,
@@ -149,6 +150,44 @@ def test_our_client_is_let_in_and_refused(guarded: Any) -> None:
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_recording("aeron:ipc", 77)
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+        assert list(client.list_recordings()) == []
+
+
+def test_every_request_is_asked_about(guarded: Any, aeron: _native.AeronClient) -> None:
+    """Of all requests that both archives know, a reader may make those of the guard's list."""
+    raw = raw_client(aeron)
+    raw.connect(encoded_credentials=b"open:reader")
+    assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+    refused = set()
+    for kind in _requests():
+        channels = {
+            name: "aeron:ipc"
+            for name in ("channel", "replay_channel", "src_control_channel")
+            if name in kind.__dataclass_fields__
+        }
+        answer = raw.call(kind, **channels)
+        assert (answer.code, answer.relevant_id) == (
+            ControlResponseCode.ERROR,
+            ErrorCode.UNAUTHORISED_ACTION,
+        ), kind
+        refused.add(kind)
+    assert len(refused) > 30
+    assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+
+
+def _requests() -> list[Any]:
+    return [
+        kind
+        for kind in codecs.MESSAGES.values()
+        if "Request" in kind.__name__
+        and kind.TEMPLATE_ID not in READS
+        and kind not in (codecs.AuthConnectRequest, codecs.CloseSessionRequest)
+    ]
+
+
+def test_a_user_and_secret_are_sent_plainly_where_wanted(guarded: Any) -> None:
+    """As `user:secret`, which authenticators of the Java archive commonly expect."""
+    with connect(guarded, aerotape.UserSecret("open", "alice", plain=True)) as client:
         assert list(client.list_recordings()) == []
 
 

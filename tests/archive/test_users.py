@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.control_rig import RawClient, await_true
+from support.guard import Guard
 from support.java import JavaArchiveException, JavaClient
 
 import aerotape
@@ -143,6 +145,104 @@ def test_roles_hold_for_requests(archive: Any) -> None:
     aeron.close()
 
 
+def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
+    """With what the documentation says and Java's own cryptography."""
+    with JavaClient(archive.aeron_dir) as java:
+        java.connect(archive.control_channel, credentials="reader", secret="r:ead")
+        assert java.call("listRecordings", 0, 1) is not None
+        with pytest.raises(JavaArchiveException) as caught:
+            java.connect(archive.control_channel, credentials="reader", secret="read")
+        assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_another_archive_replicates_with_credentials(
+    archive: Any, run_archive: Callable[..., Any], kind: str
+) -> None:
+    """As a client that sends user and secret; without them its replication fails, by name."""
+    stream_id = next(_streams)
+    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+        recorder.start_recording("aeron:ipc", stream_id)
+        with recorder.aeron.add_publication("aeron:ipc", stream_id) as publication:
+            end = publication.send(b"to be copied")
+            await_true(lambda: any(recorder.list_recordings_for_uri("ipc", stream_id)))
+            (found,) = recorder.list_recordings_for_uri("ipc", stream_id)
+            await_true(lambda: recorder.max_recorded_position(found.recording_id) == end)
+        recorder.stop_recording("aeron:ipc", stream_id)
+    with run_archive(kind) as other, connect(other, b"") as client:
+        source = (found.recording_id, archive.control_channel)
+        client.replicate(*source, encoded_credentials=b"reader:wrong")
+        await_true(lambda: any("rejected" in str(each) for each in client.poll_for_errors()))
+        assert list(client.list_recordings()) == []
+        client.replicate(*source, encoded_credentials=b"reader:r:ead")
+        await_true(lambda: any(each.stop_position == end for each in client.list_recordings()))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_credentials_at_random(archive: Any, seed: int) -> None:
+    """Bytes of all kinds, plain and as answers to challenges: everybody is refused, and told so."""
+    dice = random.Random(seed)
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    parts = (b"reader", b":", b"r:eaD", b"\0", b"\xff", b"p=", b"scram-sha-256 ", b"A" * 44, b"$")
+
+    def odd() -> bytes:
+        return b"".join(dice.choices(parts, k=dice.randrange(5))) + dice.randbytes(
+            dice.randrange(9)
+        )
+
+    waiting: dict[int, RawClient] = {}
+    raws = [
+        RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1700 + number)
+        for number in range(4)
+    ]
+    for number in range(120):
+        raw = raws[number % 4]
+        correlation_id = aeron.next_correlation_id()
+        waiting[correlation_id] = raw
+        raw.send(
+            codecs.AuthConnectRequest(
+                correlation_id=correlation_id,
+                response_stream_id=raw.response_stream_id,
+                version=1 << 16,
+                response_channel=raw.response_channel,
+                encoded_credentials=odd(),
+            )
+        )
+        for each in raws:
+            each.poll(0.001)
+            for message in each.received:
+                if isinstance(message, codecs.Challenge):
+                    waiting.pop(message.correlation_id, None)
+                    answer = aeron.next_correlation_id()
+                    waiting[answer] = each
+                    each.send(
+                        codecs.ChallengeResponse(
+                            control_session_id=message.control_session_id,
+                            correlation_id=answer,
+                            encoded_credentials=odd(),
+                        )
+                    )
+                elif isinstance(message, codecs.ControlResponse):
+                    assert message.relevant_id == ErrorCode.AUTHENTICATION_REJECTED
+                    waiting.pop(message.correlation_id, None)
+            each.received.clear()
+    await_true(lambda: _refused(waiting), timeout_s=20)
+    aeron.close()
+    connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+    assert "Traceback" not in archive.log()
+
+
+def _refused(waiting: dict[int, RawClient]) -> bool:
+    """Take what has come; whether everybody has been told no, or been asked for a proof."""
+    for raw in set(waiting.values()):
+        raw.poll(0.001)
+        for message in raw.received:
+            assert getattr(message, "code", None) is not codecs.ControlResponseCode.OK
+            waiting.pop(message.correlation_id, None)
+        raw.received.clear()
+    return not waiting
+
+
 def test_many_clients_at_once(archive: Any) -> None:
     """Secrets are hashed one after the other; everybody is let in before the timeout."""
     aeron = _native.AeronClient(str(archive.aeron_dir))
@@ -222,4 +322,8 @@ def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> Non
             dir=tmp_path / "archive",
             users_file=tmp_path / "missing",
             properties={"aeron.archive.authenticator.supplier": "support.guard:Guard"},
+        )
+    with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
+        aerotape.Archive.launch(
+            dir=tmp_path / "archive", users_file=tmp_path / "missing", authenticator=Guard()
         )

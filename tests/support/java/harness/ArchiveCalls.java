@@ -67,9 +67,11 @@ final class ArchiveCalls implements AutoCloseable
         final Map<Object, Object> settings = new LinkedHashMap<>(properties);
         final Object credentials = settings.remove("credentials");
         final Object challengeAnswer = settings.remove("challengeAnswer");
+        final Object secret = settings.remove("secret");
         if (null != credentials)
         {
-            context.credentialsSupplier(supplier((String)credentials, (String)challengeAnswer));
+            context.credentialsSupplier(null != secret ? new UserSecret((String)credentials, (String)secret) :
+                supplier((String)credentials, (String)challengeAnswer));
         }
         archive = AeronArchive.connect(Invoker.fill(context, settings));
         return Map.of(
