@@ -33,6 +33,7 @@ from typing import Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._common import add_common_options, add_verbose
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -154,18 +155,12 @@ def _top_parser() -> argparse.ArgumentParser:
         description="Record Aeron streams, keep them, replay them, and take them to Spark.",
     )
     parser.add_argument("--version", action="version", version=f"aerotape {__version__}")
-    _add_verbose(parser)
+    add_verbose(parser)
     parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of those below")
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="the command's own arguments"
     )
     return parser
-
-
-def _add_verbose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="show the traceback of a failure"
-    )
 
 
 def _module_name(command: str) -> str:
@@ -185,8 +180,7 @@ def _command_parser(name: str, module: CommandModule) -> argparse.ArgumentParser
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.configure(parser)
-    parser.add_argument("--json", action="store_true", help="print results as JSON")
-    _add_verbose(parser)
+    add_common_options(parser)
     return parser
 
 

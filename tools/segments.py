@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.tools._common import add_common_options
 from aerotape.tools._confirm import add_confirmation_option, confirm
 from aerotape.tools._connection import add_connection_options, connect, identity
 from aerotape.tools.output import emit
@@ -38,10 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if name in ("delete", "purge"):
             add_confirmation_option(action)
         add_connection_options(action)
-        # As of every command, but behind the action; what stands before it counts too.
-        action.add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS, help="print results as JSON"
-        )
+        add_common_options(action, default=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -121,9 +121,10 @@ def test_segments(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
         "recording_id": recording,
         "start_position": 3 * SEGMENT,
     }
-    attached = text(cli.run("segments", "attach", recording))
+    attached = text(cli.run("segments", "-v", "attach", recording))
     assert (attached["start_position"], attached["segment_files_attached"]) == ("0", "3")
-    cli.run("segments", "detach", recording, SEGMENT)
+    detached = json.loads(cli.run("segments", "--json", "detach", recording, SEGMENT).stdout)
+    assert detached["start_position"] == SEGMENT
     assert "--yes" in cli.error("segments", "delete", recording, code=2)
     assert cli.json("segments", "delete", recording, "--yes")["segment_files_deleted"] == 1
     assert "--yes" in cli.error("segments", "purge", recording, 2 * SEGMENT, code=2)
