@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.control_session import SOON_NS
-from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
+from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.archive.replication.session import ReplicationSession
+from aerotape.archive.replication.session import ReplicationSession, stopped_destination
 from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.errors import ArchiveError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from aerotape.archive.recording_session import Requester
     from aerotape.archive.recordings import Recordings
     from aerotape.catalog.catalog import Catalog
-    from aerotape.catalog.descriptor import RecordingDescriptor
 
 _QUIET_NS: Final = 10_000_000
 
@@ -77,14 +76,14 @@ class Replications:
         if not request.replication_channel:
             request = replace(request, replication_channel=self._config.replication_channel)
         self._check_channels(request)
-        destination = self._destination(request.dst_recording_id)
+        if request.dst_recording_id != NULL_VALUE:
+            stopped_destination(self._catalog, self._recordings, request.dst_recording_id)
         replication_id = self._next_id()
         session = ReplicationSession(
             replication_id,
             request,
             requester,
             self._address(request, replication_id),
-            destination,
             aeron=self._client,
             catalog=self._catalog,
             recordings=self._recordings,
@@ -100,22 +99,6 @@ class Replications:
             raise ArchiveError("response channels can't be used with live destinations")
         if request.is_tagged:
             raise ArchiveError("response channels can't be used with tagged replication")
-
-    def _destination(self, recording_id: int) -> RecordingDescriptor | None:
-        """Return the recording to be continued, if there is to be one."""
-        if recording_id == NULL_VALUE:
-            return None
-        if not self._catalog.has_recording(recording_id):
-            raise ArchiveError(
-                f"unknown destination recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
-            )
-        descriptor = self._catalog.descriptor(recording_id)
-        is_active = descriptor.stop_position == NULL_POSITION
-        if is_active or self._recordings.session(recording_id) is not None:
-            raise ArchiveError(
-                f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
-            )
-        return descriptor
 
     def _address(self, request: ReplicationRequest, replication_id: int) -> SourceAddress:
         config = self._config

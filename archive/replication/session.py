@@ -64,7 +64,6 @@ class ReplicationSession:
         request: ReplicationRequest,
         requester: Requester,
         address: SourceAddress,
-        destination: RecordingDescriptor | None,
         *,
         aeron: AeronClient,
         catalog: Catalog,
@@ -74,16 +73,14 @@ class ReplicationSession:
 
         Args:
             requester: the control session that asked; it is told of all that happens.
-            destination: the recording to be continued; None to make a new one.
         """
         self.replication_id = replication_id
         self.dst_recording_id = request.dst_recording_id
         self.is_done = False
         self.is_quiet = False
-        self.failure: AerotapeError | None = None
+        self.failure: Exception | None = None
         self._request = request
         self._requester = requester
-        self._destination = destination
         self._aeron = aeron
         self._catalog = catalog
         self._recordings = recordings
@@ -108,13 +105,13 @@ class ReplicationSession:
         except ClosedError:
             self.is_done = True
             raise
-        except AerotapeError as error:
+        except Exception as error:
             self._fail(error)
 
-    def _fail(self, error: AerotapeError) -> None:
+    def _fail(self, error: Exception) -> None:
         self.is_done = True
         self.failure = error
-        code = error.error_code if isinstance(error, _ReplicationError) else ErrorCode.GENERIC
+        code = error.error_code if isinstance(error, ReplicationError) else ErrorCode.GENERIC
         self._requester.send_error(self.replication_id, code, str(error))
 
     def recording_stopped(self, position: int) -> None:
@@ -154,7 +151,7 @@ class ReplicationSession:
         except (ClosedError, ConfigurationError):
             raise
         except AerotapeError as error:
-            raise _ReplicationError(
+            raise ReplicationError(
                 f"Replication connection failed={error}", ErrorCode.REPLICATION_CONNECTION_FAILURE
             ) from error
         source = yield from self._source_descriptor()
@@ -192,7 +189,7 @@ class ReplicationSession:
         recording_id = self._request.src_recording_id
         descriptor = yield from self._source.descriptor(recording_id)
         if descriptor is None:
-            raise _ReplicationError(
+            raise ReplicationError(
                 f"unknown src recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
             )
         if problem := describe_problem(descriptor):
@@ -208,7 +205,6 @@ class ReplicationSession:
                 f"Replication fileIoMaxLength ({limit}) is less than the recording mtuLength"
                 f" ({source.mtu_length})"
             )
-        destination = self._destination
         # A replica that has all to come ends where it begins.
         empty = replace(
             source,
@@ -216,12 +212,13 @@ class ReplicationSession:
             stop_position=source.start_position,
             stop_timestamp_ms=source.start_timestamp_ms,
         )
-        if destination is None:
+        if self.dst_recording_id == NULL_VALUE:
             fields = asdict(empty)
             del fields["recording_id"]
             self.dst_recording_id = self._catalog.add_recording(**fields)
             self._signal(source.start_position, RecordingSignal.REPLICATE)
             return source.start_position
+        destination = stopped_destination(self._catalog, self._recordings, self.dst_recording_id)
         if destination.start_position == destination.stop_position:
             self._catalog.replace_recording(empty)
             return source.start_position
@@ -352,5 +349,27 @@ class ReplicationSession:
         )
 
 
-class _ReplicationError(ArchiveError):
+def stopped_destination(
+    catalog: Catalog, recordings: Recordings, recording_id: int
+) -> RecordingDescriptor:
+    """Return the descriptor of a recording that can be continued.
+
+    Checked at the request, and again when the source has answered: things may have changed.
+
+    Raises:
+        ArchiveError: there is none, or it is being recorded; with the reference's error code.
+    """
+    if not catalog.has_recording(recording_id):
+        raise ReplicationError(
+            f"unknown destination recording id {recording_id}", ErrorCode.UNKNOWN_RECORDING
+        )
+    descriptor = catalog.descriptor(recording_id)
+    if descriptor.is_active or recordings.session(recording_id) is not None:
+        raise ReplicationError(
+            f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
+        )
+    return descriptor
+
+
+class ReplicationError(ArchiveError):
     """A failure with an error code of its own; all others are GENERIC to the client."""

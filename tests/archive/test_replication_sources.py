@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support import java
-from support.control_rig import RawClient
+from support.control_rig import RawClient, await_true
 from support.daemon import AerotapeArchive
 
 import aerotape
@@ -245,3 +245,55 @@ def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
     assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
     unknown = raw.call(codecs.StopReplicationRequest, replication_id=12345)
     assert unknown.relevant_id == ErrorCode.UNKNOWN_REPLICATION
+
+
+def test_the_destination_has_changed_meanwhile(raw: RawClient, aeron: aerotape.Aeron) -> None:
+    """A recording that was empty at the request, and is being extended by now, is left alone."""
+    channel = "aeron:ipc?term-length=64k|mtu=1408|init-term-id=1|term-id=1|term-offset=0"
+    reader = aeron.counters()
+
+    def positions() -> list[int]:
+        return [row[7] for row in reader.rows(100)]
+
+    def stopped(recording_id: int) -> bool:
+        response = raw.call(codecs.StopPositionRequest, recording_id=recording_id)
+        return int(response.relevant_id) == 0
+
+    started = raw.call(codecs.StartRecordingRequest, stream_id=11, channel="aeron:ipc")
+    with aeron.add_exclusive_publication(f"{channel}|session-id=1", 11):
+        await_true(lambda: positions() == [0])
+        [row] = reader.rows(100)
+        recording_id = int.from_bytes(row[2][:8], "little")
+        raw.call(codecs.StopRecordingSubscriptionRequest, subscription_id=started.relevant_id)
+    await_true(lambda: stopped(recording_id))
+
+    asked, changed = threading.Event(), threading.Event()
+
+    def describe_late(request: Any) -> list[Any]:
+        asked.set()
+        changed.wait(10)
+        return [descriptor(request)]
+
+    source = FakeSource(aeron, {"ListRecordingRequest": describe_late})
+    source.start()
+    replication_id = raw.call(
+        codecs.ReplicateRequest,
+        src_recording_id=3,
+        dst_recording_id=recording_id,
+        src_control_stream_id=10,
+        src_control_channel=source.channel,
+    ).relevant_id
+    assert asked.wait(10)
+    raw.call(
+        codecs.ExtendRecordingRequest, recording_id=recording_id, stream_id=11, channel="aeron:ipc"
+    )
+    with aeron.add_exclusive_publication(f"{channel}|session-id=2", 11) as publication:
+        position = publication.send(bytes(100))
+        await_true(lambda: positions() == [position])
+        changed.set()
+        refusal = raw.response(replication_id)
+        assert refusal.code is ControlResponseCode.ERROR
+        assert refusal.relevant_id == ErrorCode.ACTIVE_RECORDING
+        known = raw.call(codecs.RecordingPositionRequest, recording_id=recording_id)
+        assert known.relevant_id == position
+    source.end()
