@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -275,30 +275,32 @@ class Catalog(CatalogLookup, Closing):
             len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
         ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
         frame = header + body
-        if needed <= room:
+        fits = needed <= room
+        if fits:
             self._file.data[entry.offset : entry.offset + frame_length] = frame
-            self._file.force()
         else:
             before = slice(0, entry.offset)
             behind = slice(entry.offset + room, self._end_offset)
             self._file.rewrite((before, frame, behind), self._end_offset + needed - room)
         self._move_entries(entry.recording_id, len(body), frame_length - room)
         self.on_change(entry.recording_id)
+        if fits:
+            self._file.force()
+        else:
+            self._file.force_name()
 
     def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
         """Take note that an entry has another length and those behind it another offset, bytes."""
-        changed = self._valid[recording_id]
-        for index, place in enumerate(self._places):
-            if place.offset < changed.offset:
-                continue
-            if place is changed:
-                moved = EntryPlace(place.offset, length, recording_id)
-            elif shift:
+        offset = self._valid[recording_id].offset
+        first = bisect_left(self._places, offset, key=lambda place: place.offset)
+        for index in range(first, len(self._places) if shift else first + 1):
+            place = self._places[index]
+            if index == first:
+                moved = EntryPlace(offset, length, recording_id)
+            else:
                 moved = EntryPlace(
                     place.offset + shift, place.length, place.recording_id, place.damage
                 )
-            else:
-                continue
             self._places[index] = moved
             if self._valid.get(place.recording_id) is place:
                 self._valid[place.recording_id] = moved

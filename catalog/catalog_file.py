@@ -84,7 +84,7 @@ class CatalogFile:
             raise
         if not read_only:
             with suppress(OSError):
-                path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
+                path.resolve().with_name(layout.REWRITTEN_FILE_NAME).unlink()
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
         try:
             file._initialise()
@@ -181,7 +181,8 @@ class CatalogFile:
     def rewrite(self, pieces: Iterable[bytes | slice], required_bytes: int) -> None:
         """Put another file in the place of this one, at once: a crash leaves one or the other.
 
-        Whoever has the old file open keeps what it held.
+        Whoever has the old file open keeps what it held. A power cut may still bring the old one
+        back until `force_name`.
 
         Args:
             pieces: what the new file holds, one piece after the other: bytes, or a range of
@@ -193,11 +194,14 @@ class CatalogFile:
         """
         self._check_capacity(required_bytes)
         capacity = layout.next_capacity(len(self._map), required_bytes)
-        written = self.path.with_name(layout.REWRITTEN_FILE_NAME)
+        # The file itself is replaced, where its name in the directory is only a link to it.
+        path = self.path.resolve()
+        written = path.with_name(layout.REWRITTEN_FILE_NAME)
         descriptor = -1
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             descriptor = os.open(written, flags, 0o644)
+            os.fchmod(descriptor, stat.S_IMODE(os.fstat(self._fd).st_mode))
             os.posix_fallocate(descriptor, 0, capacity)
             offset = 0
             for piece in pieces:
@@ -211,8 +215,7 @@ class CatalogFile:
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
             mapping = mmap.mmap(descriptor, capacity)
-            written.rename(self.path)
-            sync_directory(self.path.parent)
+            written.rename(path)
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -224,6 +227,15 @@ class CatalogFile:
         self._map.close()
         os.close(self._fd)
         self._map, self._fd = mapping, descriptor
+
+    def force_name(self) -> None:
+        """Force to storage that this file is the catalog, after `rewrite` (CatalogError)."""
+        try:
+            sync_directory(self.path.resolve().parent)
+        except OSError as error:
+            raise CatalogError(
+                f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+            ) from error
 
     def close(self) -> None:
         """Force what was stored to storage and close. Idempotent."""

@@ -123,6 +123,46 @@ def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert len(catalog) == 3
 
 
+def test_the_file_keeps_its_place_and_mode(tmp_path: Path) -> None:
+    """Also where the archive directory has only a link to it."""
+    elsewhere, archive_dir = tmp_path / "elsewhere", tmp_path / "archive"
+    elsewhere.mkdir()
+    archive_dir.mkdir()
+    link = archive_dir / layout.CATALOG_FILE_NAME
+    link.symlink_to(elsewhere / "the-catalog")
+    with Catalog.open(archive_dir, create=True) as catalog:
+        add(catalog)
+        link.chmod(0o640)
+        replace(catalog, 0, channel(500))
+        assert channels(catalog) == [(channel(500), channel(500))]
+    assert link.is_symlink()
+    assert link.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in elsewhere.iterdir()] == ["the-catalog"]
+    with Catalog.open(archive_dir) as catalog:
+        assert channels(catalog) == [(channel(500), channel(500))]
+
+
+def test_a_failure_after_the_new_file_is_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, and the catalog goes on with the new file."""
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr("aerotape.catalog.catalog_file.sync_directory", fail)
+            with pytest.raises(CatalogError, match="cannot force"):
+                replace(catalog, 0, channel(500))
+        catalog.recording_stopped(1, 4096, 7)
+        add(catalog)
+    with Catalog.open(tmp_path) as catalog:
+        assert [first for first, _ in channels(catalog)] == [channel(500), *["aeron:ipc"] * 2]
+        assert catalog.stop_position(1) == 4096
+
+
 def test_a_crash_before_the_new_file_is_in_place(tmp_path: Path) -> None:
     """What lies beside the catalog counts for nothing, and is cleared away."""
     with Catalog.open(tmp_path, create=True) as catalog:
