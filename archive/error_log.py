@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from aerotape.errors import ClosedError
+from aerotape.text import printable
 
 LOGGER = logging.getLogger("aerotape.archive")
 
@@ -79,13 +80,15 @@ class ErrorLog:
             del self._kinds[next(iter(self._kinds))]
         self._kinds[kind] = seen
         seen.occurrences += 1
-        text = f"{kind}: {detail}"[:_MAX_TEXT_LENGTH]
+        # Much of it is what clients sent, who could write lines of their own into the log.
+        shown = printable(str(detail)[:_MAX_TEXT_LENGTH])
+        text = f"{kind}: {shown}"[:_MAX_TEXT_LENGTH]
         is_new = seen.is_new(text)
         now_s = time.monotonic()
         if is_new or now_s - seen.told_at_s >= _REPEAT_INTERVAL_S:
             seen.told_at_s = now_s
             times = f" ({seen.occurrences} times)" if seen.occurrences > 1 else ""
-            LOGGER.warning("%s%s: %s", kind, times, detail, exc_info=exception)
+            LOGGER.warning("%s%s: %s", kind, times, shown, exc_info=exception)
         if text not in seen.texts:
             text = f"{kind}: more of this kind"
         elif exception is not None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.tools.output import printable
+from aerotape.text import printable
 
 
 def add_confirmation_option(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AeronError
+from aerotape.text import printable
 from aerotape.tools._connection import add_driver_option, driver_directory
-from aerotape.tools.output import emit, note, printable
+from aerotape.tools.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.error_log import ErrorObservation

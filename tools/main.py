@@ -33,6 +33,7 @@ from typing import Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.text import printable
 from aerotape.tools._common import add_common_options, add_verbose
 
 EXIT_OK: Final = 0
@@ -188,7 +189,7 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
     if verbose:
         traceback.print_exception(error)
     # One line whatever the message holds, so that scripts and logs can rely on it.
-    text = " ".join(_message(error).split()) or type(error).__name__
+    text = printable(" ".join(_message(error).split())) or type(error).__name__
     print(f"aerotape {command}: {text}", file=sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 

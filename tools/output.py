@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.closing import Closing
+from aerotape.text import printable
 
 Row = Mapping[str, Any]
 
@@ -55,13 +56,6 @@ def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
 def note(text: str) -> None:
     """Print a diagnostic for people on standard error."""
     print(printable(text), file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """Return `text` with its control characters escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _is_record(value: object) -> bool:

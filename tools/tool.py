@@ -260,7 +260,8 @@ def _count(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
 
 def _verify(directory: ArchiveDirectory, args: argparse.Namespace, checksum: ChecksumName) -> int:
     from aerotape.catalog.verify import verify
-    from aerotape.tools.output import Progress, emit, printable
+    from aerotape.text import printable
+    from aerotape.tools.output import Progress, emit
 
     total = 1 if args.recording_id is not None else sum(1 for _ in directory.entries())
     with Progress(total, "verifying", unit="recordings") as progress:

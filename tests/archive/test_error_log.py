@@ -114,3 +114,18 @@ def test_a_counter_that_is_gone_does_no_harm() -> None:
     sink = Gone()
     ErrorLog(sink, sink).record("driver lost", "at last")
     assert list(sink.texts) == ["driver lost: at last"]
+
+
+def test_what_clients_send_forges_no_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """Line ends and terminal codes in a channel, say, are shown as what they are."""
+    sink = Sink()
+    log = ErrorLog(sink, sink)
+    with caplog.at_level(logging.WARNING):
+        log.record(
+            "control session ended", "aeron:ipc?alias=\n2026-01-01 all is well\x1b[2J\u2028é"
+        )
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == (
+        "control session ended: aeron:ipc?alias=\\n2026-01-01 all is well\\x1b[2J\\u2028é"
+    )
+    assert list(sink.texts) == [line]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from aerotape.tools.output import Progress, emit, emit_line, printable
+from aerotape.text import printable
+from aerotape.tools.output import Progress, emit, emit_line
 
 PLAIN = argparse.Namespace(json=False)
 JSON = argparse.Namespace(json=True)
