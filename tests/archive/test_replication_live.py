@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 from support import java
 from support.control_rig import await_true
@@ -170,3 +173,25 @@ def test_a_live_destination_that_is_none(pair: Pair) -> None:
         signals = pair.await_signals("REPLICATE_END")
         assert ("ERROR", GENERIC) in shown(signals)
         stream.stop()
+
+
+def test_joining_a_stream_that_does_not_pause(pair: Pair) -> None:
+    """No message is lost or doubled where the replay hands over to the live stream."""
+    stream = live_stream(pair, 2008, count=2_000)
+    pair.replicate(stream.recording_id, liveDestination=stream.channel)
+    signals: list[dict[str, Any]] = []
+    deadline_s = time.monotonic() + 30
+    while "REPLICATE_END" not in [name for name, _ in shown(signals)]:
+        assert time.monotonic() < deadline_s, signals
+        stream.offer(7)
+        signals += pair.destination.client.call("takeSignals")
+    stream.offer(100)
+    assert [name for name, _ in shown(signals)] == [
+        "REPLICATE",
+        "EXTEND",
+        "MERGE",
+        "REPLICATE_END",
+    ]
+    recording_id = signals[0]["recordingId"]
+    await_true(lambda: position_of(pair, recording_id) == stream.position)
+    end(pair, stream, recording_id)
