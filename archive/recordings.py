@@ -207,7 +207,8 @@ class Recordings:
             counter = session.pending_counter.poll()
         except AerotapeError as error:
             session.pending_counter = None
-            self._finish_unstarted(session, f"no position counter: {error}")
+            what = f"recording {session.recording_id} did not begin: no position counter: {error}"
+            self._finish_unstarted(session, what)
             return
         if counter is None and not session.is_stopping:
             return
@@ -251,7 +252,10 @@ class Recordings:
             )
         except AerotapeError as error:
             self.on_stopped(
-                session.recording_id, session.join_position, ErrorCode.GENERIC, str(error)
+                session.recording_id,
+                session.join_position,
+                ErrorCode.GENERIC,
+                f"recording {session.recording_id} did not begin: {error}",
             )
             return
         if session.is_stopping:
@@ -325,7 +329,7 @@ class Recordings:
 
         Args:
             position: the end of its last whole frame, bytes.
-            message: what went wrong, None when nothing did.
+            message: what went wrong with which recording, None when nothing did.
         """
         session = self._sessions.pop(recording_id, None)
         if session is None:
@@ -337,7 +341,7 @@ class Recordings:
         except (AerotapeError, OSError) as error:
             self._errors.record("stop position not written", f"recording {recording_id}: {error}")
         if message is not None:
-            self._errors.record("recording failed", f"recording {recording_id}: {message}")
+            self._errors.record("recording failed", message)
             source.requester.send_error(source.correlation_id, error_code, message)
             if error_code == ErrorCode.STORAGE_SPACE:
                 self._storage.watch()

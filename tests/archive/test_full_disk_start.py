@@ -54,10 +54,12 @@ def test_a_start_on_a_full_disk_leaves_nothing_stuck(
     await_true(lambda: rig.value(100) == publication.position)
 
 
+@pytest.mark.parametrize("torn", [False, True], ids=["whole", "torn"])
 def test_a_crash_and_a_start_while_the_disk_is_full(
-    disk: SmallDisk, aeron_dir: Path, start_rig: Callable[..., Rig]
+    torn: bool, disk: SmallDisk, aeron_dir: Path, start_rig: Callable[..., Rig]
 ) -> None:
-    """The directory that was in use is served again though there is no space for anything."""
+    """The directory that was in use is served again though there is no space for anything, not
+    even to keep what a write that was cut short has left."""
     archive = AerotapeArchive(disk.path / "archive", aeron_dir, properties=PROPERTIES).start()
     with ExitStack() as stack:
         rig = Rig(archive, stack)
@@ -65,11 +67,18 @@ def test_a_crash_and_a_start_while_the_disk_is_full(
         rig.offer(publication, 0, 200)
         await_true(lambda: rig.value(100) == publication.position)
         end = publication.position
-        disk.fill()
         archive.kill()
+    if torn:
+        with (archive.archive_dir / "0-0.rec").open("r+b") as segment:
+            header = segment.read(32)
+            segment.seek(end)
+            segment.write((50_000).to_bytes(4, "little") + header[4:8])
+            segment.write(end.to_bytes(4, "little") + header[12:] + bytes([7]) * 9_000)
+    disk.fill()
     age_mark_file(archive.archive_dir)
     shutil.rmtree(aeron_dir, ignore_errors=True)
     rig = start_rig()
+    assert ("were left in place" in rig.archive.log()) is torn
     assert rig.descriptor(0).stop_position == end
     assert rig.messages(0, end) == [content(index) for index in range(200)]
     assert rig.value(CounterType.LOW_STORAGE) == 1
@@ -79,6 +88,24 @@ def test_a_crash_and_a_start_while_the_disk_is_full(
     rig.start()
     assert rig.archive.stop() == 0
     assert not MarkFile.read(disk.path / "archive").is_active()
+
+
+def test_a_stop_and_a_start_while_the_disk_is_full(
+    disk: SmallDisk, start_rig: Callable[..., Rig]
+) -> None:
+    """A clean stop needs no space: stop positions are there, and the directory is free at once."""
+    rig = start_rig()
+    _, publication = rig.start()
+    disk.fill(leave_bytes=64 << 10)
+    rig.offer(publication, 0, 5)
+    await_true(lambda: rig.value(100) == publication.position)
+    end = publication.position
+    disk.fill()
+    assert rig.archive.stop() == 0
+    assert MarkFile.read(disk.path / "archive").header.activity_timestamp_ms == -1
+    rig = start_rig()
+    assert rig.descriptor(0).stop_position == end
+    assert rig.messages(0, end) == [content(index) for index in range(5)]
 
 
 def test_a_sparse_catalog_is_read_on_a_full_disk(
