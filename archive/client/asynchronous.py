@@ -72,6 +72,10 @@ class AsyncRequests:
             self._session.ensure_open(listing.what)
             return []
         await self._listing_lock.acquire()
+        # Cancelled listings are read to their end: this one timed out, and will not be waited for.
+        unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
+        if unfinished is not None:
+            self._session.forget(unfinished)
         # The archive goes on listing when its client does not want it any more. So must this:
         # the next listing can only begin when this one is through.
         task = asyncio.ensure_future(self._list_and_unlock(listing))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
@@ -15,6 +16,7 @@ from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
 from aerotape.archive.client.response_channel import sent_back
 from aerotape.archive.client.session import ControlSession, remaining_slice_ns
+from aerotape.errors import AeronTimeoutError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +42,17 @@ class BlockingRequests:
             self._session.ensure_open(listing.what)
             return []
         with self._listing_lock:
+            self._finish_listing()
             return items_of(await_request(self._session, listing))
+
+    def _finish_listing(self) -> None:
+        """Wait for the end of a listing that was interrupted: the archive goes on with it."""
+        unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
+        if unfinished is not None:
+            with contextlib.suppress(AeronTimeoutError):
+                deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+                await_pending(self._session, unfinished, deadline_ns)
+            self._session.forget(unfinished)
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""

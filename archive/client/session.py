@@ -56,6 +56,7 @@ class ControlSession:
         archive_version: the protocol version of the archive, 0 while unknown.
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
+        unfinished_listing: one that nobody waits for, but that the archive may be at yet.
         signals: the signals that nobody has taken yet.
         on_news: called when there are new signals and at the end, in whichever thread reads.
     """
@@ -71,6 +72,7 @@ class ControlSession:
         self.archive_version = 0
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
+        self.unfinished_listing: Pending | None = None
         self.signals = SignalQueue()
         self._aeron = aeron
         self._publication = publication
@@ -155,7 +157,10 @@ class ControlSession:
 
     def abandon(self, pending: Pending, call: Call[Any] | Listing) -> None:
         """Stop waiting for a request; if it was granted after all, take it back."""
-        undo = call.undo if isinstance(call, Call) else None
+        if isinstance(call, Listing):
+            self.unfinished_listing = pending
+            return
+        undo = call.undo
         if undo is None or pending.failure is not None:
             self.forget(pending)
             return

@@ -325,6 +325,41 @@ def test_descriptors_in_any_grouping() -> None:
     assert _list(session, 2) == [1, 2]
 
 
+def test_listing_after_an_interrupted_one() -> None:
+    """A listing waits until the archive is through with one that was given up."""
+    is_through = threading.Event()
+
+    def reply(request: Any) -> list[Message]:
+        if len(streams.requests) > 1:
+            assert is_through.is_set()
+        return [_descriptor(1, request)]
+
+    streams = ScriptedStreams(reply)
+    session = _session(streams)
+    with pytest.raises(AeronTimeoutError):
+        _list(session, 2)
+    first = streams.requests[0]
+
+    def end_the_first() -> None:
+        is_through.set()
+        streams.push(_descriptor(666, first))
+
+    timer = threading.Timer(0.02, end_the_first)
+    timer.start()
+    assert _list(session, 1) == [1]
+    timer.join()
+    assert _list(session, 1) == [1]
+    assert session.take_errors() == []
+
+
+def _descriptor(recording_id: int, request: Any) -> codecs.RecordingDescriptor:
+    return codecs.RecordingDescriptor(
+        control_session_id=SESSION,
+        correlation_id=request.correlation_id,
+        recording_id=recording_id,
+    )
+
+
 def test_listing_that_is_refused() -> None:
     """An error ends a listing at once."""
     streams = ScriptedStreams(lambda request: [_error(request.correlation_id, 1, "busy")])
