@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aerotape.catalog.segments import (
     MAX_LONG,
     index_segment_files,
+    is_blank_from,
     list_segment_files,
     parse_segment_file_name,
     segment_base_position,
@@ -111,3 +112,23 @@ def test_a_segment_holds_at_least_a_term() -> None:
     validate_segment_length(1 << 30)
     with pytest.raises(ConfigurationError, match="term"):
         validate_segment_length(1 << 16, 1 << 17)
+
+
+@pytest.mark.parametrize("offset", [0, 32, 4096, 65_504])
+def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
+    """Bytes before the offset do not count, single ones behind it do; no file is blank too."""
+    path = tmp_path / segment_file_name(1, 0)
+    assert is_blank_from(path, offset)
+    with path.open("wb") as file:
+        file.write(b"x" * offset)
+        file.truncate(1 << 16)
+    assert is_blank_from(path, offset)
+    for place in (offset, 65_535):
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(b"y")
+        assert not is_blank_from(path, offset)
+        with path.open("r+b") as file:
+            file.truncate(offset)
+            file.truncate(1 << 16)
+        assert is_blank_from(path, offset)
