@@ -11,7 +11,6 @@ them. Nothing that a client sends ends it; only the loss of the media driver doe
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from aerotape.archive.authorisation import (
     AuthorisationService,
     GuardedAuthorisation,
 )
-from aerotape.archive.channel_uri import ChannelUri, stripped_channel
+from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control_session import (
     REQUEST_IMAGE_GONE,
@@ -37,22 +36,16 @@ from aerotape.archive.control_session import (
     ControlSession,
 )
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import (
-    PROTOCOL_MAJOR_VERSION,
-    PROTOCOL_VERSION,
-    ErrorCode,
-    semantic_version_text,
-)
+from aerotape.archive.reception import Reception
 from aerotape.archive.recordings import Recordings
 from aerotape.archive.replication.replications import Replications
 from aerotape.archive.segment_deletion import SegmentDeletions
 from aerotape.archive.segment_moves import SegmentMoves
 from aerotape.archive.storage_space import StorageSpace
-from aerotape.archive.units import parse_size
 from aerotape.codecs import archive as codecs
-from aerotape.errors import AeronError, AerotapeError, ClosedError, CodecError, ConfigurationError
+from aerotape.errors import AeronError, AerotapeError, ClosedError
 from aerotape.replay.session import Replays
-from aerotape.replay.tokens import ReplayTokens, redirect
+from aerotape.replay.tokens import ReplayTokens
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
@@ -60,8 +53,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
-# The longest that a client can mean: four channels and a ticket for another archive.
-MAX_MESSAGE_LENGTH = 64 * 1024
 MAX_REJECT_REASON_LENGTH = 1_000
 # Aeron's codes for a driver that gives no sign of life, a client that the driver has given up,
 # and a client conductor that was held up for too long: after these the client is of no use.
@@ -122,10 +113,6 @@ class Conductor:
         self._mark_file = mark_file
         self._counters = archive_counters
         self._workers = [recorder] if recorder is replayer else [recorder, replayer]
-        self._authenticator = GuardedAuthenticator(authenticator, errors)
-        self._authorisation = GuardedAuthorisation(authorisation_service, errors)
-        self._sessions: dict[int, ControlSession] = {}
-        self._next_session_id = random.SystemRandom().randrange(1 << 31)
         self._deferred: list[Callable[[], None]] = []
         # What has come and is not handled yet; the end of the driver may come in between.
         self._events: deque[tuple[Any, ...]] = deque()
@@ -170,6 +157,19 @@ class Conductor:
             deleted_up_to=self.deletions.end_position,
         )
         self.replay_tokens = ReplayTokens(config.connect_timeout_ns)
+        self._reception = Reception(
+            config=config,
+            archive_id=archive_id,
+            client=client,
+            subscriptions=self._control_subscriptions,
+            session_counter=archive_counters.control_sessions,
+            errors=errors,
+            authenticator=GuardedAuthenticator(authenticator, errors),
+            authorisation=GuardedAuthorisation(authorisation_service, errors),
+            replay_tokens=self.replay_tokens,
+            handle=partial(requests.handle, self),
+        )
+        self._sessions = self._reception.sessions
         self.replications = Replications(
             config=config,
             archive_id=archive_id,
@@ -177,7 +177,7 @@ class Conductor:
             catalog=catalog,
             recordings=self.recordings,
             errors=errors,
-            next_id=self._take_session_id,
+            next_id=partial(next, self._reception.session_ids),
         )
         self.segments = SegmentMoves(
             archive_dir=archive_dir,
@@ -187,7 +187,7 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         self._handlers: dict[str, Callable[..., None]] = {
-            "message": self._on_message,
+            "message": self._reception.on_message,
             "image_available": self._on_image_available,
             "image_unavailable": self._on_image_unavailable,
             "counter_unavailable": lambda *_: None,
@@ -380,145 +380,6 @@ class Conductor:
             if session.image_id == image_id:
                 session.abort(REQUEST_IMAGE_GONE)
 
-    # ---- control messages ---------------------------------------------------------------------
-
-    def _on_message(
-        self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
-    ) -> None:
-        try:
-            if len(payload) > MAX_MESSAGE_LENGTH:
-                raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
-            message: Any = codecs.decode(payload)
-        except CodecError as error:
-            # As the reference: noted and passed over, for whom to answer cannot be known.
-            self.errors.record(
-                "unreadable control message",
-                f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
-            )
-            return
-        if isinstance(message, codecs.AuthConnectRequest):
-            self._connect(message, subscription_id, image_id, session_id)
-            return
-        name = type(message).__name__
-        is_challenge_response = isinstance(message, codecs.ChallengeResponse)
-        if "Request" not in name and not is_challenge_response:
-            self.errors.record("control message is no request", name)
-            return
-        session = self._sessions.get(message.control_session_id)
-        has_token = isinstance(
-            message, codecs.ReplayRequest | codecs.BoundedReplayRequest
-        ) and redirect(message, image_id)
-        if has_token:
-            session = self.replay_tokens.session(message.replay_token, message.recording_id)
-        if session is None or session.is_done:
-            if not isinstance(message, codecs.CloseSessionRequest):
-                self.errors.record(
-                    "request with a replay token that is unknown or has timed out"
-                    if has_token
-                    else "request for an unknown control session",
-                    f"{name} controlSessionId={message.control_session_id}",
-                )
-            return
-        if session.image_id != image_id and not has_token:
-            self.errors.record(
-                "request from a stream that does not own the control session",
-                f"{name} controlSessionId={message.control_session_id} sessionId={session_id}",
-            )
-            return
-        if isinstance(message, codecs.CloseSessionRequest):
-            session.abort(SESSION_CLOSED)
-            return
-        if is_challenge_response:
-            session.on_challenge_response(message.correlation_id, message.encoded_credentials)
-            return
-        if not session.is_authenticated:
-            return
-        if not self._authorisation.is_authorised(
-            codecs.SCHEMA_ID, message.TEMPLATE_ID, session.principal
-        ):
-            self.errors.record("unauthorised request", f"{name} of {session}")
-            session.send_error(
-                message.correlation_id,
-                ErrorCode.UNAUTHORISED_ACTION,
-                f"unauthorised action: {name}",
-            )
-            return
-        session.attempt_to_activate()
-        if session.is_active:
-            requests.handle(self, session, message)
-
-    def _connect(
-        self, message: codecs.AuthConnectRequest, subscription_id: int, image_id: int, stream: int
-    ) -> None:
-        """Begin a control session; what cannot be answered to anybody is logged."""
-        try:
-            channel = self._response_channel(message.response_channel, image_id)
-        except ConfigurationError as error:
-            self.errors.record("connect request with an unusable response channel", error)
-            return
-        session_id = self._take_session_id()
-        session = ControlSession(
-            session_id,
-            message.correlation_id,
-            subscription_id=subscription_id,
-            image_id=image_id,
-            description=f"responses to {message.response_channel}"
-            f" streamId={message.response_stream_id}",
-            add_publication=lambda: self._client.async_add_exclusive_publication(
-                channel, message.response_stream_id
-            ),
-            counter=self._client.async_add_counter(
-                counters.CounterType.CONTROL_SESSION,
-                counters.control_session_key(self.archive_id, session_id),
-                counters.control_session_label(
-                    self.archive_id, self._client_info(message, subscription_id, stream)
-                ),
-            ),
-            authenticator=self._authenticator,
-            credentials=message.encoded_credentials,
-            invalid_version=_why_invalid(message.version),
-            connect_timeout_ms=self.config.connect_timeout_ns // 1_000_000,
-            liveness_check_interval_ms=self.config.session_liveness_check_interval_ns // 1_000_000,
-            now_ms=self._now_ms,
-        )
-        self._sessions[session_id] = session
-        self._counters.control_sessions.add(1)
-
-    def _take_session_id(self) -> int:
-        session_id = self._next_session_id
-        self._next_session_id += 1
-        return session_id
-
-    def _client_info(
-        self, message: codecs.AuthConnectRequest, subscription_id: int, session_id: int
-    ) -> str:
-        source = ""
-        image = self._control_subscriptions[subscription_id].image_by_session_id(session_id)
-        if image is not None:
-            source = image.source_identity
-            image.release()
-        info = f"sourceIdentity={source} sessionId={session_id}"
-        return f"{message.client_info} {info}" if message.client_info else info
-
-    def _response_channel(self, channel: str, image_id: int) -> str:
-        uri = ChannelUri.parse(channel)
-        config = self.config
-        mtu = uri.get("mtu")
-        term_length = uri.get("term-length")
-        sparse = uri.get("sparse")
-        additions: dict[str, str | int | bool] = {
-            "mtu": config.control_mtu_length if mtu is None else parse_size("mtu", mtu),
-            "term_length": (
-                config.control_term_buffer_length
-                if term_length is None
-                else parse_size("term-length", term_length)
-            ),
-            "sparse": config.control_term_buffer_sparse if sparse is None else sparse,
-        }
-        if uri.has_control_mode_response:
-            additions["response_correlation_id"] = image_id
-        return stripped_channel(uri, **additions)
-
     # ---- closing ------------------------------------------------------------------------------
 
     def _close(self) -> None:
@@ -549,12 +410,3 @@ class Conductor:
             pass
         except Exception as error:
             self.errors.record("closing", error, exception=error)
-
-
-def _why_invalid(version: int | None) -> str | None:
-    if version is not None and version >> 16 & 0xFF == PROTOCOL_MAJOR_VERSION:
-        return None
-    return (
-        f"invalid client version {semantic_version_text(version or 0)},"
-        f" archive is {semantic_version_text(PROTOCOL_VERSION)}"
-    )

@@ -14,8 +14,8 @@ from support.control_rig import RawClient, await_true, control_session_counters
 
 import aerotape
 from aerotape import _native
-from aerotape.archive.conductor import MAX_MESSAGE_LENGTH
 from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.reception import MAX_MESSAGE_LENGTH
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import ControlResponseCode
 from aerotape.errors import CodecError
