@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from aerotape.aeron import Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import (
@@ -18,7 +19,13 @@ from aerotape.archive.client import (
     replication_requests,
     segment_requests,
 )
-from aerotape.archive.client.async_streams import AsyncReplay, AsyncSignals, next_signal
+from aerotape.archive.client.async_streams import (
+    AsyncMessages,
+    AsyncReplay,
+    AsyncSignals,
+    S,
+    next_signal,
+)
 from aerotape.archive.client.asynchronous import (
     AsyncClosing,
     AsyncRequests,
@@ -40,6 +47,15 @@ from aerotape.archive.protocol import NULL_VALUE
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import ArchiveError, ClosedError
+
+P = ParamSpec("P")
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closable)
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -78,21 +94,42 @@ def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClie
     options["keep_alive_interval_ns"] = 0  # the asynchronous client reads by itself
 
     async def open_it() -> AsyncArchiveClient:
-        loop = asyncio.get_running_loop()
-        opening = loop.run_in_executor(None, partial(connect, **options))
-        try:
-            client = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_close_unwanted)
-            raise
-        return AsyncArchiveClient(client, interval_ns)
+        return AsyncArchiveClient(await _in_thread(partial(connect, **options)), interval_ns)
 
     return Opening(open_it)
 
 
-def _close_unwanted(opening: asyncio.Future[ArchiveClient]) -> None:
+async def _in_thread(open_it: Callable[[], C]) -> C:
+    """Open something in a thread; when that is cancelled, close it once it is open."""
+    opening = asyncio.get_running_loop().run_in_executor(None, open_it)
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_unwanted)
+        raise
+
+
+def _close_unwanted(opening: asyncio.Future[C]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
+
+
+def _stepped(
+    open_it: Callable[Concatenate[ArchiveClient, P], S],
+) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncMessages[S]]]:
+    """Make a method that opens a stream as the synchronous client does, to be iterated here."""
+
+    def method(
+        self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Opening[AsyncMessages[S]]:
+        async def begin() -> AsyncMessages[S]:
+            stream = await _in_thread(lambda: open_it(self._client, *args, **kwargs))
+            return AsyncMessages(stream, self)
+
+        return Opening(begin)
+
+    functools.update_wrapper(method, open_it)
+    return method
 
 
 class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
@@ -219,6 +256,8 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
             return AsyncReplay(stream, self)
 
         return Opening(open_it)
+
+    replay_merge = _stepped(ArchiveClient.replay_merge)
 
     # -- what comes unasked --------------------------------------------------------------------
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Self
+from typing import Generic, Protocol, Self, TypeVar
 
-from aerotape.archive.client.asynchronous import AsyncClosing, AsyncRequests
+from aerotape.archive.client.asynchronous import (
+    MAX_POLL_S,
+    MIN_POLL_S,
+    AsyncClosing,
+    AsyncRequests,
+)
 from aerotape.archive.client.replay import ReplayFacts
 from aerotape.archive.client.replay_stream import ReplayStream
 from aerotape.archive.client.signals import RecordingSignalEvent, SignalFilter, SignalQueue
@@ -79,6 +85,59 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
         self._is_closed = True
         self._requests._session.remove_signal_queue(self._queue)
         self._requests._tell_news()
+
+
+class SteppedStream(Protocol):
+    """A stream that is read in steps, none of which waits: `ReplayMerge` and its like."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come."""
+        ...
+
+    def poll(self) -> list[Message]:
+        """Go on, and return the messages that have come."""
+        ...
+
+    def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=SteppedStream)
+
+
+class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
+    """The messages of a stream that is read in steps, in an event loop.
+
+    Attributes:
+        stream: the stream; read how it stands there, and poll it only here.
+    """
+
+    def __init__(self, stream: S, requests: AsyncRequests) -> None:
+        """Read a stream that has begun."""
+        self.stream = stream
+        self._requests = requests
+        self._batch: Iterator[Message] = iter(())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        message = next(self._batch, None)
+        delay_s = 0.0
+        while message is None:
+            await asyncio.sleep(delay_s)
+            batch = self.stream.poll()
+            if not batch and self.stream.has_ended:
+                raise StopAsyncIteration
+            self._batch = iter(batch)
+            message = next(self._batch, None)
+            self._requests._reader.wake()
+            delay_s = min(max(2 * delay_s, MIN_POLL_S), MAX_POLL_S)
+        return message
+
+    async def close(self) -> None:
+        """Close the stream. Idempotent."""
+        self.stream.close()
 
 
 async def next_signal(

@@ -30,8 +30,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SEND_RETRY_S: Final = 0.001
-_MIN_POLL_S: Final = 0.0001
-_MAX_POLL_S: Final = 0.004
+# How soon and how seldom a stream is looked at that has nothing to give.
+MIN_POLL_S: Final = 0.0001
+MAX_POLL_S: Final = 0.004
 
 
 class AsyncRequests:
@@ -177,7 +178,7 @@ async def _poll(step: Poll) -> list[_native._Message]:
         batch = step.subscription.poll(step.fragment_limit, 0)
         if batch or time.monotonic_ns() >= deadline_ns:
             return batch
-        delay_s = min(max(2 * delay_s, _MIN_POLL_S), _MAX_POLL_S)
+        delay_s = min(max(2 * delay_s, MIN_POLL_S), MAX_POLL_S)
 
 
 def asynchronous(
@@ -222,11 +223,11 @@ async def _each(requests: AsyncRequests, pages: Pages[T]) -> AsyncIterator[T]:
             yield item
 
 
-class _AsyncClosable(Protocol):
+class AsyncClosable(Protocol):
     async def close(self) -> None: ...
 
 
-C = TypeVar("C", bound=_AsyncClosable)
+C = TypeVar("C", bound=AsyncClosable)
 
 
 class AsyncClosing:

@@ -233,13 +233,13 @@ class ReplayMerge(Closing):
                 _MERGED_SLICE_NS if self.is_merged else _MERGING_SLICE_NS,
             )
             batch = self._read(fragment_limit, 0 if has_worked else slice_ns)
-            if batch or self._has_ended() or time.monotonic_ns() >= deadline_ns:
+            if batch or self.has_ended or time.monotonic_ns() >= deadline_ns:
                 return batch
 
     def __iter__(self) -> Iterator[Message]:
         while self._state is not MergeState.CLOSED:
             batch = self.poll(timeout_ns=_MERGED_SLICE_NS)
-            if not batch and self._has_ended():
+            if not batch and self.has_ended:
                 return
             yield from batch
 
@@ -252,7 +252,9 @@ class ReplayMerge(Closing):
         batch = self._reader.poll(image, fragment_limit, None, timeout_ns)
         return [Message._make(fields) for fields in batch]
 
-    def _has_ended(self) -> bool:
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come: it failed, was closed, or the live stream has ended."""
         if self._state in (MergeState.FAILED, MergeState.CLOSED):
             return True
         return self.is_merged and self._image is not None and self._image.is_closed

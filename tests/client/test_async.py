@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 from support.archives import KINDS, Kind, ServedArchive, serve
+from support.java import free_port
 from support.recording import new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
 from aerotape import RecordingSignal, aio
-from aerotape.archive.client.merged_streams import MergedStreams
 from aerotape.archive.client.query_requests import Pages
 from aerotape.errors import AeronTimeoutError, ClosedError, ConfigurationError
 
@@ -41,10 +41,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], timeout_s: float = 30.0) -> 
 def test_same_requests() -> None:
     """Whatever the synchronous client can be asked, the asynchronous one can, the same way."""
     sync, other = aerotape.ArchiveClient, aerotape.AsyncArchiveClient
-    # What reads on from a recording into the live stream is read in steps by either kind of caller.
-    in_steps = set(vars(MergedStreams))
-    names = {name for name in dir(sync) if not name.startswith("_") and name not in in_steps}
-    names.add("list_recording")
+    names = {name for name in dir(sync) if not name.startswith("_")}
+    # It has a connection of its own, and is polled in steps by either kind of caller.
+    names.discard("persistent_subscription")
     assert names == {name for name in dir(other) if not name.startswith("_")}
     for name in names:
         one, two = getattr(sync, name), getattr(other, name)
@@ -320,6 +319,44 @@ def test_connect(archive: ServedArchive) -> None:
             assert await client.get_archive_id() == client.archive_id
 
     run(main)
+
+
+def test_replay_merge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """A replay that becomes the live stream is iterated beside other requests, without a gap."""
+    control = f"aeron:udp?control=localhost:{free_port()}"
+    made = start_recording(client, f"{control}|control-mode=dynamic|ssc=true|fc=max", 200)
+
+    async def main() -> None:
+        async with (
+            connected(archive) as asynchronous,
+            asynchronous.replay_merge(
+                made.recording_id, f"{control}|endpoint=localhost:0"
+            ) as messages,
+        ):
+            received: list[tuple[bytes, int, int]] = []
+
+            async def send() -> None:
+                while True:
+                    await asyncio.to_thread(made.send, [b"live"])
+                    await asyncio.sleep(0.001)
+
+            sending = asyncio.ensure_future(send())
+            live = 0
+            async for each in messages:
+                received.append((each.payload, each.end_position, each.reserved_value))
+                if len(received) % 10 == 0:
+                    assert await asynchronous.start_position(made.recording_id) == 0
+                live += messages.stream.is_merged
+                if live == 50:
+                    break
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            assert received == made.sent[: len(received)]
+            assert len(received) > 200
+        assert messages.stream.has_ended
+
+    run(main)
+    stop(client, made)
 
 
 async def _enter(archive: ServedArchive) -> None:
