@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from aerotape.archive import config_values as kinds
 from aerotape.archive.archive import Archive
 from aerotape.archive.config import ArchiveConfig
+from aerotape.archive.config_properties import PROPERTIES
 from aerotape.archive.properties import parse_properties, read_properties_file
 from aerotape.archive.units import format_duration, format_size, parse_duration_ns, parse_size
 from aerotape.errors import ConfigurationError
@@ -95,6 +97,33 @@ def test_the_callers_thread_drives_neither_archive_nor_driver(tmp_path: Path) ->
             Archive.launch(tmp_path, tmp_path / "aeron", properties={name: "INVOKER"})
         assert no.value.name == name
     assert not (tmp_path / "aeron").exists()
+
+
+FREE_TEXT = {kinds.TEXT, kinds.PATH, kinds.OPTIONAL_PATH}
+CHANNELS = [name for name in PROPERTIES if name.endswith(".channel")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, known in PROPERTIES.items() if known.kind not in FREE_TEXT]
+)
+def test_every_property_refuses_nonsense(name: str) -> None:
+    """In one line with its name, and with where the value comes from when that is known."""
+    for nonsense in ("~", "-99999999999999999999", "1x"):
+        with pytest.raises(ConfigurationError) as caught:
+            ArchiveConfig.from_properties({name: nonsense}, {name: "here"})
+        assert caught.value.name == name
+        assert str(caught.value).startswith(f"{name}=")
+        assert str(caught.value).endswith(" (from here)")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_every_channel_is_checked(name: str) -> None:
+    """At the start, not when the first client comes."""
+    properties = {name: "aeron:udp?endpoint", "aeron.archive.recording.events.enabled": "true"}
+    with pytest.raises(ConfigurationError) as caught:
+        ArchiveConfig.from_properties(properties)
+    assert caught.value.name == name
 
 
 def test_catalog_sync_level_may_not_be_below_the_files() -> None:
