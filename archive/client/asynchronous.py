@@ -101,8 +101,10 @@ class AsyncRequests:
         pending, data = session.begin(
             request.message, request.what, count, partial(self._in_loop, _set_done, done)
         )
+        is_sent = False
         try:
             await self._send(data, request.what)
+            is_sent = True
             self._reader.wake()
             seen = -1
             # The timeout runs anew with each item listed.
@@ -112,7 +114,7 @@ class AsyncRequests:
             if not done.done():
                 raise session.no_answer(pending)
         except BaseException:
-            session.abandon(pending, request)
+            session.abandon(pending, request, is_sent)
             raise
         return pending
 

@@ -157,11 +157,13 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
     """
     count = request.count if isinstance(request, Listing) else 0
     pending, data = session.begin(request.message, request.what, count)
+    is_sent = False
     try:
         session.send(data, request.what)
+        is_sent = True
         await_pending(session, pending, time.monotonic_ns() + session.timeout_ns)
     except BaseException:
-        session.abandon(pending, request)
+        session.abandon(pending, request, is_sent)
         raise
     return pending
 

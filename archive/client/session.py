@@ -155,8 +155,11 @@ class ControlSession:
         with self._news:
             self._pending.pop(pending.correlation_id, None)
 
-    def abandon(self, pending: Pending, call: Call[Any] | Listing) -> None:
+    def abandon(self, pending: Pending, call: Call[Any] | Listing, is_sent: bool = True) -> None:
         """Stop waiting for a request; if it was granted after all, take it back."""
+        if not is_sent:
+            self.forget(pending)
+            return
         if isinstance(call, Listing):
             self.unfinished_listing = pending
             return

@@ -74,7 +74,7 @@ class Stepper(Generic[T]):
     def close(self) -> None:
         """Give up: what was asked for is taken back where that can be. Idempotent."""
         if self._pending is not None and isinstance(self._step, Call | Listing):
-            self._session.abandon(self._pending, self._step)
+            self._session.abandon(self._pending, self._step, self._unsent is None)
             self._pending = None
         self.is_done = True
         while self._stack:

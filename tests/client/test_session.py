@@ -271,6 +271,10 @@ def test_archive_that_does_not_read() -> None:
     session = _session(streams)
     with pytest.raises(AeronTimeoutError, match="back pressure"):
         _ask(session)
+    with pytest.raises(AeronTimeoutError, match="back pressure"):
+        _list(session, 1)
+    assert session.unfinished_listing is None
+    assert not session.has_pending
     streams.offer_result = 64
     assert _ask(session) == 0
 
