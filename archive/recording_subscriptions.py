@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
+from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording_session import RecordingSubscription, Requester
 from aerotape.codecs.archive import SourceLocation
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 class RecordingSubscriptions:
     """All subscriptions of the archive's recordings."""
 
-    def __init__(self, client: AeronClient, mailbox: Mailbox) -> None:
+    def __init__(self, client: AeronClient, mailbox: Mailbox, errors: ErrorLog) -> None:
         """Begin with none; images of those to come are posted to the mailbox."""
         self._client = client
         self._mailbox = mailbox
+        self._errors = errors
         # Those that a client can still find and stop.
         self._by_key: dict[str, RecordingSubscription] = {}
         # Besides these, those whose last sessions are ending.
@@ -84,6 +86,7 @@ class RecordingSubscriptions:
             uri = ChannelUri.parse(channel)
             stripped = stripped_channel(uri)
         except ConfigurationError as error:
+            self._errors.record("recording not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
             return None
         key = recording_key(stream_id, uri)
@@ -128,11 +131,9 @@ class RecordingSubscriptions:
         except AerotapeError as error:
             source.pending = None
             self.close_one(source)
-            source.requester.send_error(
-                source.correlation_id,
-                ErrorCode.GENERIC,
-                f"cannot subscribe to {source.original_channel}: {error}",
-            )
+            what = f"cannot subscribe to {source.original_channel}: {error}"
+            self._errors.record("recording not started", what)
+            source.requester.send_error(source.correlation_id, ErrorCode.GENERIC, what)
             return
         if subscription is not None:
             source.pending = None

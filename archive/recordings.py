@@ -65,7 +65,7 @@ class Recordings:
         Args:
             epoch_ms: milliseconds since 1970, for the catalog's timestamps.
         """
-        self.subscriptions = RecordingSubscriptions(client, mailbox)
+        self.subscriptions = RecordingSubscriptions(client, mailbox, errors)
         self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
         self._storage = storage
         self._config = config

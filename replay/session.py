@@ -143,13 +143,14 @@ class Replays:
         except ArchiveError as error:
             requester.send_error(correlation_id, error.error_code, str(error))
         except ConfigurationError as error:
-            requester.send_error(
-                correlation_id, ErrorCode.GENERIC, f"replay channel cannot be used: {error}"
-            )
+            what = f"replay channel cannot be used: {error}"
+            self._errors.record("replay not started", what)
+            requester.send_error(correlation_id, ErrorCode.GENERIC, what)
         except ClosedError:
             raise
         except AerotapeError as error:
             # Answered here too, for who defers the call has nobody to tell.
+            self._errors.record("replay not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
     def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
@@ -214,11 +215,9 @@ class Replays:
                     self._add_publication(session)
                     continue
                 self._pending.remove(session)
-                session.requester.send_error(
-                    session.correlation_id,
-                    ErrorCode.GENERIC,
-                    f"cannot create the replay publication: {error}",
-                )
+                what = f"cannot create the replay publication: {error}"
+                self._errors.record("replay not started", what)
+                session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
                 continue
             if publication is not None:
                 self._pending.remove(session)

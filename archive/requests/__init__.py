@@ -44,6 +44,8 @@ def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
     except ArchiveError as error:
         session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:
+        # Counted, as by the reference: refusals that have a code are not, what has none is.
+        conductor.errors.record(f"{type(request).__name__} failed", error)
         session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:
         name = type(request).__name__

@@ -174,3 +174,89 @@ def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any])
         with pytest.raises(java.HarnessError, match="an archive with this id uses the media"):
             second.start()
         assert MarkFile.read(second.archive_dir).header.activity_timestamp_ms == -1
+
+
+def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
+    """Requests that fail, each followed by its answer where there is one."""
+
+    def start(channel: str) -> Any:
+        return raw.call(
+            codecs.StartRecordingRequest,
+            stream_id=3,
+            source_location=SourceLocation.REMOTE,
+            channel=channel,
+        )
+
+    def stop(channel: str) -> Any:
+        return raw.call(codecs.StopRecordingRequest, stream_id=3, channel=channel)
+
+    def replay(recording_id: int, position: int) -> Any:
+        return raw.call(
+            codecs.ReplayRequest,
+            recording_id=recording_id,
+            position=position,
+            length=64,
+            replay_stream_id=4,
+            replay_channel=LOCAL,
+        )
+
+    unheard = codecs.AuthConnectRequest(
+        correlation_id=5, response_stream_id=25, version=0x01_0B_00, response_channel="nonsense"
+    )
+    unknown_session = codecs.ArchiveIdRequest(control_session_id=99_999, correlation_id=5)
+    return {
+        "replay of an unknown recording": lambda: replay(77, 0),
+        "replay from within a frame": lambda: replay(0, 32),
+        "stop of nothing": lambda: stop(LOCAL),
+        "stop of no channel": lambda: stop("nonsense"),
+        "start of no channel": lambda: start("nonsense"),
+        "start that the driver refuses": lambda: start("aeron:udp?endpoint=256.2.2.2:4"),
+        "start of what is being recorded": lambda: raw.call(
+            codecs.StartRecordingRequest,
+            stream_id=STREAM_ID,
+            source_location=SourceLocation.LOCAL,
+            channel=LOCAL,
+        ),
+        "foreign schema": lambda: raw.send(struct.pack("<HHHH", 8, 1, 4_711, 0) + bytes(8)),
+        "unknown control session": lambda: raw.send(unknown_session),
+        "no response channel": lambda: raw.send(unheard),
+        "position of an unknown recording": lambda: raw.call(
+            codecs.StopPositionRequest, recording_id=78
+        ),
+        "truncation of a live recording": lambda: raw.call(
+            codecs.TruncateRecordingRequest, recording_id=0, position=0
+        ),
+        "stop of no replication": lambda: raw.call(codecs.StopReplicationRequest, replication_id=1),
+    }
+
+
+def test_the_same_failures_count_as_errors() -> None:
+    """What a client is refused by a code counts in neither archive, the rest in both."""
+
+    def counted(archive: Any) -> dict[str, int]:
+        aeron = _native.AeronClient(str(archive.aeron_dir))
+        raw = RawClient(aeron, LOCAL)
+        raw.connect()
+        misdeeds(raw)["start of what is being recorded"]()
+        publication = aeron.add_exclusive_publication(LOCAL, STREAM_ID)
+        assert publication.offer_within(MESSAGES[0], 5_000_000_000) > 0
+        counters = aeron.counters()
+        await_true(lambda: [row[7] for row in counters.rows(100)] == [publication.position])
+        found = {}
+        for name, commit in misdeeds(raw).items():
+            [before] = [row[7] for row in counters.rows(101)]
+            commit()
+            # An answer to the next request says that this one has been dealt with.
+            raw.call(codecs.ArchiveIdRequest)
+            [after] = [row[7] for row in counters.rows(101)]
+            found[name] = after - before
+        raw.close()
+        aeron.close()
+        return found
+
+    with on_a_driver("java", "SHARED") as archive:
+        theirs = counted(archive)
+    with on_a_driver("aerotape", "SHARED") as archive:
+        ours = counted(archive)
+    assert ours == theirs
+    assert set(ours.values()) == {0, 1}
