@@ -261,6 +261,38 @@ def test_many_clients_at_once(archive: Any) -> None:
     aeron.close()
 
 
+def test_hashing_holds_nobody_up(archive: Any, users_file: Path) -> None:
+    """While a secret that is slow to check is checked, others ask, and others prove theirs."""
+    put_user(users_file, make_user("slow", Role.READ, b"slow", 5_000_000))
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    served, slow, proving = (
+        RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
+        for _ in range(3)
+    )
+    served.connect(encoded_credentials=b"reader:r:ead")
+    correlation_ids = [aeron.next_correlation_id() for _ in range(2)]
+    for raw, credentials, correlation_id in zip(
+        (slow, proving), (b"slow:slow", b"slow"), correlation_ids, strict=True
+    ):
+        raw.send(
+            codecs.AuthConnectRequest(
+                correlation_id=correlation_id,
+                response_stream_id=raw.response_stream_id,
+                version=1 << 16,
+                response_channel=raw.response_channel,
+                encoded_credentials=credentials,
+            )
+        )
+    proving.await_message(lambda message: isinstance(message, codecs.Challenge))
+    for _ in range(10):
+        assert served.call(codecs.ArchiveIdRequest).code is codecs.ControlResponseCode.OK
+    slow.poll()
+    assert slow.received == []
+    assert slow.response(correlation_ids[0]).code is codecs.ControlResponseCode.OK
+    remove_user(users_file, "slow")
+    aeron.close()
+
+
 def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) -> None:
     """Added users may connect at once, removed ones lose what they had, faults change nothing."""
     stream_id = next(_streams)
