@@ -29,6 +29,9 @@ ADMIN_ACTION: Final = -3
 CLOSED: Final = -4
 MAX_POSITION_EXCEEDED: Final = -5
 
+# The error code of the driver for what will work later: a port or name still in use.
+RESOURCE_TEMPORARILY_UNAVAILABLE: Final = -10
+
 DEFAULT_TIMEOUT_NS: Final = 10_000_000_000
 
 # AERON_CLIENT_ERROR_DRIVER_TIMEOUT of aeronc.h.

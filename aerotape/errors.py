@@ -6,6 +6,7 @@ positions, paths, error codes. The native core raises the same classes (`native/
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 
 # ArchiveException.UNKNOWN_RECORDING
@@ -132,6 +133,36 @@ class EmptyRecordingError(ArchiveError):
 
 class InvalidPositionError(ArchiveError):
     """The recording cannot be used at this position (INVALID_POSITION)."""
+
+
+class PersistentSubscriptionError(AerotapeError):
+    """A persistent subscription cannot go on.
+
+    Attributes:
+        reason: why not.
+        recording_id: its recording.
+        position: how far the stream has been read, bytes; negative before.
+    """
+
+    class Reason(enum.Enum):
+        """Why a persistent subscription cannot go on."""
+
+        GENERIC = "generic"
+        RECORDING_NOT_FOUND = "recording not found"
+        STREAM_ID_MISMATCH = "stream id mismatch"
+        INVALID_START_POSITION = "invalid start position"
+
+    def __init__(
+        self,
+        message: str,
+        reason: Reason = Reason.GENERIC,
+        recording_id: int = -1,
+        position: int = -1,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.recording_id = recording_id
+        self.position = position
 
 
 class ReplayError(ArchiveError):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape._native import Lookups
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters, requests
 from aerotape.archive.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.authorisation import (
@@ -30,7 +31,6 @@ from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control_session import (
     REQUEST_IMAGE_GONE,
-    RESOURCE_TEMPORARILY_UNAVAILABLE,
     SESSION_CLOSED,
     SOON_NS,
     ControlSession,

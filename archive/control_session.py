@@ -17,6 +17,7 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import responses
 from aerotape.archive.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.archive.protocol import ErrorCode
@@ -50,9 +51,6 @@ _LISTING_PATIENCE_NS = 50_000
 _NOT_CONNECTED = -1
 _CLOSED = -4
 _MAX_POSITION_EXCEEDED = -5
-
-# Aeron's error code for something that will work later (a port or name still in use).
-RESOURCE_TEMPORARILY_UNAVAILABLE = -10
 
 # How a session ends that nobody has to be told about.
 SESSION_CLOSED = "session closed"

@@ -4,6 +4,8 @@ from aerotape.archive.client.async_client import AsyncArchiveClient, connect_asy
 from aerotape.archive.client.channels import extension_channel
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
+from aerotape.archive.client.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentState
 from aerotape.archive.client.query_requests import RecordingSubscription
 from aerotape.archive.client.replay import Replay
 from aerotape.archive.client.replay_merge import ReplayMerge
@@ -16,6 +18,9 @@ __all__ = [
     "AsyncArchiveClient",
     "Credentials",
     "ErrorCode",
+    "PersistentEvent",
+    "PersistentState",
+    "PersistentSubscription",
     "RecordingSignal",
     "RecordingSignalEvent",
     "RecordingSubscription",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -97,18 +98,20 @@ def connect(
         aeron = owned = Aeron(
             aeron_dir, client_name=client_name, driver_timeout_ns=driver_timeout_ns
         )
+    opening = partial(
+        open_session,
+        aeron.native,
+        request_channel=control_request_channel,
+        request_stream_id=control_request_stream_id,
+        response_channel=response_channel,
+        response_stream_id=control_response_stream_id,
+        timeout_ns=timeout_ns,
+        credentials=encoded_credentials,
+        on_challenge=on_challenge,
+        client_name=client_name,
+    )
     try:
-        session, archive_id = open_session(
-            aeron.native,
-            request_channel=control_request_channel,
-            request_stream_id=control_request_stream_id,
-            response_channel=response_channel,
-            response_stream_id=control_response_stream_id,
-            timeout_ns=timeout_ns,
-            credentials=encoded_credentials,
-            on_challenge=on_challenge,
-            client_name=client_name,
-        )
+        session, archive_id = opening()
     except BaseException:
         if owned is not None:
             owned.close()
@@ -117,6 +120,7 @@ def connect(
         aeron,
         session,
         archive_id=archive_id,
+        opening=opening,
         owned_aeron=owned,
         replay_channel=channels.default_replay_channel(response_channel),
         keep_alive_interval_ns=keep_alive_interval_ns,
@@ -143,6 +147,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
         session: ControlSession,
         *,
         archive_id: int,
+        opening: Callable[[], tuple[ControlSession, int]],
         owned_aeron: Aeron | None,
         replay_channel: str,
         keep_alive_interval_ns: int,
@@ -150,6 +155,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
         """Take over a session. Use `connect`."""
         super().__init__(session)
         self._aeron = aeron
+        self._opening = opening
         self._replay_channel = replay_channel
         self._archive_id = archive_id
         self._owned_aeron = owned_aeron

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.client import query_requests
+from aerotape.archive.client import channels, query_requests
 from aerotape.archive.client.blocking import BlockingRequests, blocking_steps
+from aerotape.archive.client.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentOrder, Start
 from aerotape.archive.client.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
     MergeOrder,
     ReplayMerge,
 )
+from aerotape.archive.client.session import ControlSession
 from aerotape.errors import UnknownRecordingError
 
 
@@ -19,6 +24,7 @@ class MergedStreams(BlockingRequests):
 
     _aeron: Aeron
     _replay_channel: str
+    _opening: Callable[[], tuple[ControlSession, int]]
 
     list_recording = blocking_steps(query_requests.list_recording)
 
@@ -88,3 +94,55 @@ class MergedStreams(BlockingRequests):
                 channel, descriptor.stream_id, self._session.timeout_ns
             )
         return ReplayMerge(self._session, order, subscription, owned is not None)
+
+    def persistent_subscription(
+        self,
+        recording_id: int,
+        live_channel: str,
+        live_stream_id: int | None = None,
+        *,
+        start: Start = "live",
+        replay_channel: str | None = None,
+        replay_stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+        on_event: Callable[[PersistentEvent], None] | None = None,
+    ) -> PersistentSubscription:
+        """Read a recorded stream for good: the recording, then live, and back when live drops.
+
+        >>> with client.persistent_subscription(
+        ...     recording_id, "aeron:udp?control=localhost:24326", start="start"
+        ... ) as messages:
+        ...     for message in messages:
+        ...         print(messages.is_live, message.end_position)
+
+        It has a connection to the archive of its own, made as this client's was, and goes on when
+        this client is closed, unless the Aeron client is closed with it.
+
+        Args:
+            recording_id: the recording of the live stream.
+            live_channel: as a subscription to the live stream has it, UDP or IPC.
+            live_stream_id: its stream id. Default: that of the recording.
+            start: where to begin: at a position in the recording, bytes (the beginning of a
+                frame, like the `end_position` of the last message that you are done with); with
+                the ``"start"`` of the recording; or with the ``"live"`` stream as it is now.
+            replay_channel: where the archive shall replay to: ``aeron:ipc``, an endpoint of this
+                host, with port 0 at best, or a response channel. Default: as the control
+                responses.
+            replay_stream_id: stream on that channel.
+            on_event: is told, while polling, when the live stream was joined and left and what
+                did not work.
+
+        Raises:
+            ConfigurationError: an argument cannot be used. All else comes while polling.
+        """
+        order = PersistentOrder.checked(
+            recording_id,
+            start,
+            live_channel,
+            live_stream_id,
+            replay_channel or self._replay_channel,
+            replay_stream_id,
+        )
+        opening = self._opening
+        return PersistentSubscription(
+            self._aeron, lambda: opening()[0], order, self._session.timeout_ns, on_event
+        )

@@ -69,7 +69,7 @@ def open_replay(
     timeout_ns = wish.timeout_ns
     if timeout_ns is None and not is_live and wish.limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    stream = yield from _ask(aeron, session, wish, start, end, timeout_ns)
+    stream = yield from start_stream(aeron, session, wish, start, end, timeout_ns)
     try:
         yield from stream.await_image()
     except BaseException:
@@ -78,7 +78,7 @@ def open_replay(
     return stream
 
 
-def _ask(
+def start_stream(
     aeron: _native.AeronClient,
     session: ControlSession,
     wish: ReplayWish,
@@ -86,6 +86,18 @@ def _ask(
     end: int | None,
     timeout_ns: int | None,
 ) -> Steps[ReplayStream]:
+    """Ask for a replay of known bounds and return its stream, whose image may not be there yet.
+
+    Args:
+        start: where it begins, bytes.
+        end: where it ends; None: with the recording.
+        timeout_ns: how long its reader waits for the next message; None: for ever.
+
+    Raises:
+        ArchiveError: the archive refuses.
+        AeronError: the media driver refuses the subscription.
+        AeronTimeoutError: the archive or the media driver does not answer.
+    """
     channel, stream_id = arguments.channel("channel", wish.channel), wish.stream_id
     subscription = None
     archive_channel = channel

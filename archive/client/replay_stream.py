@@ -80,6 +80,11 @@ class ReplayStream:
         self._subscription = subscription
 
     @property
+    def image(self) -> _native.Image | None:
+        """The stream, None before it is there and after it was given up."""
+        return self._image
+
+    @property
     def position(self) -> int:
         """How far the replay has been read, bytes: the end of the frames taken so far."""
         if self._image is not None:

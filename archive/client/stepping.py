@@ -114,6 +114,7 @@ class Stepper(Generic[T]):
 
     def _go_on(self, resume: Callable[[Steps[Any]], Any]) -> None:
         """Let the innermost steps go on until the next thing to wait for."""
+        self._step = self._pending = self._unsent = None
         while True:
             try:
                 step = resume(self._stack[-1])
@@ -137,7 +138,6 @@ class Stepper(Generic[T]):
                 resume = _sending(None)
         assert not isinstance(step, Poll), "streams are polled by the steps themselves"
         self._step = step
-        self._pending = self._unsent = None
         wait_ns = step.duration_ns if isinstance(step, Pause) else self._session.timeout_ns
         self._deadline_ns = time.monotonic_ns() + wait_ns
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.errors import AeronError, AeronTimeoutError
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _ResourceT = TypeVar("_ResourceT", bound="Closeable")
 Step = Generator[None, None, _T]
-
-# Aeron's error code for something that will work later (a port or name still in use).
-_RESOURCE_TEMPORARILY_UNAVAILABLE = -10
 
 
 class Closeable(Protocol):
@@ -66,7 +64,7 @@ def add(begin: Callable[[], _Pending[_ResourceT]], deadline_ns: int, what: str) 
                     return added
             except AeronError as error:
                 pending = None
-                if error.code != _RESOURCE_TEMPORARILY_UNAVAILABLE:
+                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
                     raise
             if time.monotonic_ns() >= deadline_ns:
                 raise AeronTimeoutError(f"cannot {what}: the media driver has not answered in time")

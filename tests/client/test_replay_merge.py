@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 from support.archives import ServedArchive, serve
 from support.java import free_port
-from support.messages import message
-from support.recording import Made, start_recording, stop, wait_until
+from support.live import Live
+from support.recording import stop, wait_until
 
 import aerotape
 from aerotape.archive.client.replay_merge import MergeState
@@ -25,40 +20,6 @@ from aerotape.errors import (
 )
 
 
-class Live:
-    """A recorded publication to several receivers, and a thread that goes on sending."""
-
-    def __init__(self, client: aerotape.ArchiveClient, count: int) -> None:
-        control = f"aeron:udp?control=localhost:{free_port()}"
-        self.destination = f"{control}|endpoint=localhost:0"
-        channel = f"{control}|control-mode=dynamic|ssc=true|fc=max"
-        self.made: Made = start_recording(client, channel, count)
-
-    @contextmanager
-    def sending(self, pause_s: float = 0.0005) -> Iterator[None]:
-        """Send on until the block ends."""
-        over = threading.Event()
-
-        def send() -> None:
-            made = self.made
-            while not over.is_set():
-                made.send([message(made.stream_id, len(made.sent), 0, 6000)])
-                time.sleep(pause_s)
-
-        sender = threading.Thread(target=send)
-        sender.start()
-        try:
-            yield
-        finally:
-            over.set()
-            sender.join()
-
-
-def _check(live: Live, received: list[aerotape.Message], first: int = 0) -> None:
-    got = [(each.payload, each.end_position, each.reserved_value) for each in received]
-    assert got == live.made.sent[first : first + len(got)]
-
-
 @pytest.mark.parametrize("from_the_middle", [False, True])
 def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
     """What was recorded and what is sent meanwhile and after comes once, over terms, in order."""
@@ -66,7 +27,9 @@ def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
     first = 123 if from_the_middle else 0
     position = live.made.sent[first - 1][1] if from_the_middle else None
     with live.sending():
-        with client.replay_merge(live.made.recording_id, live.destination, position) as merge:
+        with client.replay_merge(
+            live.made.recording_id, live.subscriber_channel, position
+        ) as merge:
             received = []
             replayed = merged_at = 0
             for each in merge:
@@ -86,7 +49,7 @@ def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
         assert merge.subscription.is_closed
         assert list(merge) == []
     assert replayed > 0
-    _check(live, received, first)
+    live.check(received, first)
     assert max(len(each.payload) for each in received) > 4 * 1408
     assert live.made.end > 5 * 65536
 
@@ -98,7 +61,7 @@ def test_the_replay_is_stopped(client: aerotape.ArchiveClient) -> None:
     channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
     with client.aeron.add_subscription(channel, stream_id) as subscription, live.sending():
         merge = client.replay_merge(
-            live.made.recording_id, live.destination, subscription=subscription
+            live.made.recording_id, live.subscriber_channel, subscription=subscription
         )
         received = []
         while not merge.is_merged:
@@ -116,17 +79,20 @@ def test_the_replay_is_stopped(client: aerotape.ArchiveClient) -> None:
         while len(received) < count + 20:
             received += subscription.poll(timeout_ns=1_000_000)
     # The subscription begins with the first whole message: the merge may have had a part of one.
-    _check(live, received[:count])
+    live.check(received[:count])
     rest = [each[1] for each in live.made.sent].index(received[count].end_position)
     assert rest - count <= 1
-    _check(live, received[count:], rest)
+    live.check(received[count:], rest)
 
 
 def test_steps_of_ones_own(client: aerotape.ArchiveClient) -> None:
     """`do_work` never waits and goes through the states in order."""
     live = Live(client, 100)
     states: list[MergeState] = []
-    with live.sending(), client.replay_merge(live.made.recording_id, live.destination) as merge:
+    with (
+        live.sending(),
+        client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge,
+    ):
         while not merge.is_merged:
             if merge.state not in states[-1:]:
                 states.append(merge.state)
@@ -145,19 +111,19 @@ def test_a_reader_slower_than_the_publisher(client: aerotape.ArchiveClient) -> N
     live = Live(client, 30)
     with (
         live.sending(pause_s=0.002),
-        client.replay_merge(live.made.recording_id, live.destination) as merge,
+        client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge,
     ):
         received: list[aerotape.Message] = []
         while not merge.is_merged or len(received) < 200:
             received += merge.poll(fragment_limit=1, timeout_ns=100_000)
-    _check(live, received)
+    live.check(received)
 
 
 def test_nothing_goes_forward(client: aerotape.ArchiveClient) -> None:
     """A merge that nobody reads fails after its timeout, and says where it stands."""
     live = Live(client, 300)
     with client.replay_merge(
-        live.made.recording_id, live.destination, progress_timeout_ns=300_000_000
+        live.made.recording_id, live.subscriber_channel, progress_timeout_ns=300_000_000
     ) as merge:
         with pytest.raises(AeronTimeoutError, match=r"nothing went forward for 0.3 s in state CAT"):
             while True:
@@ -189,7 +155,7 @@ def _check_that_it_fails(client: aerotape.ArchiveClient, live: Live, destination
         assert merge.has_failed
         assert merge.is_live_added
         assert merge.position == live.made.end
-    _check(live, received)
+    live.check(received)
     assert len(received) == 40
 
 
@@ -197,14 +163,14 @@ def test_live_stream_that_ends(client: aerotape.ArchiveClient) -> None:
     """When the live stream ends after the merge, so does the iteration, with its last message."""
     live = Live(client, 40)
     received = []
-    with client.replay_merge(live.made.recording_id, live.destination) as merge:
+    with client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge:
         with live.sending():
             while not merge.is_merged:
                 received += merge.poll(timeout_ns=1_000_000)
         live.made.publication.close()
         received += merge
         assert merge.is_merged
-    _check(live, received)
+    live.check(received)
     assert received[-1].end_position == live.made.end
 
 
@@ -213,27 +179,27 @@ def test_refused(client: aerotape.ArchiveClient) -> None:
     live = Live(client, 10)
     recording_id = live.made.recording_id
     with pytest.raises(UnknownRecordingError, match="recording 987654: there is no such"):
-        client.replay_merge(987654, live.destination)
-    with client.replay_merge(recording_id, live.destination, 32) as merge:
+        client.replay_merge(987654, live.subscriber_channel)
+    with client.replay_merge(recording_id, live.subscriber_channel, 32) as merge:
         with pytest.raises(InvalidPositionError):
             list(merge)
         assert merge.has_failed
     with pytest.raises(ConfigurationError, match="only UDP streams can be merged"):
         client.replay_merge(recording_id, "aeron:ipc")
     with pytest.raises(ConfigurationError, match="has no endpoint"):
-        client.replay_merge(recording_id, live.destination, replay_destination="aeron:udp")
+        client.replay_merge(recording_id, live.subscriber_channel, replay_destination="aeron:udp")
     with (
         client.aeron.add_subscription("aeron:udp?endpoint=localhost:0", 7) as plain,
         pytest.raises(ConfigurationError, match="needs control-mode=manual"),
     ):
-        client.replay_merge(recording_id, live.destination, subscription=plain)
+        client.replay_merge(recording_id, live.subscriber_channel, subscription=plain)
 
 
 def test_the_client_is_closed_meanwhile(archive: ServedArchive) -> None:
     """A merge under way fails when its connection to the archive ends."""
     with archive.connect() as client:
         live = Live(client, 50)
-        with client.replay_merge(live.made.recording_id, live.destination) as merge:
+        with client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge:
             merge.poll()
             client.close()
             with pytest.raises(ClosedError):
