@@ -258,6 +258,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
         return Opening(open_it)
 
     replay_merge = _stepped(ArchiveClient.replay_merge)
+    persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
 
     # -- what comes unasked --------------------------------------------------------------------
 

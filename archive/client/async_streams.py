@@ -88,7 +88,7 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
 
 
 class SteppedStream(Protocol):
-    """A stream that is read in steps, none of which waits: `ReplayMerge` and its like."""
+    """A stream read in steps, none of which waits: a replay merge, a persistent subscription."""
 
     @property
     def has_ended(self) -> bool:
@@ -137,7 +137,8 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
 
     async def close(self) -> None:
         """Close the stream. Idempotent."""
-        self.stream.close()
+        # It may have threads to wait for.
+        await asyncio.shield(self._requests._loop.run_in_executor(None, self.stream.close))
 
 
 async def next_signal(

@@ -98,6 +98,11 @@ class PersistentSubscription(Closing):
         return self._is_closed
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come: only once it is closed."""
+        return self._is_closed
+
+    @property
     def failure(self) -> Exception | None:
         """Why it cannot go on, None as long as it can."""
         return self._failure

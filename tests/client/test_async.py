@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from support.archives import KINDS, Kind, ServedArchive, serve
-from support.java import free_port
+from support.live import Live
 from support.recording import new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
@@ -42,8 +42,6 @@ def test_same_requests() -> None:
     """Whatever the synchronous client can be asked, the asynchronous one can, the same way."""
     sync, other = aerotape.ArchiveClient, aerotape.AsyncArchiveClient
     names = {name for name in dir(sync) if not name.startswith("_")}
-    # It has a connection of its own, and is polled in steps by either kind of caller.
-    names.discard("persistent_subscription")
     assert names == {name for name in dir(other) if not name.startswith("_")}
     for name in names:
         one, two = getattr(sync, name), getattr(other, name)
@@ -321,42 +319,42 @@ def test_connect(archive: ServedArchive) -> None:
     run(main)
 
 
-def test_replay_merge(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A replay that becomes the live stream is iterated beside other requests, without a gap."""
-    control = f"aeron:udp?control=localhost:{free_port()}"
-    made = start_recording(client, f"{control}|control-mode=dynamic|ssc=true|fc=max", 200)
+@pytest.mark.parametrize("kind", ["merge", "persistent"])
+def test_from_a_recording_into_the_live_stream(
+    archive: ServedArchive, client: aerotape.ArchiveClient, kind: str
+) -> None:
+    """A recording that becomes its live stream is iterated beside requests, without a gap."""
+    live = Live(client, 200)
 
     async def main() -> None:
-        async with (
-            connected(archive) as asynchronous,
-            asynchronous.replay_merge(
-                made.recording_id, f"{control}|endpoint=localhost:0"
-            ) as messages,
-        ):
-            received: list[tuple[bytes, int, int]] = []
+        async with connected(archive) as asynchronous:
+            ask: Callable[[], Any] = {
+                "merge": lambda: asynchronous.replay_merge(
+                    live.made.recording_id, live.subscriber_channel
+                ),
+                "persistent": lambda: asynchronous.persistent_subscription(
+                    live.made.recording_id, live.subscriber_channel, start="start"
+                ),
+            }[kind]
+            async with ask() as messages:
+                received: list[aerotape.Message] = []
+                live_ones = 0
+                async for each in messages:
+                    received.append(each)
+                    if len(received) % 10 == 0:
+                        assert await asynchronous.start_position(live.made.recording_id) == 0
+                    stream = messages.stream
+                    live_ones += stream.is_merged if kind == "merge" else stream.is_live
+                    if live_ones == 50:
+                        break
+                live.check(received)
+                assert len(received) > 200
+            assert messages.stream.has_ended
+            await messages.close()
 
-            async def send() -> None:
-                while True:
-                    await asyncio.to_thread(made.send, [b"live"])
-                    await asyncio.sleep(0.001)
-
-            sending = asyncio.ensure_future(send())
-            live = 0
-            async for each in messages:
-                received.append((each.payload, each.end_position, each.reserved_value))
-                if len(received) % 10 == 0:
-                    assert await asynchronous.start_position(made.recording_id) == 0
-                live += messages.stream.is_merged
-                if live == 50:
-                    break
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
-            assert received == made.sent[: len(received)]
-            assert len(received) > 200
-        assert messages.stream.has_ended
-
-    run(main)
-    stop(client, made)
+    with live.sending():
+        run(main)
+    stop(client, live.made)
 
 
 async def _enter(archive: ServedArchive) -> None:
