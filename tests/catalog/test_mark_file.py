@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.java import archive_tool
 
 from aerotape.catalog import layout
 from aerotape.catalog.mark_file import MarkFile
@@ -303,6 +304,31 @@ def test_settings_that_do_not_fit_make_no_file(tmp_path: Path) -> None:
     with pytest.raises(MarkFileError, match="8192"):
         acquire(tmp_path, control_channel="aeron:udp?" + "x" * 9000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_error_log_goes_on_counting(tmp_path: Path) -> None:
+    """What does not fit is refused, what is there counts on, and a shorter text may still fit.
+    ArchiveTool shows all of it while the file is in use."""
+    with acquire(tmp_path, error_buffer_length=1_024) as mark_file:
+        kept = 0
+        while mark_file.record_error(f"error {kept} " + "x" * 200, 1_000 + kept):
+            kept += 1
+        assert kept == 4
+        assert mark_file.record_error("error 0 " + "x" * 200, 9_000)
+        assert not mark_file.record_error("error 9 " + "x" * 200, 9_001)
+        assert mark_file.record_error("short", 9_002)
+        errors = MarkFile.read(tmp_path).errors
+        assert [(each.count, each.last_timestamp_ms) for each in errors] == [
+            (2, 9_000),
+            (1, 1_001),
+            (1, 1_002),
+            (1, 1_003),
+            (1, 9_002),
+        ]
+        mark_file.ready()
+        shown = archive_tool(tmp_path, "errors").stdout
+        assert "5 distinct errors observed." in shown
+        assert "2 observations from 1970-01-01" in shown
 
 
 def test_errors_are_counted_and_saved_by_the_next_start(tmp_path: Path) -> None:
