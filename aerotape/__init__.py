@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         connect,
         connect_async,
         extension_channel,
+        persistent_subscription,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.directory import open_directory
@@ -103,6 +104,7 @@ _LAZY = {
     "connect": "aerotape.archive.client",
     "connect_async": "aerotape.archive.client",
     "extension_channel": "aerotape.archive.client",
+    "persistent_subscription": "aerotape.archive.client",
     "open_directory": "aerotape.catalog.directory",
 }
 
@@ -162,6 +164,7 @@ __all__ = [
     "connect_async",
     "extension_channel",
     "open_directory",
+    "persistent_subscription",
 ]
 
 

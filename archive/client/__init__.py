@@ -4,7 +4,10 @@ from aerotape.archive.client.async_client import AsyncArchiveClient, connect_asy
 from aerotape.archive.client.channels import extension_channel
 from aerotape.archive.client.client import ArchiveClient, connect
 from aerotape.archive.client.credentials import Credentials, UserSecret
-from aerotape.archive.client.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.persistent import (
+    PersistentSubscription,
+    persistent_subscription,
+)
 from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentState
 from aerotape.archive.client.query_requests import RecordingSubscription
 from aerotape.archive.client.replay import Replay
@@ -31,4 +34,5 @@ __all__ = [
     "connect",
     "connect_async",
     "extension_channel",
+    "persistent_subscription",
 ]

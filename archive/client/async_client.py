@@ -7,10 +7,9 @@ import functools
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
-from aerotape.aeron import Aeron, ExclusivePublication, Publication
+from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import (
     channels,
     query_requests,
@@ -36,7 +35,7 @@ from aerotape.archive.client.asynchronous import (
 )
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.client_facts import ClientFacts
-from aerotape.archive.client.credentials import Credentials
+from aerotape.archive.client.connecting import ConnectOptions
 from aerotape.archive.client.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
@@ -56,22 +55,6 @@ class _Closable(Protocol):
 
 
 C = TypeVar("C", bound=_Closable)
-
-
-class ConnectOptions(TypedDict, total=False):
-    """The arguments of `connect`, which documents them."""
-
-    aeron: Aeron | None
-    aeron_dir: str | Path | None
-    control_request_channel: str
-    control_request_stream_id: int
-    control_response_channel: str | None
-    control_response_stream_id: int
-    timeout_ns: int
-    keep_alive_interval_ns: int
-    credentials: bytes | Credentials
-    on_challenge: Callable[[bytes], bytes] | None
-    client_name: str
 
 
 def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClient]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +22,8 @@ from aerotape.archive.client.blocking import (
     blocking_steps,
 )
 from aerotape.archive.client.client_facts import ClientFacts
-from aerotape.archive.client.credentials import Credentials, credentials_of
-from aerotape.archive.client.handshake import open_session
+from aerotape.archive.client.connecting import Connecting, prepare
+from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.idle_reader import IdleReader
 from aerotape.archive.client.merged_streams import MergedStreams
 from aerotape.archive.client.recorded_publication import (
@@ -88,43 +87,27 @@ def connect(
         ArchiveError: it refuses: protocol version, credentials.
         ConfigurationError: the response channel must be given.
     """
-    encoded_credentials, on_challenge = credentials_of(credentials, on_challenge)
-    response_channel = control_response_channel
-    if response_channel is None:
-        response_channel = channels.default_response_channel(control_request_channel)
-    owned = None
-    if aeron is None:
-        driver_timeout_ns = max(_MIN_DRIVER_TIMEOUT_NS, min(timeout_ns, DEFAULT_TIMEOUT_NS))
-        aeron = owned = Aeron(
-            aeron_dir, client_name=client_name, driver_timeout_ns=driver_timeout_ns
-        )
-    opening = partial(
-        open_session,
-        aeron.native,
-        request_channel=control_request_channel,
-        request_stream_id=control_request_stream_id,
-        response_channel=response_channel,
-        response_stream_id=control_response_stream_id,
-        timeout_ns=timeout_ns,
-        credentials=encoded_credentials,
-        on_challenge=on_challenge,
-        client_name=client_name,
+    connecting = prepare(
+        {
+            "aeron": aeron,
+            "aeron_dir": aeron_dir,
+            "control_request_channel": control_request_channel,
+            "control_request_stream_id": control_request_stream_id,
+            "control_response_channel": control_response_channel,
+            "control_response_stream_id": control_response_stream_id,
+            "timeout_ns": timeout_ns,
+            "credentials": credentials,
+            "on_challenge": on_challenge,
+            "client_name": client_name,
+        }
     )
     try:
-        session, archive_id = opening()
+        session, archive_id = connecting.open()
     except BaseException:
-        if owned is not None:
-            owned.close()
+        if connecting.owned_aeron is not None:
+            connecting.owned_aeron.close()
         raise
-    return ArchiveClient(
-        aeron,
-        session,
-        archive_id=archive_id,
-        opening=opening,
-        owned_aeron=owned,
-        replay_channel=channels.default_replay_channel(response_channel),
-        keep_alive_interval_ns=keep_alive_interval_ns,
-    )
+    return ArchiveClient(connecting, session, archive_id, keep_alive_interval_ns)
 
 
 class ArchiveClient(MergedStreams, ClientFacts, Closing):
@@ -143,22 +126,17 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
 
     def __init__(
         self,
-        aeron: Aeron,
+        connecting: Connecting,
         session: ControlSession,
-        *,
         archive_id: int,
-        opening: Callable[[], tuple[ControlSession, int]],
-        owned_aeron: Aeron | None,
-        replay_channel: str,
         keep_alive_interval_ns: int,
     ) -> None:
         """Take over a session. Use `connect`."""
         super().__init__(session)
-        self._aeron = aeron
-        self._opening = opening
-        self._replay_channel = replay_channel
+        self._aeron = connecting.aeron
+        self._connecting = connecting
+        self._replay_channel = connecting.replay_channel
         self._archive_id = archive_id
-        self._owned_aeron = owned_aeron
         self._reader = (
             IdleReader(session, keep_alive_interval_ns) if keep_alive_interval_ns > 0 else None
         )
@@ -380,5 +358,5 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
         if self._reader is not None:
             self._reader.close()
         self._session.close()
-        if self._owned_aeron is not None:
-            self._owned_aeron.close()
+        if self._connecting.owned_aeron is not None:
+            self._connecting.owned_aeron.close()

@@ -8,14 +8,14 @@ from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels, query_requests
 from aerotape.archive.client.blocking import BlockingRequests, blocking_steps
-from aerotape.archive.client.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.connecting import Connecting
+from aerotape.archive.client.persistent import PersistentSubscription
 from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentOrder, Start
 from aerotape.archive.client.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
     MergeOrder,
     ReplayMerge,
 )
-from aerotape.archive.client.session import ControlSession
 from aerotape.errors import UnknownRecordingError
 
 
@@ -24,7 +24,7 @@ class MergedStreams(BlockingRequests):
 
     _aeron: Aeron
     _replay_channel: str
-    _opening: Callable[[], tuple[ControlSession, int]]
+    _connecting: Connecting
 
     list_recording = blocking_steps(query_requests.list_recording)
 
@@ -142,7 +142,4 @@ class MergedStreams(BlockingRequests):
             replay_channel or self._replay_channel,
             replay_stream_id,
         )
-        opening = self._opening
-        return PersistentSubscription(
-            self._aeron, lambda: opening()[0], order, self._session.timeout_ns, on_event
-        )
+        return PersistentSubscription(self._connecting, order, on_event)

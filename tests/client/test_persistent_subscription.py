@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from support.archives import KINDS, ServedArchive, serve
-from support.java import free_port
+from support.archives import EMBEDDED_DRIVER, KINDS, Kind, ServedArchive, serve
+from support.java import FAST_ARCHIVE, JavaArchive, free_port
 from support.live import Live
 from support.recording import new_stream_id, recorded, stop, wait_until
 
 import aerotape
-from aerotape.archive.client.persistent_subscription import PersistentSubscription
+from aerotape.archive.client.persistent import PersistentSubscription
 from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentState
-from aerotape.errors import ClosedError, ConfigurationError, PersistentSubscriptionError
+from aerotape.errors import (
+    AeronTimeoutError,
+    ClosedError,
+    ConfigurationError,
+    PersistentSubscriptionError,
+)
 
 Reason = PersistentSubscriptionError.Reason
 REPLAY_CHANNELS = {
@@ -404,3 +410,91 @@ def test_closing(archive: ServedArchive) -> None:
         with pytest.raises(ClosedError, match="Aeron client is closed"):
             subscription.poll(timeout_ns=10_000_000_000)
         subscription.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_that_goes_and_comes_back(kind: Kind, tmp_path: Path) -> None:
+    """Begun without an archive, it reads when there is one, and live on while it is away again."""
+    aeron_dir, control_port, live = tmp_path / "aeron", free_port(), None
+    events: list[PersistentEvent] = []
+    received: list[aerotape.Message] = []
+    driver_properties = {**EMBEDDED_DRIVER, "aeron.image.liveness.timeout": "1s"}
+    with aerotape.MediaDriver.launch(aeron_dir, driver_properties):
+        archive = _OnOff(kind, tmp_path / "archive", aeron_dir, control_port)
+        archive.start()
+        client = aerotape.connect(
+            aeron_dir=aeron_dir, control_request_channel=archive.control_channel
+        )
+        # The publication is of an Aeron client that outlives the archive and the control session.
+        live = Live(client, 50)
+        live.send(10)
+        client._session.close()
+        archive.stop()
+        with aerotape.persistent_subscription(
+            live.made.recording_id,
+            live.subscriber_channel,
+            start="start",
+            on_event=events.append,
+            aeron_dir=aeron_dir,
+            control_request_channel=archive.control_channel,
+            timeout_ns=1_000_000_000,
+        ) as subscription:
+            deadline = time.monotonic() + TIMEOUT_S
+            while not events:
+                assert subscription.poll(timeout_ns=10_000_000) == []
+                assert time.monotonic() < deadline
+            assert subscription.state is PersistentState.AWAIT_ARCHIVE_CONNECTION
+            assert isinstance(events[0].error, AeronTimeoutError)
+            archive.start()
+            recorder = archive.connect()
+            recorder.extend_recording(
+                live.made.recording_id, f"{live.channel}|session-id={live.made.session_id}",
+                live.made.stream_id, "local",
+            )  # fmt: skip
+            _read_until_live(subscription, live, received)
+            with live.sending():
+                archive.stop()
+                count = len(received)
+                while len(received) < count + 200:
+                    received += subscription.poll(timeout_ns=10_000_000)
+                assert subscription.is_live
+            _read_until_live(subscription, live, received)
+            recorder.close()
+        client.close()
+    live.check(received)
+    assert [each.kind for each in events if each.kind != "error"] == ["live-joined"]
+
+
+class _OnOff:
+    """An archive on a driver of others, that can be started again where it was."""
+
+    def __init__(self, kind: Kind, archive_dir: Path, aeron_dir: Path, port: int) -> None:
+        self.control_channel = f"aeron:udp?endpoint=localhost:{port}"
+        self._kind, self._archive_dir, self._aeron_dir = kind, archive_dir, aeron_dir
+        self._port = port
+        self._running: JavaArchive | aerotape.Archive | None = None
+
+    def start(self) -> None:
+        if self._kind == "java":
+            self._running = JavaArchive(
+                self._archive_dir, self._aeron_dir, driver="external", control_port=self._port
+            ).start()
+        else:
+            self._running = aerotape.Archive.launch(
+                dir=self._archive_dir,
+                aeron_dir=self._aeron_dir,
+                driver="external",
+                properties={**FAST_ARCHIVE, "aeron.archive.control.channel": self.control_channel},
+            )
+
+    def stop(self) -> None:
+        assert self._running is not None
+        if isinstance(self._running, JavaArchive):
+            self._running.stop()
+        else:
+            self._running.close()
+
+    def connect(self) -> aerotape.ArchiveClient:
+        return aerotape.connect(
+            aeron_dir=self._aeron_dir, control_request_channel=self.control_channel
+        )

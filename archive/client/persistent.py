@@ -7,18 +7,20 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Unpack
 
 from aerotape import _native
 from aerotape.aeron import Aeron
+from aerotape.archive.client import channels
 from aerotape.archive.client.archive_link import ArchiveLink
+from aerotape.archive.client.connecting import Connecting, ConnectOptions, prepare
 from aerotape.archive.client.persistent_life import PersistentLife
 from aerotape.archive.client.persistent_terms import (
     PersistentEvent,
     PersistentOrder,
     PersistentState,
+    Start,
 )
-from aerotape.archive.client.session import ControlSession
 from aerotape.closing import Closing
 from aerotape.errors import ClosedError
 from aerotape.message import Message
@@ -37,6 +39,50 @@ _NO_DIFFERENCE: Final = -(1 << 63)
 _MAX_LABEL_LENGTH: Final = 380
 
 
+def persistent_subscription(
+    recording_id: int,
+    live_channel: str,
+    live_stream_id: int | None = None,
+    *,
+    start: Start = "live",
+    replay_channel: str | None = None,
+    replay_stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+    on_event: Callable[[PersistentEvent], None] | None = None,
+    **options: Unpack[ConnectOptions],
+) -> PersistentSubscription:
+    """As `ArchiveClient.persistent_subscription`, of an archive that need not be there yet.
+
+    >>> with aerotape.persistent_subscription(
+    ...     recording_id, "aeron:udp?endpoint=239.1.1.1:24326", start=position
+    ... ) as messages:
+    ...     for message in messages:
+    ...         print(message.end_position)
+
+    Args:
+        recording_id: like all others but `options`, as there.
+        options: those of `connect`.
+
+    Raises:
+        AeronError: there is no media driver.
+        ConfigurationError: an argument cannot be used. All else comes while polling.
+    """
+    connecting = prepare(options)
+    try:
+        order = PersistentOrder.checked(
+            recording_id,
+            start,
+            live_channel,
+            live_stream_id,
+            replay_channel or connecting.replay_channel,
+            replay_stream_id,
+        )
+        return PersistentSubscription(connecting, order, on_event, connecting.owned_aeron)
+    except BaseException:
+        if connecting.owned_aeron is not None:
+            connecting.owned_aeron.close()
+        raise
+
+
 class PersistentSubscription(Closing):
     """All messages of a stream that is recorded while it is published, in order, without a gap.
 
@@ -53,15 +99,13 @@ class PersistentSubscription(Closing):
 
     def __init__(
         self,
-        aeron: Aeron,
-        open_session: Callable[[], ControlSession],
+        connecting: Connecting,
         order: PersistentOrder,
-        timeout_ns: int,
         on_event: Callable[[PersistentEvent], None] | None,
         owned_aeron: Aeron | None = None,
     ) -> None:
-        """Begin. Made by `ArchiveClient.persistent_subscription`."""
-        self._aeron = aeron
+        """Begin. Made by `persistent_subscription` and `ArchiveClient.persistent_subscription`."""
+        self._aeron = connecting.aeron
         self._owned_aeron = owned_aeron
         self._on_event = on_event
         self._events: list[PersistentEvent] = []
@@ -69,9 +113,16 @@ class PersistentSubscription(Closing):
         self._failure: Exception | None = None
         self._is_closed = False
         self._counters = self._add_counters(order)
-        self._link = ArchiveLink(open_session, lambda error: self._life.report(error))
+        self._link = ArchiveLink(
+            lambda: connecting.open()[0], lambda error: self._life.report(error)
+        )
         self._life = PersistentLife(
-            aeron.native, self._link, order, timeout_ns, self._show, self._take_event
+            connecting.aeron.native,
+            self._link,
+            order,
+            connecting.timeout_ns,
+            self._show,
+            self._take_event,
         )
         self._turns = self._life.turns()
         self._show()
