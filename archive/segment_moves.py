@@ -75,6 +75,18 @@ class SegmentMoves:
         self._sync = sync
         self._moves: list[_Move] = []
 
+    def detach(self, recording_id: int, new_start_position: int) -> None:
+        """Move a recording's start to a position that has been checked.
+
+        Raises:
+            ArchiveError: its segments are being moved, from where it starts by what was found then.
+        """
+        if any(recording_id in move.recording_ids for move in self._moves):
+            raise ArchiveError(
+                f"segments of recording {recording_id} are being moved", ErrorCode.GENERIC
+            )
+        self._catalog.set_start_position(recording_id, new_start_position)
+
     def attach(self, requester: Requester, correlation_id: int, recording_id: int) -> None:
         """Answer an attach request with the number of segments that the recording got back."""
         steps = self._attach(requester, correlation_id, self.descriptor(recording_id))

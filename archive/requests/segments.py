@@ -66,7 +66,7 @@ def _detach_segments(
 ) -> None:
     if is_known(conductor, session, request.correlation_id, request.recording_id):
         _check_detach(conductor, request.recording_id, request.new_start_position)
-        conductor.catalog.set_start_position(request.recording_id, request.new_start_position)
+        conductor.segments.detach(request.recording_id, request.new_start_position)
         session.send_ok(request.correlation_id)
 
 

@@ -166,6 +166,20 @@ def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
     assert rig.catalog.stop_position(EARLIER) == 0
 
 
+@pytest.mark.parametrize("recording_id", [EARLIER, LATER])
+def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
+    """Else the source would end before it starts, or the target own what it has let go."""
+    free = rig.occupy()
+    migrate(rig)
+    with pytest.raises(ArchiveError, match="being moved"):
+        rig.moves.detach(recording_id, (4 * recording_id + 1) * SEGMENT)
+    free.set()
+    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    source, target = (rig.catalog.descriptor(each) for each in (EARLIER, LATER))
+    assert (source.start_position, source.stop_position) == (0, 0)
+    assert (target.start_position, target.stop_position) == (0, 8 * SEGMENT)
+
+
 def test_a_start_that_moves_while_segments_are_looked_for(rig: Rig) -> None:
     """Another client detaches meanwhile: nobody's change is undone."""
     rig.catalog.set_start_position(EARLIER, SEGMENT)
