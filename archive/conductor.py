@@ -23,9 +23,9 @@ from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters, requests
 from aerotape.archive.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.authorisation import (
-    AllowAllActions,
     AuthorisationService,
     GuardedAuthorisation,
+    allows_everything,
 )
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
@@ -105,7 +105,7 @@ class Conductor:
         self.errors = errors
         self.failure: Exception | None = None
         self.lookups: Lookups | None = None
-        if isinstance(authorisation_service, AllowAllActions):
+        if allows_everything(authorisation_service):
             self.lookups = Lookups(codecs.ListRecordingRequest.TEMPLATE_ID, codecs.SCHEMA_ID)
             catalog.on_change = self.lookups.forget
         self._client = client
