@@ -319,8 +319,9 @@ class Catalog(CatalogLookup, Closing):
                 self._valid[recording_id].offset + layout.CHECKSUM_OFFSET,
                 self.compute_checksum(recording_id),
             )
-        self._file.force()
+        # It has changed for all who look, whether or not it can be forced to storage.
         self.on_change(recording_id)
+        self._file.force()
 
 
 def _checksum_of(data: bytes, name: ChecksumName) -> int:

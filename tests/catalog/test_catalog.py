@@ -255,6 +255,25 @@ def test_a_failing_force_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             add(catalog)
 
 
+def test_a_change_is_told_though_it_cannot_be_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has taken place: whoever kept the descriptor must not go on showing the old one."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    told: list[int] = []
+    with Catalog.open(tmp_path, create=True, sync_level=1) as catalog:
+        add(catalog)
+        catalog.on_change = told.append
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(CatalogError, match="cannot force"):
+            catalog.set_start_position(0, 128)
+        assert catalog.start_position(0) == 128
+    assert told == [0]
+
+
 def test_a_missing_catalog_is_not_made_by_the_way(tmp_path: Path) -> None:
     """Without `create` a directory without a catalog is refused and left empty."""
     for read_only in (True, False):
