@@ -115,6 +115,8 @@ class RecordingSession:
         self.image: Image | None = image
         self.pending_counter: PendingCounter | None = pending_counter
         self.counter: Counter | None = None
+        # Whether the client has had its START or EXTEND.
+        self.is_begin_told = False
         self.is_stopping = False
 
     @property

@@ -68,6 +68,7 @@ class Recordings:
         self.subscriptions = RecordingSubscriptions(client, mailbox, errors)
         self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
         self._storage = storage
+        self._deletions = deletions
         self._config = config
         self._catalog = catalog
         self._recorder = recorder
@@ -107,6 +108,11 @@ class Recordings:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def are_segments_changing(self, recording_id: int) -> bool:
+        """Whether segment files of a recording are being deleted, moved or cleared."""
+        deletions = self._deletions
+        return deletions.is_held(recording_id) or deletions.end_position(recording_id) is not None
 
     # ---- start --------------------------------------------------------------------------------
 
@@ -221,14 +227,8 @@ class Recordings:
         session.counter = counter
         self._pending_sessions.remove(session)
         counter.set(session.join_position)
+        self._tell_begin(session)
         source = session.source
-        source.requester.send_signal(
-            source.correlation_id,
-            session.recording_id,
-            source.registration_id,
-            session.join_position,
-            RecordingSignal.START if source.extends is None else RecordingSignal.EXTEND,
-        )
         image, session.image = session.image, None
         assert image is not None
         events = None
@@ -261,7 +261,23 @@ class Recordings:
         if session.is_stopping:
             self._recorder.stop_recording(session.recording_id)
 
+    @staticmethod
+    def _tell_begin(session: RecordingSession) -> None:
+        """Send START or EXTEND, once: with the counter, or when there will be none."""
+        if session.is_begin_told:
+            return
+        session.is_begin_told = True
+        source = session.source
+        source.requester.send_signal(
+            source.correlation_id,
+            session.recording_id,
+            source.registration_id,
+            session.join_position,
+            RecordingSignal.START if source.extends is None else RecordingSignal.EXTEND,
+        )
+
     def _finish_unstarted(self, session: RecordingSession, message: str | None) -> None:
+        self._tell_begin(session)
         self._pending_sessions.remove(session)
         if session.image is not None:
             session.image.release()
@@ -317,6 +333,9 @@ class Recordings:
             session.is_stopping = True
             if session.counter is not None:
                 self._recorder.stop_recording(session.recording_id)
+            else:
+                # Before the stop is answered, as where the counter is there from the beginning.
+                self._tell_begin(session)
 
     def _auto_stop(self, source: RecordingSubscription) -> None:
         self._stop_sessions_of(source)

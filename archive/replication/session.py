@@ -220,6 +220,12 @@ class ReplicationSession:
             return source.start_position
         destination = stopped_destination(self._catalog, self._recordings, self.dst_recording_id)
         if destination.start_position == destination.stop_position:
+            # It may begin elsewhere from now on, where nobody who is at work on it expects it.
+            if self._recordings.are_segments_changing(self.dst_recording_id):
+                raise ArchiveError(
+                    f"cannot replicate to recording {self.dst_recording_id} while its segments are"
+                    " being deleted or moved"
+                )
             self._catalog.replace_recording(empty)
             return source.start_position
         return destination.stop_position
