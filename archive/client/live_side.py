@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.errors import AeronError, AeronTimeoutError
+
+_RETRY_AFTER_NS: Final = 100_000_000
 
 
 class LiveSide:
@@ -34,6 +37,7 @@ class LiveSide:
         self._subscription: _native.Subscription | None = None
         self._image: _native.Image | None = None
         self._deadline_ns: int | None = None
+        self._retry_at_ns = 0
 
     @property
     def is_wanted(self) -> bool:
@@ -41,8 +45,10 @@ class LiveSide:
         return self._pending is not None or self._subscription is not None
 
     def begin(self, stream_id: int) -> None:
-        """Ask the driver for the subscription."""
+        """Ask the driver for the subscription, unless it has just said that it will work later."""
         self.close()
+        if time.monotonic_ns() < self._retry_at_ns:
+            return
         self._stream_id = stream_id
         self._pending = self._aeron.async_add_subscription(self._channel, stream_id)
 
@@ -72,6 +78,7 @@ class LiveSide:
             self._pending = None
             if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
                 raise
+            self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
             self._on_error(error)
             return
         if self._subscription is not None:

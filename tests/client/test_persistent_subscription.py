@@ -459,10 +459,20 @@ def test_an_archive_that_goes_and_comes_back(kind: Kind, tmp_path: Path) -> None
                     received += subscription.poll(timeout_ns=10_000_000)
                 assert subscription.is_live
             _read_until_live(subscription, live, received)
+            live.check(received)
+            # What was missed from here on nobody has recorded, and that is said.
+            _cut_off(subscription, live)
+            archive.start()
+            with pytest.raises(PersistentSubscriptionError, match="has stopped at") as caught:
+                while True:
+                    received += subscription.poll(timeout_ns=10_000_000)
+            assert caught.value.reason is Reason.INVALID_START_POSITION
             recorder.close()
         client.close()
-    live.check(received)
-    assert [each.kind for each in events if each.kind != "error"] == ["live-joined"]
+        archive.stop()
+    assert _has_all(live, received)
+    told = [each.kind for each in events if each.kind != "error"]
+    assert told == ["live-joined", "live-left"]
 
 
 class _OnOff:
