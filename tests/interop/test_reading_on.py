@@ -1,0 +1,36 @@
+"""Aeron's own replay merge and persistent subscription, on the Java archive and on ours."""
+
+from __future__ import annotations
+
+import pytest
+from support.archives import KINDS, Kind, serve
+from support.java import JavaProcess, java_command
+from support.live import Live
+from support.messages import digest
+
+_COUNT = 3000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["merge", "persistent"])
+def test_java_reads_on_into_the_live_stream(kind: Kind, mode: str) -> None:
+    """It joins the live stream and has had each message once, in order and whole."""
+    with serve(kind) as archive, archive.connect() as client:
+        live = Live(client, 100)
+        made = live.made
+        arguments = [
+            mode, str(archive.aeron_dir), archive.control_channel, str(made.recording_id),
+            str(made.stream_id), str(made.session_id), live.subscriber_channel, str(_COUNT),
+        ]  # fmt: skip
+        process = JavaProcess(java_command("harness.ReadOn", *arguments))
+        try:
+            with live.sending():
+                joined = process.receive(60)
+                answer = process.receive(60)
+        finally:
+            process.stop()
+    assert joined.startswith("JOINED ")
+    assert 0 < int(joined.split()[1]) < _COUNT
+    payloads = [payload for payload, _, _ in made.sent[:_COUNT]]
+    assert len(payloads) == _COUNT
+    assert answer == f"DIGEST {digest(payloads)}"
