@@ -81,6 +81,7 @@ class ReplaySession:
         self.pending: PendingExclusivePublication | None = None
         # Once the replayer has it.
         self.progress: ReplayProgress | None = None
+        self.is_answered = False
 
     @property
     def recording_id(self) -> int:
@@ -279,6 +280,7 @@ class Replays:
         """Tell the client that its replay is under way, and under which id."""
         session = self._sessions.get(replay_id)
         if session is not None:
+            session.is_answered = True
             session.requester.send_ok(session.correlation_id, replay_id)
 
     def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
@@ -294,6 +296,12 @@ class Replays:
             )
             self._errors.record("replay failed", detail)
             session.requester.send_error(session.correlation_id, error_code, detail)
+        elif not session.is_answered:
+            session.requester.send_error(
+                session.correlation_id,
+                ErrorCode.GENERIC,
+                f"the replay of recording {session.recording_id} was stopped before it began",
+            )
 
     def stop(self, replay_id: int) -> None:
         """Stop a replay; one that is not there has stopped already."""
