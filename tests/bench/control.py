@@ -1,12 +1,14 @@
 """Benchmark: control requests, ours against the Java archive, in the same run.
 
-    python tests/bench/control.py [--rounds N] [--measure find cycle replay] [--udp] [--json]
+    python tests/bench/control.py [--rounds N] [--measure find cycle replay]
+                                  [--driver external|embedded] [--udp] [--json]
 
-Both archives run side by side on one media driver, and one Java client that never sleeps asks
-them in turns; the first round of each warms up and does not count. Measured are recordings listed
-by id (`find`, calls a second), whole lives of recordings (`cycle`: new publication, start, one
-message recorded, stop, close; a second) and the time from asking for a replay until its first
-fragment (`replay`). Ratios are ours to theirs: of rates above 1, of times below 1, we are faster.
+Both archives run side by side, on one C media driver or each with its own (C in ours, Java in
+theirs), and one Java client that never sleeps asks them in turns; the first round of each warms up
+and does not count. Measured are recordings listed by id (`find`, calls a second), whole lives of
+recordings (`cycle`: new publication, start, one message recorded, stop, close; a second) and the
+time from asking for a replay until its first fragment (`replay`). Ratios are ours to theirs: of
+rates above 1, of times below 1, we are faster.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, Child, media_driver
+from bench.archives import BenchedArchive, media_driver
 from support.java import AERON_ALL, find_jar
 
 NAMES = ("aerotape", "java")
@@ -37,26 +39,29 @@ _LOCAL_STREAM_IDS = {"aerotape": 11, "java": 12}
 _NETWORK_STREAM_ID = 10
 
 
-def run(folder: Path, rounds: int, measures: list[str], over_udp: bool) -> dict[str, Any]:
+def run(
+    folder: Path, rounds: int, measures: list[str], driver: str, over_udp: bool
+) -> dict[str, Any]:
     """Run both archives and the client; return the figures of each measurement."""
-    aeron_dir = folder / "aeron"
     with ExitStack() as stack:
-        stack.enter_context(media_driver(aeron_dir))
+        if driver == "external":
+            stack.enter_context(media_driver(folder / "aeron"))
         addresses: list[str] = []
-        children: dict[str, Child] = {}
         for number, name in enumerate(NAMES):
+            aeron_dir = folder / ("aeron" if driver == "external" else f"aeron-{name}")
             archive = BenchedArchive(name, aeron_dir, folder / name)
             properties = {
                 "aeron.archive.id": str(number + 1),
                 "aeron.archive.local.control.stream.id": str(_LOCAL_STREAM_IDS[name]),
+                "aeron.threading.mode": "SHARED",
             }
-            children[name] = stack.enter_context(archive.start("external", properties))
+            stack.enter_context(archive.start(driver, properties))
             address = (
                 (archive.control_channel, _NETWORK_STREAM_ID)
                 if over_udp
                 else ("aeron:ipc", _LOCAL_STREAM_IDS[name])
             )
-            addresses += [name, *map(str, address)]
+            addresses += [name, str(aeron_dir), *map(str, address)]
         source = Path(__file__).parent / "java" / "Control.java"
         done = subprocess.run(
             [
@@ -65,7 +70,6 @@ def run(folder: Path, rounds: int, measures: list[str], over_udp: bool) -> dict[
                 "-cp",
                 str(find_jar(AERON_ALL)),
                 str(source),
-                str(aeron_dir),
                 str(rounds),
                 ",".join(measures),
                 *addresses,
@@ -119,13 +123,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--measure", nargs="+", choices=RATES + TIMES, default=RATES + TIMES)
+    parser.add_argument("--driver", choices=("external", "embedded"), default="external")
     parser.add_argument("--udp", action="store_true", help="control over UDP instead of IPC")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
     try:
-        measured = run(folder, options.rounds, list(options.measure), options.udp)
+        measured = run(folder, options.rounds, list(options.measure), options.driver, options.udp)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if options.json:

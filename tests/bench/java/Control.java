@@ -11,16 +11,17 @@ import org.agrona.concurrent.YieldingIdleStrategy;
 import org.agrona.concurrent.status.CountersReader;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
 /**
- * Measures control requests of several archives on one media driver, in turns.
+ * Measures control requests of several archives, in turns.
  *
- * Arguments: aeron directory, rounds, measurements (comma separated), then for each archive its
- * name, control channel and control stream id. Each measurement of each round prints one line:
+ * Arguments: rounds, measurements (comma separated), then for each archive its name, aeron
+ * directory, control channel and control stream id. Each measurement of each round prints one line:
  * measurement, archive, round (0 warms up), and the figure of the round or, for replays, the
  * nanoseconds of each. The client never sleeps: its Aeron conductor runs in this thread.
  */
@@ -35,87 +36,92 @@ public final class Control
 
     private final Aeron aeron;
     private final AgentInvoker invoker;
+    private final AeronArchive archive;
     private final UnsafeBuffer message = new UnsafeBuffer(new byte[MESSAGE_LENGTH]);
+    private final List<Long> recordings = new ArrayList<>();
 
-    private Control(final Aeron aeron)
+    private Control(final String aeronDirectory, final String channel, final int streamId)
     {
-        this.aeron = aeron;
-        this.invoker = aeron.conductorAgentInvoker();
-    }
-
-    public static void main(final String[] args)
-    {
-        final int rounds = Integer.parseInt(args[1]);
-        final String[] measurements = args[2].split(",");
-        final Aeron.Context context = new Aeron.Context()
-            .aeronDirectoryName(args[0])
+        aeron = Aeron.connect(new Aeron.Context()
+            .aeronDirectoryName(aeronDirectory)
             .useConductorAgentInvoker(true)
             .idleStrategy(YieldingIdleStrategy.INSTANCE)
-            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE);
-        try (Aeron aeron = Aeron.connect(context))
-        {
-            final Control control = new Control(aeron);
-            final Map<String, AeronArchive> archives = new LinkedHashMap<>();
-            for (int i = 3; i < args.length; i += 3)
-            {
-                archives.put(args[i], control.connect(args[i + 1], Integer.parseInt(args[i + 2])));
-            }
-            final Map<String, List<Long>> recordings = new LinkedHashMap<>();
-            archives.forEach((name, archive) -> recordings.put(name, control.record(archive)));
-            for (int round = 0; round <= rounds; round++)
-            {
-                final List<String> names = new ArrayList<>(archives.keySet());
-                if (round % 2 == 1)
-                {
-                    java.util.Collections.reverse(names);
-                }
-                for (final String measurement : measurements)
-                {
-                    for (final String name : names)
-                    {
-                        final AeronArchive archive = archives.get(name);
-                        final String result = switch (measurement)
-                        {
-                            case "find" -> control.find(archive, recordings.get(name));
-                            case "cycle" -> control.cycle(archive);
-                            case "replay" -> control.replay(archive, recordings.get(name));
-                            default -> throw new IllegalArgumentException(measurement);
-                        };
-                        System.out.println(measurement + " " + name + " " + round + " " + result);
-                        // Pings are read from those that were not measured.
-                        archives.values().forEach(AeronArchive::checkForErrorResponse);
-                    }
-                }
-            }
-            archives.values().forEach(AeronArchive::close);
-        }
-    }
-
-    private AeronArchive connect(final String channel, final int streamId)
-    {
+            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE));
+        invoker = aeron.conductorAgentInvoker();
         final String response = channel.startsWith("aeron:ipc") ? "aeron:ipc" : "aeron:udp?endpoint=localhost:0";
-        return AeronArchive.connect(new AeronArchive.Context()
+        archive = AeronArchive.connect(new AeronArchive.Context()
             .aeron(aeron)
-            .ownsAeronClient(false)
             .controlRequestChannel(channel)
             .controlRequestStreamId(streamId)
             .controlResponseChannel(response)
             .idleStrategy(YieldingIdleStrategy.INSTANCE));
+        record();
+    }
+
+    public static void main(final String[] args)
+    {
+        final int rounds = Integer.parseInt(args[0]);
+        final String[] measurements = args[1].split(",");
+        final Map<String, Control> archives = new LinkedHashMap<>();
+        for (int i = 2; i < args.length; i += 4)
+        {
+            archives.put(args[i], new Control(args[i + 1], args[i + 2], Integer.parseInt(args[i + 3])));
+        }
+        for (int round = 0; round <= rounds; round++)
+        {
+            final List<String> names = new ArrayList<>(archives.keySet());
+            if (round % 2 == 1)
+            {
+                Collections.reverse(names);
+            }
+            for (final String measurement : measurements)
+            {
+                for (final String name : names)
+                {
+                    final String result = archives.get(name).measure(measurement);
+                    System.out.println(measurement + " " + name + " " + round + " " + result);
+                    archives.values().forEach(Control::keepAlive);
+                }
+            }
+        }
+        archives.values().forEach(Control::close);
+    }
+
+    private String measure(final String measurement)
+    {
+        return switch (measurement)
+        {
+            case "find" -> find();
+            case "cycle" -> cycle();
+            case "replay" -> replay();
+            default -> throw new IllegalArgumentException(measurement);
+        };
+    }
+
+    /** Reads the pings, and lets the driver see the client, between measurements. */
+    private void keepAlive()
+    {
+        invoker.invoke();
+        archive.checkForErrorResponse();
+    }
+
+    private void close()
+    {
+        archive.close();
+        aeron.close();
     }
 
     /** Makes recordings to be found and replayed. */
-    private List<Long> record(final AeronArchive archive)
+    private void record()
     {
-        final List<Long> ids = new ArrayList<>();
         for (int i = 0; i < RECORDINGS; i++)
         {
-            ids.add(recordOne(archive, 16));
+            recordings.add(recordOne(16));
         }
-        return ids;
     }
 
     /** A whole life of a recording: publication, start, messages recorded, stop, close. */
-    private long recordOne(final AeronArchive archive, final int messages)
+    private long recordOne(final int messages)
     {
         final CountersReader counters = aeron.countersReader();
         try (ExclusivePublication publication = aeron.addExclusivePublication(IPC, STREAM_ID))
@@ -151,7 +157,7 @@ public final class Control
     }
 
     /** Recordings listed by their id, a second. */
-    private String find(final AeronArchive archive, final List<Long> ids)
+    private String find()
     {
         final Random random = new Random(1);
         final long startNs = System.nanoTime();
@@ -159,7 +165,7 @@ public final class Control
         long nowNs = startNs;
         while (nowNs - startNs < ROUND_NS)
         {
-            final long id = ids.get(random.nextInt(ids.size()));
+            final long id = recordings.get(random.nextInt(recordings.size()));
             if (1 != archive.listRecording(id, (cs, c, r, st, sp, s, p, t, f, b, m, se, str, sc, oc, si) -> {}))
             {
                 throw new IllegalStateException("no recording " + id);
@@ -171,14 +177,14 @@ public final class Control
     }
 
     /** Lives of recordings with one message each, a second. */
-    private String cycle(final AeronArchive archive)
+    private String cycle()
     {
         final long startNs = System.nanoTime();
         long count = 0;
         long nowNs = startNs;
         while (nowNs - startNs < ROUND_NS)
         {
-            recordOne(archive, 1);
+            recordOne(1);
             count++;
             nowNs = System.nanoTime();
         }
@@ -186,7 +192,7 @@ public final class Control
     }
 
     /** Nanoseconds from asking for a replay until its first fragment, one after the other. */
-    private String replay(final AeronArchive archive, final List<Long> ids)
+    private String replay()
     {
         final StringBuilder result = new StringBuilder();
         final int[] received = new int[1];
@@ -196,7 +202,7 @@ public final class Control
         while (System.nanoTime() - beginNs < ROUND_NS)
         {
             received[0] = 0;
-            final long id = ids.get(next++ % ids.size());
+            final long id = recordings.get(next++ % recordings.size());
             final long startNs = System.nanoTime();
             try (Subscription subscription =
                 archive.replay(id, 0, Long.MAX_VALUE, "aeron:ipc", REPLAY_STREAM_ID))
