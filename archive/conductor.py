@@ -58,6 +58,7 @@ MAX_REJECT_REASON_LENGTH = 1_000
 # and a client conductor that was held up for too long: after these the client is of no use.
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
+_SESSION_INTERVAL_MS = 10
 
 
 def epoch_ms() -> int:
@@ -117,6 +118,12 @@ class Conductor:
         # What has come and is not handled yet; the end of the driver may come in between.
         self._events: deque[tuple[Any, ...]] = deque()
         self._mark_file_due_ms = 0
+        # When sessions are looked after that have nothing to do but to stay alive: rounds are many
+        # while clients are busy, and so may be the clients.
+        self._sessions_due_ms = 0
+        self._session_interval_ms = min(
+            _SESSION_INTERVAL_MS, config.session_liveness_check_interval_ns // 1_000_000
+        )
         self._stopping = False
         self._now_ms = self._clock_ms()
         self._control_subscriptions = self._subscribe()
@@ -185,6 +192,13 @@ class Conductor:
             deletions=self.deletions,
             errors=errors,
             sync=config.file_sync_level > 0,
+        )
+        self._parts: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("recordings", self.recordings.do_work),
+            ("replays", self.replays.do_work),
+            ("replications", self.replications.do_work),
+            ("deletions", self.deletions.do_work),
+            ("segments", self.segments.do_work),
         )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._reception.on_message,
@@ -267,13 +281,14 @@ class Conductor:
             deferred, self._deferred[:] = list(self._deferred), []
             for call in deferred:
                 self._guard("deferred request", call)
-        self._guard("recordings", self.recordings.do_work)
-        self._guard("replays", self.replays.do_work)
-        self._guard("replications", self.replications.do_work)
-        self._guard("deletions", self.deletions.do_work)
-        self._guard("segments", self.segments.do_work)
+        for what, work in self._parts:
+            self._guard(what, work)
+        is_due = self._now_ms >= self._sessions_due_ms
+        if is_due:
+            self._sessions_due_ms = self._now_ms + self._session_interval_ms
         for session in list(self._sessions.values()):
-            self._work(session)
+            if is_due or session.is_busy:
+                self._work(session)
         if self._now_ms >= self._mark_file_due_ms:
             self._mark_file_due_ms = self._now_ms + MARK_FILE_UPDATE_INTERVAL_MS
             self._mark_file.update_activity(epoch_ms())

@@ -203,10 +203,15 @@ class ControlSession:
         return 0 if self._publication is None else self._publication.max_message_length
 
     @property
+    def is_busy(self) -> bool:
+        """Whether there is more to do than to see now and then whether the client is there."""
+        return self.state is not State.ACTIVE or self._listing is not None or bool(self._queue)
+
+    @property
     def wants_within_ns(self) -> int | None:
         """How soon there is something to look after, None when the client has nothing coming."""
-        if self.listing is not None:
-            return self.listing.retry_after_ns
+        if self._listing is not None:
+            return self._listing.retry_after_ns
         return SOON_NS if self.state in _WAITING or self._queue else None
 
     @property

@@ -40,17 +40,14 @@ public final class Control
     private final UnsafeBuffer message = new UnsafeBuffer(new byte[MESSAGE_LENGTH]);
     private final List<Long> recordings = new ArrayList<>();
 
-    private Control(final String aeronDirectory, final String channel, final int streamId)
+    private Control(final Aeron aeron, final String channel, final int streamId)
     {
-        aeron = Aeron.connect(new Aeron.Context()
-            .aeronDirectoryName(aeronDirectory)
-            .useConductorAgentInvoker(true)
-            .idleStrategy(YieldingIdleStrategy.INSTANCE)
-            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE));
+        this.aeron = aeron;
         invoker = aeron.conductorAgentInvoker();
         final String response = channel.startsWith("aeron:ipc") ? "aeron:ipc" : "aeron:udp?endpoint=localhost:0";
         archive = AeronArchive.connect(new AeronArchive.Context()
             .aeron(aeron)
+            .ownsAeronClient(false)
             .controlRequestChannel(channel)
             .controlRequestStreamId(streamId)
             .controlResponseChannel(response)
@@ -62,10 +59,13 @@ public final class Control
     {
         final int rounds = Integer.parseInt(args[0]);
         final String[] measurements = args[1].split(",");
+        // One for each driver: a client that nobody runs loses what its driver says.
+        final Map<String, Aeron> clients = new LinkedHashMap<>();
         final Map<String, Control> archives = new LinkedHashMap<>();
         for (int i = 2; i < args.length; i += 4)
         {
-            archives.put(args[i], new Control(args[i + 1], args[i + 2], Integer.parseInt(args[i + 3])));
+            final Aeron aeron = clients.computeIfAbsent(args[i + 1], Control::connect);
+            archives.put(args[i], new Control(aeron, args[i + 2], Integer.parseInt(args[i + 3])));
         }
         for (int round = 0; round <= rounds; round++)
         {
@@ -84,7 +84,17 @@ public final class Control
                 }
             }
         }
-        archives.values().forEach(Control::close);
+        archives.values().forEach(control -> control.archive.close());
+        clients.values().forEach(Aeron::close);
+    }
+
+    private static Aeron connect(final String aeronDirectory)
+    {
+        return Aeron.connect(new Aeron.Context()
+            .aeronDirectoryName(aeronDirectory)
+            .useConductorAgentInvoker(true)
+            .idleStrategy(YieldingIdleStrategy.INSTANCE)
+            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE));
     }
 
     private String measure(final String measurement)
@@ -103,12 +113,6 @@ public final class Control
     {
         invoker.invoke();
         archive.checkForErrorResponse();
-    }
-
-    private void close()
-    {
-        archive.close();
-        aeron.close();
     }
 
     /** Makes recordings to be found and replayed. */
