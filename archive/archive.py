@@ -21,22 +21,22 @@ from typing import Literal, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
-from aerotape.archive.authentication import Authenticator
-from aerotape.archive.authorisation import AuthorisationService
 from aerotape.archive.conductor import Conductor, epoch_ms
-from aerotape.archive.config import LIVENESS_TIMEOUT_MS, ArchiveConfig
-from aerotape.archive.config_values import Idle
+from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
+from aerotape.archive.config.values import Idle
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.plugins import (
+from aerotape.archive.protocol import NULL_VALUE
+from aerotape.archive.security.authentication import Authenticator
+from aerotape.archive.security.authorisation import AuthorisationService
+from aerotape.archive.security.plugins import (
     check_authenticator,
     check_authorisation_service,
     load_authenticator,
     load_authorisation_service,
 )
-from aerotape.archive.protocol import NULL_VALUE
-from aerotape.archive.users import UsersGuard
+from aerotape.archive.security.users import UsersGuard
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
@@ -111,11 +111,11 @@ class Archive(Closing):
             driver: ``embedded`` starts a C media driver in this process, ``external`` uses the
                 one that runs in `aeron_dir`.
             properties: `aeron.archive.*` for the archive, other `aeron.*` for the driver.
-            authenticator: who may connect (`aerotape.archive.authentication`); wins over
+            authenticator: who may connect (`aerotape.archive.security`); wins over
                 ``aeron.archive.authenticator.supplier``.
-            authorisation_service: what clients may do (`aerotape.archive.authorisation`); wins
+            authorisation_service: what clients may do (`aerotape.archive.security`); wins
                 over ``aeron.archive.authorisation.service.supplier``.
-            users_file: users with secrets and roles (`aerotape.archive.users`), who alone may
+            users_file: users with secrets and roles (`aerotape.archive.security`), who alone may
                 connect; wins over ``aerotape.users.file``.
 
         Raises:

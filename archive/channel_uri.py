@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from aerotape.archive.units import format_duration, format_size, parse_size
+from aerotape.archive.config.units import format_duration, format_size, parse_size
 from aerotape.errors import ConfigurationError
 
 SPY_PREFIX = "aeron-spy:"

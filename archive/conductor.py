@@ -20,28 +20,29 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape._native import Lookups
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive import counters, requests
-from aerotape.archive.authentication import Authenticator, GuardedAuthenticator
-from aerotape.archive.authorisation import (
-    AuthorisationService,
-    GuardedAuthorisation,
-    allows_everything,
-)
+from aerotape.archive import counters
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
-from aerotape.archive.control_session import (
+from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
+from aerotape.archive.control import requests
+from aerotape.archive.control.reception import Reception
+from aerotape.archive.control.session import (
     REQUEST_IMAGE_GONE,
     SESSION_CLOSED,
     SOON_NS,
     ControlSession,
 )
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.reception import Reception
-from aerotape.archive.recordings import Recordings
+from aerotape.archive.recording.recordings import Recordings
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.recording.segment_moves import SegmentMoves
+from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
-from aerotape.archive.segment_deletion import SegmentDeletions
-from aerotape.archive.segment_moves import SegmentMoves
-from aerotape.archive.storage_space import StorageSpace
+from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
+from aerotape.archive.security.authorisation import (
+    AuthorisationService,
+    GuardedAuthorisation,
+    allows_everything,
+)
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError
 from aerotape.replay.session import Replays

@@ -12,12 +12,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape import __version__
-from aerotape.archive.units import format_duration, format_size
+from aerotape.archive.config.units import format_duration, format_size
 from aerotape.errors import AeronTimeoutError, ConfigurationError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Counter, PendingCounter
-    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.config.archive_config import ArchiveConfig
 
 MAX_KEY_LENGTH = 112
 MAX_LABEL_LENGTH = 380

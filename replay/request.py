@@ -15,13 +15,13 @@ from aerotape.archive.channel_uri import (
     initial_position,
     stripped_channel,
 )
+from aerotape.archive.config.units import parse_duration_ns
 from aerotape.archive.protocol import (
     NULL_POSITION,
     REPLAY_ALL_AND_FOLLOW,
     REPLAY_ALL_AND_STOP,
     ErrorCode,
 )
-from aerotape.archive.units import parse_duration_ns
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.errors import ArchiveError
 

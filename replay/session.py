@@ -39,9 +39,9 @@ if TYPE_CHECKING:
         ReplayProgress,
         SessionWorker,
     )
-    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recordings import Recordings
+    from aerotape.archive.recording.recordings import Recordings
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.descriptor import RecordingDescriptor
 

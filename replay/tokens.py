@@ -19,7 +19,7 @@ from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from aerotape.archive.control_session import ControlSession
+    from aerotape.archive.control.session import ControlSession
 
 
 class ReplayTokens:

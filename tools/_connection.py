@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.units import parse_duration_ns, parse_size
+from aerotape.archive.config.units import parse_duration_ns, parse_size
 from aerotape.errors import ConfigurationError
 from aerotape.tools._secrets import read_secret, read_secret_file
 from aerotape.tools.output import note
@@ -245,7 +245,7 @@ def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserS
 
 
 def _warn_of_unknown(name: str) -> None:
-    from aerotape.archive.config_properties import (
+    from aerotape.archive.config.property_table import (
         ARCHIVE_PREFIX,
         CLIENT_PROPERTIES,
         OWN_PREFIX,

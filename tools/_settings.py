@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aerotape.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from aerotape.archive.settings import Settings
+    from aerotape.archive.config.settings import Settings
 
 
 def add_property_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def gather(args: argparse.Namespace, options: Mapping[str, tuple[str, str | None
     Raises:
         ConfigurationError: a file cannot be read, or a -D is not name=value.
     """
-    from aerotape.archive.settings import Settings
+    from aerotape.archive.config.settings import Settings
 
     settings = Settings()
     settings.take_environment(os.environ)

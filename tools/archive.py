@@ -21,8 +21,8 @@ from aerotape.tools._settings import add_property_arguments, gather
 from aerotape.tools.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.config import ArchiveConfig
-    from aerotape.archive.settings import Settings
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.config.settings import Settings
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Namespace) -> int:
     from aerotape.aeron import default_aeron_dir
-    from aerotape.archive.settings import effective
+    from aerotape.archive.config.settings import effective
 
     for warning in config.warnings:
         note(f"warning: {warning}")

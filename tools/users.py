@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Change or show the file."""
-    from aerotape.archive import scram, users_file
+    from aerotape.archive.security import scram, users_file
 
     if (args.name is None) != (args.action == "list"):
         raise ConfigurationError("give a NAME to add and remove, none to list", "NAME")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from aerotape.archive.scram import answer_challenge
+from aerotape.archive.security.scram import answer_challenge
 from aerotape.errors import AerotapeError
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.control_session import SOON_NS
+from aerotape.archive.control.session import SOON_NS
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.archive.replication.session import ReplicationSession, stopped_destination
@@ -16,10 +16,10 @@ from aerotape.errors import ArchiveError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
-    from aerotape.archive.config import ArchiveConfig
+    from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording_session import Requester
-    from aerotape.archive.recordings import Recordings
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.session import Requester
     from aerotape.catalog.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000

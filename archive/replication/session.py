@@ -42,8 +42,8 @@ from aerotape.errors import (
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
-    from aerotape.archive.recording_session import RecordingSubscription, Requester
-    from aerotape.archive.recordings import Recordings
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.session import RecordingSubscription, Requester
     from aerotape.catalog.catalog import Catalog
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aerotape import _native
-from aerotape.archive import responses
+from aerotape.archive.control import responses
 from aerotape.codecs import archive as codecs
 
 SECOND_NS = 1_000_000_000

@@ -15,7 +15,7 @@ else may do everything.
 
 from __future__ import annotations
 
-from aerotape.archive.authentication import SessionProxy
+from aerotape.archive.security.authentication import SessionProxy
 from aerotape.codecs import archive as codecs
 
 READS = frozenset(

@@ -86,7 +86,7 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, secret_file: Path) -> N
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedArchive]:
     """Our archive with users: alice, whose secret is `open sesame`."""
     users = tmp_path_factory.mktemp("users") / "users"
-    from aerotape.archive.users_file import Role, make_user, put_user
+    from aerotape.archive.security.users_file import Role, make_user, put_user
 
     put_user(users, make_user("alice", Role.READ, b"open sesame"))
     with serve("own", {"aerotape.users.file": str(users)}) as served:

@@ -1,0 +1,1 @@
+"""The configuration: its properties, where their values come from, how they are read."""

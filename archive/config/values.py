@@ -1,0 +1,174 @@
+"""How the values of properties are read from text, and written back as text.
+
+A parser takes the property's name, which its errors tell, and the text; the writer returns text
+that the parser takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from aerotape.archive.config.units import (
+    format_duration,
+    format_size,
+    parse_duration_ns,
+    parse_size,
+)
+from aerotape.errors import ConfigurationError
+
+ChecksumName = Literal["none", "crc-32", "crc-32c"]
+# Spins, yields, shortest and longest park in nanoseconds.
+Idle = tuple[int, int, int, int]
+
+MAX_INT = (1 << 31) - 1
+
+_ENDLESS = (1 << 31) - 1
+_AGRONA = "org.agrona.concurrent."
+_IDLE_STRATEGIES: Mapping[str, Idle] = {
+    "backoff": (10, 20, 1_000, 1_000_000),
+    "BackoffIdleStrategy": (10, 20, 1_000, 1_000_000),
+    "yield": (0, _ENDLESS, 1, 1),
+    "YieldingIdleStrategy": (0, _ENDLESS, 1, 1),
+    "spin": (_ENDLESS, 0, 1, 1),
+    "noop": (_ENDLESS, 0, 1, 1),
+    "NoOpIdleStrategy": (_ENDLESS, 0, 1, 1),
+    "BusySpinIdleStrategy": (_ENDLESS, 0, 1, 1),
+    "sleep-ns": (0, 0, 1_000, 1_000),
+    "SleepingIdleStrategy": (0, 0, 1_000, 1_000),
+    "sleep-ms": (0, 0, 1_000_000, 1_000_000),
+    "SleepingMillisIdleStrategy": (0, 0, 1_000_000, 1_000_000),
+}
+BACKOFF = _IDLE_STRATEGIES["backoff"]
+_IDLE_NAMES = {
+    idle: _AGRONA + name for name, idle in _IDLE_STRATEGIES.items() if name.endswith("Strategy")
+}
+_CHECKSUMS: Mapping[str, ChecksumName] = {
+    "": "none",
+    "none": "none",
+    "crc-32": "crc-32",
+    "io.aeron.archive.checksum.Crc32": "crc-32",
+    "org.agrona.checksum.Crc32": "crc-32",
+    "crc-32c": "crc-32c",
+    "io.aeron.archive.checksum.Crc32c": "crc-32c",
+    "org.agrona.checksum.Crc32c": "crc-32c",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: `parse(name, text)` returns it, `write(value)` the text."""
+
+    parse: Callable[[str, str], Any]
+    write: Callable[[Any], str] = str
+
+
+def _text(_name: str, value: str) -> str:
+    return value
+
+
+def _path(name: str, value: str) -> Path:
+    if not value:
+        raise ConfigurationError(f"{name} is empty: give a directory", name)
+    return Path(value)
+
+
+def _optional_path(_name: str, value: str) -> Path | None:
+    return Path(value) if value else None
+
+
+def _boolean(name: str, value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ConfigurationError(f"{name}={value!r} must be true or false", name)
+    return value == "true"
+
+
+def _integer(low: int, high: int) -> Callable[[str, str], int]:
+    def parse(name: str, value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ConfigurationError(f"{name}={value!r} is not an integer", name) from None
+        if not low <= number <= high:
+            raise ConfigurationError(f"{name}={value} is not within {low} to {high}", name)
+        return number
+
+    return parse
+
+
+def _size_int(name: str, value: str) -> int:
+    size = parse_size(name, value)
+    if size > MAX_INT:
+        raise ConfigurationError(f"{name}={value} is larger than {MAX_INT} bytes", name)
+    return size
+
+
+def _positive_duration(name: str, value: str) -> int:
+    duration_ns = parse_duration_ns(name, value)
+    if duration_ns < 1_000_000:
+        raise ConfigurationError(f"{name}={value}: must be 1ms or more", name)
+    return duration_ns
+
+
+def _checksum(name: str, value: str) -> ChecksumName:
+    found = _CHECKSUMS.get(value) or _CHECKSUMS.get(value.lower())
+    if found is None:
+        raise ConfigurationError(f"{name}={value!r}: know CRC-32 and CRC-32C", name)
+    return found
+
+
+def _checksum_text(checksum: ChecksumName) -> str:
+    return {"none": "", "crc-32": "CRC-32", "crc-32c": "CRC-32C"}[checksum]
+
+
+def _idle(name: str, value: str) -> Idle:
+    found = _IDLE_STRATEGIES.get(value.rpartition(".")[2])
+    if found is None:
+        raise ConfigurationError(
+            f"{name}={value!r}: know Agrona's Backoff-, Yielding-, BusySpin-, NoOp-, Sleeping- and"
+            " SleepingMillisIdleStrategy",
+            name,
+        )
+    return found
+
+
+def _threading_mode(name: str, value: str) -> str:
+    if value == "INVOKER":
+        raise ConfigurationError(
+            f"{name}=INVOKER: there is no thread of yours that could run the archive; SHARED or"
+            " DEDICATED",
+            name,
+        )
+    if value not in ("SHARED", "DEDICATED"):
+        raise ConfigurationError(f"{name}={value!r} must be SHARED or DEDICATED", name)
+    return value
+
+
+def _or_empty(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+TEXT = Kind(_text)
+PATH = Kind(_path)
+OPTIONAL_PATH = Kind(_optional_path, _or_empty)
+BOOLEAN = Kind(_boolean, lambda value: str(value).lower())
+INT32 = Kind(_integer(-MAX_INT - 1, MAX_INT))
+INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))
+COUNT = Kind(_integer(0, MAX_INT))
+SYNC_LEVEL = Kind(_integer(0, 2))
+CPU = Kind(_integer(-1, 1023))
+# Sizes that the reference keeps as int, and as long.
+SIZE = Kind(_size_int, format_size)
+LONG_SIZE = Kind(parse_size, format_size)
+DURATION = Kind(parse_duration_ns, format_duration)
+TIMEOUT = Kind(_positive_duration, format_duration)
+CHECKSUM = Kind(_checksum, _checksum_text)
+IDLE = Kind(_idle, lambda idle: _IDLE_NAMES[idle])
+# Empty: that of the archive.
+OPTIONAL_IDLE = Kind(
+    lambda name, value: _idle(name, value) if value else None,
+    lambda idle: "" if idle is None else _IDLE_NAMES[idle],
+)
+THREADING_MODE = Kind(_threading_mode)

@@ -1,0 +1,1 @@
+"""Control sessions with clients: what they ask, who may, and what they are answered."""

@@ -1,0 +1,28 @@
+"""What the handlers of control requests have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs.runtime import Message
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+Handler = Callable[["Conductor", "ControlSession", Any], None]
+Handlers = Mapping[type[Message], Handler]
+
+
+def is_known(
+    conductor: Conductor, session: ControlSession, correlation_id: int, recording_id: int
+) -> bool:
+    """Return whether there is such a recording; the client is told when there is none."""
+    if conductor.catalog.has_recording(recording_id):
+        return True
+    session.send_error(
+        correlation_id, ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"
+    )
+    return False

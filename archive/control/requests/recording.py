@@ -1,0 +1,128 @@
+"""Requests that start, extend and stop recordings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.channel_uri import ChannelUri, stripped_channel
+from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs import archive as codecs
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+
+def _start_recording(
+    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest
+) -> None:
+    conductor.recordings.start(
+        session,
+        request.correlation_id,
+        stream_id=request.stream_id,
+        channel=request.channel,
+        source_location=request.source_location,
+        auto_stop=False,
+    )
+
+
+def _start_recording_2(
+    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest2
+) -> None:
+    conductor.recordings.start(
+        session,
+        request.correlation_id,
+        stream_id=request.stream_id,
+        channel=request.channel,
+        source_location=request.source_location,
+        auto_stop=request.auto_stop is codecs.BooleanType.TRUE,
+    )
+
+
+def _extend_recording(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.ExtendRecordingRequest | codecs.ExtendRecordingRequest2,
+) -> None:
+    auto_stop = isinstance(request, codecs.ExtendRecordingRequest2) and (
+        request.auto_stop is codecs.BooleanType.TRUE
+    )
+    conductor.recordings.extend(
+        session,
+        request.correlation_id,
+        recording_id=request.recording_id,
+        stream_id=request.stream_id,
+        channel=request.channel,
+        source_location=request.source_location,
+        auto_stop=auto_stop,
+    )
+
+
+def _stop_recording(
+    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingRequest
+) -> None:
+    if conductor.recordings.stop_channel(request.stream_id, request.channel):
+        session.send_ok(request.correlation_id)
+    else:
+        session.send_error(
+            request.correlation_id,
+            ErrorCode.UNKNOWN_SUBSCRIPTION,
+            f"nothing is being recorded for streamId={request.stream_id} channel={request.channel}",
+        )
+
+
+def _stop_recording_subscription(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.StopRecordingSubscriptionRequest,
+) -> None:
+    if conductor.recordings.stop_subscription(request.subscription_id):
+        session.send_ok(request.correlation_id)
+    else:
+        session.send_error(
+            request.correlation_id,
+            ErrorCode.UNKNOWN_SUBSCRIPTION,
+            f"no recording has subscriptionId={request.subscription_id}",
+        )
+
+
+def _stop_recording_by_identity(
+    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.recording_id):
+        found = conductor.recordings.stop_identity(request.recording_id)
+        session.send_ok(request.correlation_id, int(found))
+
+
+def _update_channel(
+    conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
+) -> None:
+    if session.listing is not None:
+        # It is answered in turn with listings, as the reference has it.
+        session.send_error(
+            request.correlation_id,
+            ErrorCode.ACTIVE_LISTING,
+            "the session is still being sent a listing",
+        )
+        return
+    if not conductor.catalog.has_recording(request.recording_id):
+        session.send_recording_unknown(request.correlation_id, request.recording_id)
+        return
+    stripped = stripped_channel(ChannelUri.parse(request.channel))
+    conductor.catalog.replace_channel(
+        request.recording_id, stripped_channel=stripped, original_channel=request.channel
+    )
+    session.send_ok(request.correlation_id)
+
+
+HANDLERS: Handlers = {
+    codecs.StartRecordingRequest: _start_recording,
+    codecs.StartRecordingRequest2: _start_recording_2,
+    codecs.ExtendRecordingRequest: _extend_recording,
+    codecs.ExtendRecordingRequest2: _extend_recording,
+    codecs.StopRecordingRequest: _stop_recording,
+    codecs.StopRecordingSubscriptionRequest: _stop_recording_subscription,
+    codecs.StopRecordingByIdentityRequest: _stop_recording_by_identity,
+    codecs.UpdateChannelRequest: _update_channel,
+}

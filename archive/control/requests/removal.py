@@ -1,0 +1,82 @@
+"""Requests that remove recorded data: truncate a recording, purge one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.segments import list_files_to_delete
+from aerotape.catalog.suspect import clear_marks
+from aerotape.codecs import archive as codecs
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+
+def _truncate_recording(
+    conductor: Conductor, session: ControlSession, request: codecs.TruncateRecordingRequest
+) -> None:
+    correlation_id, recording_id = request.correlation_id, request.recording_id
+    if not is_known(conductor, session, correlation_id, recording_id):
+        return
+    descriptor = conductor.catalog.descriptor(recording_id)
+    check_truncation(descriptor, request.position)
+    if not conductor.deletions.allows(session, correlation_id, recording_id):
+        return
+    archive_dir, position = conductor.archive_dir, request.position
+    check_frame(archive_dir, descriptor, position)
+    conductor.catalog.set_stop_position(recording_id, position)
+    conductor.deletions.delete(
+        session,
+        correlation_id,
+        recording_id,
+        is_ready=conductor.replays.end_all(recording_id),
+        prepare=lambda: cut_back(archive_dir, descriptor, position),
+        end_position=descriptor.stop_position,
+    )
+
+
+def _purge_recording(
+    conductor: Conductor, session: ControlSession, request: codecs.PurgeRecordingRequest
+) -> None:
+    correlation_id, recording_id = request.correlation_id, request.recording_id
+    if not is_known(conductor, session, correlation_id, recording_id):
+        return
+    if conductor.replays.is_replayed(recording_id):
+        session.send_error(
+            correlation_id,
+            ErrorCode.ACTIVE_RECORDING,
+            f"recording {recording_id} cannot be purged: it is being replayed",
+        )
+        return
+    # Not by its stop position: a damaged recording may have none, and is to be got rid of.
+    if conductor.recordings.session(recording_id) is not None:
+        session.send_error(
+            correlation_id,
+            ErrorCode.ACTIVE_RECORDING,
+            f"recording {recording_id} cannot be purged: it is being recorded",
+        )
+        return
+    if not conductor.deletions.allows(session, correlation_id, recording_id):
+        return
+    archive_dir = conductor.archive_dir
+    conductor.catalog.change_state(recording_id, RecordingState.DELETED)
+    conductor.deletions.delete(
+        session,
+        correlation_id,
+        recording_id,
+        prepare=lambda: [
+            each.path for each in reversed(list_files_to_delete(archive_dir, recording_id))
+        ],
+        finish=lambda: clear_marks(archive_dir, recording_id),
+    )
+
+
+HANDLERS: Handlers = {
+    codecs.TruncateRecordingRequest: _truncate_recording,
+    codecs.PurgeRecordingRequest: _purge_recording,
+}

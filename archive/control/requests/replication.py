@@ -1,0 +1,93 @@
+"""Requests that start and stop replications."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.protocol import NULL_VALUE
+from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.codecs import archive as codecs
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+
+def _replicate(
+    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest
+) -> None:
+    conductor.replications.start(
+        session,
+        request.correlation_id,
+        ReplicationRequest(
+            src_recording_id=request.src_recording_id,
+            src_control_channel=request.src_control_channel,
+            src_control_stream_id=request.src_control_stream_id,
+            replication_channel="",
+            dst_recording_id=request.dst_recording_id,
+            live_destination=request.live_destination,
+        ),
+    )
+
+
+def _tagged_replicate(
+    conductor: Conductor, session: ControlSession, request: codecs.TaggedReplicateRequest
+) -> None:
+    conductor.replications.start(
+        session,
+        request.correlation_id,
+        ReplicationRequest(
+            src_recording_id=request.src_recording_id,
+            src_control_channel=request.src_control_channel,
+            src_control_stream_id=request.src_control_stream_id,
+            replication_channel="",
+            dst_recording_id=request.dst_recording_id,
+            channel_tag_id=request.channel_tag_id,
+            subscription_tag_id=request.subscription_tag_id,
+            live_destination=request.live_destination,
+        ),
+    )
+
+
+def _replicate_2(
+    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest2
+) -> None:
+    conductor.replications.start(
+        session,
+        request.correlation_id,
+        ReplicationRequest(
+            src_recording_id=request.src_recording_id,
+            src_control_channel=request.src_control_channel,
+            src_control_stream_id=request.src_control_stream_id,
+            replication_channel=request.replication_channel,
+            dst_recording_id=request.dst_recording_id,
+            stop_position=request.stop_position,
+            channel_tag_id=request.channel_tag_id,
+            subscription_tag_id=request.subscription_tag_id,
+            live_destination=request.live_destination,
+            # Those that an older client does not know.
+            file_io_max_length=_or_null(request.file_io_max_length),
+            replication_session_id=_or_null(request.replication_session_id),
+            encoded_credentials=request.encoded_credentials or b"",
+            src_response_channel=request.src_response_channel or "",
+        ),
+    )
+
+
+def _or_null(value: int | None) -> int:
+    return NULL_VALUE if value is None else value
+
+
+def _stop_replication(
+    conductor: Conductor, session: ControlSession, request: codecs.StopReplicationRequest
+) -> None:
+    conductor.replications.stop(session, request.correlation_id, request.replication_id)
+
+
+HANDLERS: Handlers = {
+    codecs.ReplicateRequest: _replicate,
+    codecs.TaggedReplicateRequest: _tagged_replicate,
+    codecs.ReplicateRequest2: _replicate_2,
+    codecs.StopReplicationRequest: _stop_replication,
+}

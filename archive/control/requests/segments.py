@@ -1,0 +1,117 @@
+"""Requests that detach, delete, attach and migrate the segment files of recordings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.protocol import NULL_POSITION, ErrorCode
+from aerotape.catalog.segments import segment_base_position
+from aerotape.codecs import archive as codecs
+from aerotape.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+
+def _check_detach(conductor: Conductor, recording_id: int, position: int) -> None:
+    """Refuse a new start position before which there are bytes in use.
+
+    Raises:
+        ArchiveError: it is no segment boundary, not after the first segment, or beyond the
+            segment that is written to or replayed.
+    """
+    descriptor = conductor.segments.descriptor(recording_id)
+
+    def segment_of(place: int) -> int:
+        return segment_base_position(
+            descriptor.start_position,
+            place,
+            descriptor.term_buffer_length,
+            descriptor.segment_file_length,
+        )
+
+    def refuse(problem: str) -> ArchiveError:
+        return ArchiveError(
+            f"segments of recording {recording_id} cannot be detached:"
+            f" newStartPosition={position} {problem}",
+            ErrorCode.GENERIC,
+        )
+
+    if position != segment_of(position):
+        raise refuse("is not where a segment begins")
+    lower_bound = segment_of(descriptor.start_position) + descriptor.segment_file_length
+    if position < lower_bound:
+        raise refuse(f"is before the second segment, lowerBound={lower_bound}")
+    end_position = descriptor.stop_position
+    if end_position == NULL_POSITION:
+        recording = conductor.recordings.session(recording_id)
+        if recording is None:
+            raise refuse("cannot be checked: where the recording ends is not known")
+        end_position = recording.position
+    upper_bound = segment_of(end_position)
+    if position > upper_bound:
+        raise refuse(f"is beyond the last segment, upperBound={upper_bound}")
+    replay = conductor.replays.lowest(recording_id)
+    if replay is not None and position > segment_of(replay.position):
+        raise refuse(
+            f"is beyond what is being replayed, upperBound={segment_of(replay.position)}"
+            f" streamId={replay.request.stream_id} channel={replay.request.channel}"
+        )
+
+
+def _detach_segments(
+    conductor: Conductor, session: ControlSession, request: codecs.DetachSegmentsRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.recording_id):
+        _check_detach(conductor, request.recording_id, request.new_start_position)
+        conductor.segments.detach(request.recording_id, request.new_start_position)
+        session.send_ok(request.correlation_id)
+
+
+def _delete_detached_segments(
+    conductor: Conductor, session: ControlSession, request: codecs.DeleteDetachedSegmentsRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.recording_id):
+        conductor.segments.delete_detached(session, request.correlation_id, request.recording_id)
+
+
+def _purge_segments(
+    conductor: Conductor, session: ControlSession, request: codecs.PurgeSegmentsRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.recording_id):
+        _check_detach(conductor, request.recording_id, request.new_start_position)
+        conductor.segments.purge(
+            session, request.correlation_id, request.recording_id, request.new_start_position
+        )
+
+
+def _attach_segments(
+    conductor: Conductor, session: ControlSession, request: codecs.AttachSegmentsRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.recording_id):
+        conductor.segments.attach(session, request.correlation_id, request.recording_id)
+
+
+def _migrate_segments(
+    conductor: Conductor, session: ControlSession, request: codecs.MigrateSegmentsRequest
+) -> None:
+    if is_known(conductor, session, request.correlation_id, request.src_recording_id) and is_known(
+        conductor, session, request.correlation_id, request.dst_recording_id
+    ):
+        conductor.segments.migrate(
+            session,
+            request.correlation_id,
+            request.src_recording_id,
+            request.dst_recording_id,
+        )
+
+
+HANDLERS: Handlers = {
+    codecs.DetachSegmentsRequest: _detach_segments,
+    codecs.DeleteDetachedSegmentsRequest: _delete_detached_segments,
+    codecs.PurgeSegmentsRequest: _purge_segments,
+    codecs.AttachSegmentsRequest: _attach_segments,
+    codecs.MigrateSegmentsRequest: _migrate_segments,
+}

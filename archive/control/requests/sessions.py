@@ -1,0 +1,30 @@
+"""Requests about the archive itself and the control session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aerotape.archive.control.requests.handling import Handlers
+from aerotape.codecs import archive as codecs
+
+if TYPE_CHECKING:
+    from aerotape.archive.conductor import Conductor
+    from aerotape.archive.control.session import ControlSession
+
+
+def _archive_id(
+    conductor: Conductor, session: ControlSession, request: codecs.ArchiveIdRequest
+) -> None:
+    session.send_ok(request.correlation_id, conductor.archive_id)
+
+
+def _keep_alive(
+    conductor: Conductor, session: ControlSession, request: codecs.KeepAliveRequest
+) -> None:
+    """Nothing to do or to answer: that it came was what it is for."""
+
+
+HANDLERS: Handlers = {
+    codecs.ArchiveIdRequest: _archive_id,
+    codecs.KeepAliveRequest: _keep_alive,
+}

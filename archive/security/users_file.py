@@ -1,0 +1,299 @@
+"""The users file: who may connect to an archive, by which secret and in which role.
+
+A line for each user, three fields with colons between:
+
+    alice:admin:scram-sha-256$200000$<salt, base64>$<stored key, base64>
+
+Blank lines and lines that begin with # are skipped. The secret itself is not in it (`scram`).
+Roles:
+
+    read     list, find and ask for positions, and replay
+    record   that, and start, stop and extend recordings
+    admin    everything: truncate, purge, segments, replication, channels
+
+Only the file's owner may write it, and nobody but owner and group read it; the owner is root or
+whom the archive runs as. It is changed by putting another file in its place, so that who reads it
+sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fcntl
+import os
+import re
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from aerotape.archive.security import scram
+from aerotape.archive.security.scram import Verifier
+from aerotape.codecs import archive as codecs
+from aerotape.errors import ConfigurationError, StorageError
+
+MAX_FILE_LENGTH = 16 * 1024 * 1024
+MAX_SECRET_LENGTH = 1024
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_SCHEME = "scram-sha-256"
+_FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+
+_READ = frozenset(
+    message.TEMPLATE_ID
+    for message in (
+        codecs.ArchiveIdRequest,
+        codecs.KeepAliveRequest,
+        codecs.CloseSessionRequest,
+        codecs.ListRecordingsRequest,
+        codecs.ListRecordingsForUriRequest,
+        codecs.ListRecordingRequest,
+        codecs.ListRecordingSubscriptionsRequest,
+        codecs.FindLastMatchingRecordingRequest,
+        codecs.StartPositionRequest,
+        codecs.StopPositionRequest,
+        codecs.RecordingPositionRequest,
+        codecs.MaxRecordedPositionRequest,
+        codecs.ReplayRequest,
+        codecs.BoundedReplayRequest,
+        codecs.ReplayTokenRequest,
+        codecs.StopReplayRequest,
+    )
+)
+_RECORD = _READ | frozenset(
+    message.TEMPLATE_ID
+    for message in (
+        codecs.StartRecordingRequest,
+        codecs.StartRecordingRequest2,
+        codecs.ExtendRecordingRequest,
+        codecs.ExtendRecordingRequest2,
+        codecs.StopRecordingRequest,
+        codecs.StopRecordingSubscriptionRequest,
+        codecs.StopRecordingByIdentityRequest,
+        codecs.StopAllReplaysRequest,
+    )
+)
+
+
+class Role(Enum):
+    """What a user may do."""
+
+    READ = "read"
+    RECORD = "record"
+    ADMIN = "admin"
+
+    def allows(self, template_id: int) -> bool:
+        """Return whether a request of the control protocol may be made in this role."""
+        if self is Role.ADMIN:
+            return True
+        return template_id in (_RECORD if self is Role.RECORD else _READ)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A line of the file."""
+
+    name: str
+    role: Role
+    verifier: Verifier
+
+
+Users = Mapping[str, User]
+
+
+def make_user(
+    name: str, role: Role, secret: bytes, iterations: int = scram.DEFAULT_ITERATIONS
+) -> User:
+    """Make a user with a salt of its own; takes as long as the iterations do.
+
+    Raises:
+        ConfigurationError: the name, the secret or the iterations cannot be used.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"user name {name!r}: 1 to 64 letters, digits and . _ @ - of ASCII", "name"
+        )
+    if not 1 <= len(secret) <= MAX_SECRET_LENGTH or b"\0" in secret or b"\n" in secret:
+        raise ConfigurationError(
+            f"a secret is 1 to {MAX_SECRET_LENGTH} bytes, without line ends and zero bytes",
+            "secret",
+        )
+    if not scram.MIN_ITERATIONS <= iterations <= scram.MAX_ITERATIONS:
+        raise ConfigurationError(
+            f"iterations={iterations}: from {scram.MIN_ITERATIONS} to {scram.MAX_ITERATIONS}",
+            "iterations",
+        )
+    return User(name, role, Verifier.of(secret, secrets.token_bytes(scram.SALT_LENGTH), iterations))
+
+
+def read_users(path: Path) -> Users:
+    """Read the file, having checked that nobody else can have written it.
+
+    Raises:
+        ConfigurationError: it is not there, is open to others, or a line is not a user's.
+    """
+    try:
+        # A pipe of that name must not hold up who reads.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            _check_owner(path, os.fstat(descriptor))
+            data = file.read(MAX_FILE_LENGTH + 1)
+    except OSError as error:
+        raise ConfigurationError(f"users file {path}: {error.strerror}", str(path)) from error
+    if len(data) > MAX_FILE_LENGTH:
+        raise ConfigurationError(
+            f"users file {path}: longer than {MAX_FILE_LENGTH} bytes", str(path)
+        )
+    return _parse(path, data)
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigurationError(f"users file {path}: not a regular file", str(path))
+    if status.st_uid not in (0, os.geteuid()):
+        raise ConfigurationError(
+            f"users file {path}: belongs to user id {status.st_uid}, must belong to root or to"
+            f" whom the archive runs as (user id {os.geteuid()})",
+            str(path),
+        )
+    if status.st_mode & _FORBIDDEN_MODE:
+        raise ConfigurationError(
+            f"users file {path}: its mode {stat.S_IMODE(status.st_mode):04o} lets others at it:"
+            f" chmod 600 {path}",
+            str(path),
+        )
+
+
+def _parse(path: Path, data: bytes) -> Users:
+    users: dict[str, User] = {}
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        line = raw.decode("ascii", "replace").strip()
+        if not line or line.startswith("#"):
+            continue
+        user = _parse_line(line)
+        if user is None:
+            raise ConfigurationError(
+                f"users file {path}, line {number}: not NAME:ROLE:{_SCHEME}$ITERATIONS$SALT$KEY"
+                f" with a role of {', '.join(role.value for role in Role)}",
+                str(path),
+            )
+        if user.name in users:
+            raise ConfigurationError(
+                f"users file {path}, line {number}: user {user.name} is there twice", str(path)
+            )
+        users[user.name] = user
+    return users
+
+
+def _parse_line(line: str) -> User | None:
+    try:
+        name, role, verifier = line.split(":")
+        scheme, iterations, salt, key = verifier.split("$")
+        made = User(
+            name,
+            Role(role),
+            Verifier(
+                int(iterations),
+                base64.b64decode(salt, validate=True),
+                base64.b64decode(key, validate=True),
+            ),
+        )
+    except (ValueError, binascii.Error):
+        return None
+    is_sound = (
+        _NAME.fullmatch(name)
+        and scheme == _SCHEME
+        and scram.MIN_ITERATIONS <= made.verifier.iterations <= scram.MAX_ITERATIONS
+        and len(made.verifier.salt) >= 8
+        and len(made.verifier.stored_key) == scram.KEY_LENGTH
+    )
+    return made if is_sound else None
+
+
+def _line(user: User) -> str:
+    verifier = user.verifier
+    salt, key = (
+        base64.b64encode(each).decode("ascii") for each in (verifier.salt, verifier.stored_key)
+    )
+    return f"{user.name}:{user.role.value}:{_SCHEME}${verifier.iterations}${salt}${key}"
+
+
+def put_user(path: Path, user: User) -> bool:
+    """Add a user, or replace the one of that name; make the file when it is not there.
+
+    Returns:
+        Whether there was one of that name.
+
+    Raises:
+        ConfigurationError: the file is not one of users.
+        StorageError: it cannot be written.
+    """
+    with _changing(path) as lines:
+        places = [at for at, line in enumerate(lines) if _name_of(line) == user.name]
+        if places:
+            lines[places[0]] = _line(user)
+        else:
+            lines.append(_line(user))
+        return bool(places)
+
+
+def remove_user(path: Path, name: str) -> bool:
+    """Remove a user; False when there is none of that name. Raises as `put_user`."""
+    with _changing(path) as lines:
+        kept = [line for line in lines if _name_of(line) != name]
+        is_found = len(kept) < len(lines)
+        lines[:] = kept
+        return is_found
+
+
+def _name_of(line: str) -> str:
+    text = line.strip()
+    return "" if text.startswith("#") else text.partition(":")[0]
+
+
+@contextmanager
+def _changing(path: Path) -> Iterator[list[str]]:
+    """Yield the file's lines to be changed in place; comments stay. One process at a time."""
+    # Where a link points to, the file itself is replaced.
+    path = Path(os.path.realpath(path))
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            lines: list[str] = []
+            before = None
+            if path.exists():
+                read_users(path)
+                lines = path.read_text(encoding="latin-1").splitlines()
+                before = path.stat()
+            unchanged = list(lines)
+            yield lines
+            if lines != unchanged:
+                _replace(path, lines, before)
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise StorageError(f"cannot change users file {path}: {error.strerror}", path) from error
+
+
+def _replace(path: Path, lines: list[str], before: os.stat_result | None) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="latin-1") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+            if before is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+                if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink()
+        raise

@@ -1,0 +1,257 @@
+"""Properties: values read as the Java archive reads them, faults named, files parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aerotape.archive.archive import Archive
+from aerotape.archive.config import values as kinds
+from aerotape.archive.config.archive_config import ArchiveConfig
+from aerotape.archive.config.properties_file import parse_properties, read_properties_file
+from aerotape.archive.config.property_table import PROPERTIES
+from aerotape.archive.config.units import (
+    format_duration,
+    format_size,
+    parse_duration_ns,
+    parse_size,
+)
+from aerotape.errors import ConfigurationError
+
+
+def config(**properties: str) -> ArchiveConfig:
+    """A configuration from `aeron.archive.*` names with `_` for the dots."""
+    return ArchiveConfig.from_properties(
+        {f"aeron.archive.{name.replace('_', '.')}": value for name, value in properties.items()}
+    )
+
+
+def test_defaults_are_those_of_the_reference() -> None:
+    """Without properties, the lengths, limits and timeouts that Java's Configuration has."""
+    defaults = config()
+    assert defaults.archive_dir == Path("aeron-archive")
+    assert defaults.segment_file_length == 128 * 1024 * 1024
+    assert defaults.file_io_max_length == 1024 * 1024
+    assert (defaults.max_concurrent_recordings, defaults.max_concurrent_replays) == (20, 20)
+    assert defaults.connect_timeout_ns == 5_000_000_000
+    assert defaults.threading_mode == "DEDICATED"
+    assert (defaults.control_stream_id, defaults.local_control_stream_id) == (10, 10)
+    assert defaults.local_control_channel == "aeron:ipc?term-length=64k"
+    assert defaults.control_mtu_length == 1408
+    assert (defaults.record_checksum, defaults.replay_checksum) == ("none", "none")
+
+
+def test_values_are_read_by_their_kind() -> None:
+    """Sizes, durations, booleans, Java class names and ids become what they mean."""
+    made = config(
+        segment_file_length="1g",
+        connect_timeout="250ms",
+        dir_delete_on_start="true",
+        record_checksum="io.aeron.archive.checksum.Crc32c",
+        replay_checksum="CRC-32",
+        threading_mode="SHARED",
+        id="-42",
+        recorder_idle_strategy="org.agrona.concurrent.YieldingIdleStrategy",
+    )
+    assert made.segment_file_length == 1 << 30
+    assert made.connect_timeout_ns == 250_000_000
+    assert made.delete_archive_on_start is True
+    assert (made.record_checksum, made.replay_checksum) == ("crc-32c", "crc-32")
+    assert (made.threading_mode, made.archive_id) == ("SHARED", -42)
+    assert made.recorder_idle is not None and made.recorder_idle[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("segment.file.length", "100m"),
+        ("segment.file.length", "32k"),
+        ("segment.file.length", "2g"),
+        ("file.io.max.length", "1k"),
+        ("control.mtu.length", "1400"),
+        ("control.term.buffer.length", "65k"),
+        ("control.channel", "aeron:ipc"),
+        ("control.channel", "nonsense"),
+        ("local.control.channel", "aeron:udp?endpoint=localhost:1"),
+        ("file.sync.level", "3"),
+        ("connect.timeout", "5 minutes"),
+        ("record.checksum", "md5"),
+        ("threading.mode", "INVOKER"),
+        ("idle.strategy", "com.example.Mine"),
+        ("max.concurrent.replays", "-1"),
+        ("id", "first"),
+        ("dir.delete.on.start", "yes"),
+        ("error.buffer.length", "1k"),
+        ("dir", ""),
+        ("catalog.capacity", "4g"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
+    """The error names the property and shows the value."""
+    with pytest.raises(ConfigurationError) as caught:
+        ArchiveConfig.from_properties({f"aeron.archive.{name}": value})
+    assert caught.value.name == f"aeron.archive.{name}"
+    assert f"aeron.archive.{name}" in str(caught.value)
+
+
+def test_the_callers_thread_drives_neither_archive_nor_driver(tmp_path: Path) -> None:
+    """INVOKER mode is refused with what to use instead, before anything is started."""
+    for name in ("aeron.archive.threading.mode", "aeron.threading.mode"):
+        with pytest.raises(ConfigurationError, match=r"=INVOKER.*SHARED") as no:
+            Archive.launch(tmp_path, tmp_path / "aeron", properties={name: "INVOKER"})
+        assert no.value.name == name
+    assert not (tmp_path / "aeron").exists()
+
+
+FREE_TEXT = {kinds.TEXT, kinds.PATH, kinds.OPTIONAL_PATH}
+CHANNELS = [name for name in PROPERTIES if name.endswith(".channel")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, known in PROPERTIES.items() if known.kind not in FREE_TEXT]
+)
+def test_every_property_refuses_nonsense(name: str) -> None:
+    """In one line with its name, and with where the value comes from when that is known."""
+    for nonsense in ("~", "-99999999999999999999", "1x"):
+        with pytest.raises(ConfigurationError) as caught:
+            ArchiveConfig.from_properties({name: nonsense}, {name: "here"})
+        assert caught.value.name == name
+        assert str(caught.value).startswith(f"{name}=")
+        assert str(caught.value).endswith(" (from here)")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_every_channel_is_checked(name: str) -> None:
+    """At the start, not when the first client comes."""
+    properties = {name: "aeron:udp?endpoint", "aeron.archive.recording.events.enabled": "true"}
+    with pytest.raises(ConfigurationError) as caught:
+        ArchiveConfig.from_properties(properties)
+    assert caught.value.name == name
+
+
+def test_catalog_sync_level_may_not_be_below_the_files() -> None:
+    """As in the reference, descriptors are at least as durable as the data they describe."""
+    with pytest.raises(ConfigurationError, match=r"catalog\.file\.sync\.level=0"):
+        config(file_sync_level="1")
+    assert config(file_sync_level="1", catalog_file_sync_level="2").file_sync_level == 1
+
+
+def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on() -> None:
+    """A misspelt property is not silently lost, and the driver gets its own."""
+    made = ArchiveConfig.from_properties(
+        {
+            "aeron.archive.segment.file.lenght": "64k",
+            "aeron.archive.max.catalog.entries": "1",
+            "aeron.archve.dir": "x",
+            "aerotape.user": "alice",
+            "aeron.term.buffer.length": "64k",
+            "aeron.dir": "/dev/shm/x",
+            "java.io.tmpdir": "/tmp",
+        }
+    )
+    told = "\n".join(made.warnings)
+    assert "aeron.archive.segment.file.lenght" in told
+    assert "lenght is not a property of the archive, ignored: did you mean" in told
+    assert "did you mean aeron.archive.segment.file.length?" in told
+    assert "max.catalog.entries has no effect: the catalog grows" in told
+    assert "left to the driver: did you mean aeron.archive.dir?" in told
+    assert "alice" not in told and "aerotape.user" not in told
+    assert "java.io.tmpdir" in told
+    assert made.driver_properties == {"aeron.term.buffer.length": "64k", "aeron.archve.dir": "x"}
+    assert made.aeron_dir == "/dev/shm/x"
+
+
+def test_recording_events_need_a_channel() -> None:
+    """There is no default for where they go."""
+    channel = "aeron:udp?control-mode=dynamic|control=localhost:8030"
+    made = config(recording_events_enabled="true", recording_events_channel=channel)
+    assert made.recording_events_channel == channel
+    assert (made.recording_events_stream_id, made.warnings) == (30, [])
+    with pytest.raises(ConfigurationError, match=r"aeron\.archive\.recording\.events\.channel"):
+        config(recording_events_enabled="true")
+
+
+def test_settings_of_the_driver_are_the_defaults_of_the_archives() -> None:
+    """MTU and linger of control and replay streams follow the driver's, unless given."""
+    driver = {"aeron.mtu.length": "4k", "aeron.publication.linger.timeout": "1s"}
+    made = ArchiveConfig.from_properties(driver)
+    assert (made.control_mtu_length, made.replay_linger_timeout_ns) == (4096, 1_000_000_000)
+    given = ArchiveConfig.from_properties({**driver, "aeron.archive.control.mtu.length": "8k"})
+    assert given.control_mtu_length == 8192
+
+
+def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    """Comments, all three separators, continuation, escapes and empty values."""
+    file = tmp_path / "archive.properties"
+    file.write_text(
+        "# a comment\n! another\n\naeron.a=1\naeron.b : two words \n  aeron.c three\n"
+        "aeron.d=first,\\\n    second\naeron.e\naeron.f=caf\\u00e9\\tx\nwith\\=sign=4\n"
+        "path=C:\\\\dir",
+        encoding="latin-1",
+    )
+    assert read_properties_file(file) == {
+        "aeron.a": "1",
+        "aeron.b": "two words ",
+        "aeron.c": "three",
+        "aeron.d": "first,second",
+        "aeron.e": "",
+        "aeron.f": "café\tx",
+        "with=sign": "4",
+        "path": "C:\\dir",
+    }
+
+
+def test_a_missing_properties_file_is_a_configuration_error(tmp_path: Path) -> None:
+    """The message says which file."""
+    with pytest.raises(ConfigurationError, match=r"none\.properties"):
+        read_properties_file(tmp_path / "none.properties")
+
+
+def test_a_comment_may_not_be_continued() -> None:
+    """A backslash at the end of a comment joins nothing."""
+    assert parse_properties(["# comment \\", "a=1"]) == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("128m", 134_217_728), ("1K", 1024), ("1408", 1408)]
+)
+def test_sizes(text: str, size: int) -> None:
+    """Suffixes in either case are powers of 1024 (checked against Agrona's SystemUtil)."""
+    assert parse_size("p", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "k", "-1", "1gb", "1.5k", " 5", "5k ", "99999999999g", "٣"])
+def test_no_sizes(text: str) -> None:
+    """What Agrona refuses is refused, naming the property."""
+    with pytest.raises(ConfigurationError) as caught:
+        parse_size("aeron.x", text)
+    assert caught.value.name == "aeron.x"
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ns"),
+    [("10s", 10**10), ("5", 5), ("1us", 1000), ("1Ms", 10**6), ("10000000000s", 2**63 - 1)],
+)
+def test_durations(text: str, duration_ns: int) -> None:
+    """Units to nanoseconds; the longest that fits instead of an overflow."""
+    assert parse_duration_ns("p", text) == duration_ns
+
+
+@pytest.mark.parametrize("text", ["", "s", "1m", "-1", "1 s"])
+def test_no_durations(text: str) -> None:
+    """Minutes and signs are not durations."""
+    with pytest.raises(ConfigurationError):
+        parse_duration_ns("p", text)
+
+
+def test_formatting_is_the_shortest_whole_form() -> None:
+    """As Agrona prints them into stripped channels."""
+    assert [format_size(size) for size in (0, 1023, 1024, 1408, 65536, 1 << 20, 3 << 30)] == [
+        "0", "1023", "1k", "1408", "64k", "1m", "3g",
+    ]  # fmt: skip
+    durations = (0, 999, 1000, 1500, 10**6, 5 * 10**9, 60 * 10**9)
+    assert [format_duration(duration) for duration in durations] == [
+        "0ns", "999ns", "1us", "1500ns", "1ms", "5s", "60s",
+    ]  # fmt: skip

@@ -1,0 +1,309 @@
+"""A control session's states, with a fake publication and a clock turned by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aerotape.archive.control.session import MAX_QUEUED_LENGTH, ControlSession, State
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
+from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import ControlResponseCode
+from aerotape.errors import AeronError
+
+BACK_PRESSURED = -2
+
+
+class FakePublication:
+    """Takes messages, or answers with the result it is told to."""
+
+    def __init__(self) -> None:
+        self.is_connected = True
+        self.registration_id = 1234
+        self.result: int | None = None
+        self.messages: list[Any] = []
+        self.revoked = False
+
+    def offer(self, data: bytes) -> int:
+        if self.result is not None:
+            return self.result
+        self.messages.append(codecs.decode(data))
+        return 64 * len(self.messages)
+
+    def revoke(self) -> None:
+        self.revoked = True
+
+
+class FakeCounter:
+    def __init__(self) -> None:
+        self.value = 0
+        self.reference_id = 0
+        self.closed = False
+
+    def set_reference_id(self, reference_id: int) -> None:
+        self.reference_id = reference_id
+
+    def set(self, value: int) -> None:
+        self.value = value
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Pending:
+    """Answers with what it is given, after as many polls as it is told."""
+
+    def __init__(self, answer: Any, polls: int = 0) -> None:
+        self.answer = answer
+        self.polls = polls
+        self.cancelled = False
+
+    def poll(self) -> Any:
+        if self.polls:
+            self.polls -= 1
+            return None
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Rig:
+    """A session with its fakes."""
+
+    def __init__(
+        self,
+        *,
+        version: str | None = None,
+        authenticator: Any = None,
+        publications: list[Any] | None = None,
+    ) -> None:
+        self.publication = FakePublication()
+        self.counter = FakeCounter()
+        answers = iter(publications or [self.publication])
+        self.session = ControlSession(
+            7,
+            100,
+            subscription_id=1,
+            image_id=1,
+            description="test",
+            add_publication=lambda: Pending(next(answers)),  # type: ignore[arg-type,return-value]
+            counter=Pending(self.counter, polls=1),  # type: ignore[arg-type]
+            authenticator=GuardedAuthenticator(authenticator or AllowAll(), ErrorLog()),
+            credentials=b"alice",
+            invalid_version=version,
+            connect_timeout_ms=5_000,
+            liveness_check_interval_ms=1_000,
+            now_ms=0,
+        )
+
+    def work(self, *times_ms: int) -> None:
+        for now_ms in times_ms:
+            self.session.do_work(now_ms)
+
+    def activate(self) -> None:
+        """Connect the session and take the connect response out of the way."""
+        self.work(1, 2, 3)
+        self.session.attempt_to_activate()
+        assert self.session.state is State.ACTIVE
+        self.publication.messages.clear()
+
+
+def test_connecting_answers_with_the_control_session_id_and_the_version() -> None:
+    """The client learns its session id as relevantId, and may check the archive's version."""
+    rig = Rig()
+    rig.work(1)
+    assert rig.publication.messages == []
+    rig.work(2, 3)
+    assert rig.session.state is State.AUTHENTICATED
+    (response,) = rig.publication.messages
+    assert response == codecs.ControlResponse(
+        control_session_id=7,
+        correlation_id=100,
+        relevant_id=7,
+        code=ControlResponseCode.OK,
+        version=PROTOCOL_VERSION,
+        error_message="",
+    )
+    assert rig.counter.value == 7
+
+
+def test_the_ok_is_repeated_until_the_client_makes_a_request() -> None:
+    """Every 200 ms while AUTHENTICATED, no more once ACTIVE."""
+    rig = Rig()
+    rig.work(1, 2, 3, 100, 203, 300, 403)
+    assert len(rig.publication.messages) == 3
+    rig.session.attempt_to_activate()
+    rig.work(700)
+    assert len(rig.publication.messages) == 3
+
+
+def test_a_refused_version_is_told_again_until_the_connect_timeout() -> None:
+    """ERROR responses every 200 ms, never active, and the session ends after 5 s."""
+    rig = Rig(version="invalid client version 0.1.0")
+    rig.work(1, 2, *range(3, 1004, 200))
+    assert [message.code for message in rig.publication.messages] == [ControlResponseCode.ERROR] * 6
+    rig.session.attempt_to_activate()
+    assert rig.session.state is State.CONNECTED
+    rig.work(5_003)
+    assert rig.session.is_done
+
+
+def test_a_client_that_never_subscribes_is_given_up() -> None:
+    """CONNECTING lasts as long as the connect timeout, then the session is closed."""
+    rig = Rig()
+    rig.publication.is_connected = False
+    rig.work(1, 2, 5_001)
+    assert rig.session.state is State.CONNECTING
+    rig.work(5_003)
+    assert rig.session.is_done
+    assert rig.session.ended_badly
+    rig.session.close()
+    assert rig.publication.revoked
+    assert rig.counter.closed
+
+
+def test_back_pressured_responses_are_queued_in_order() -> None:
+    """Nothing is lost and nothing overtakes when the client reads slowly."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_ok(1, 11)
+    rig.session.send_error(2, ErrorCode.UNKNOWN_RECORDING, "no")
+    assert not rig.session.send_descriptor(3, bytes(100))
+    rig.work(10)
+    rig.publication.result = None
+    rig.session.send_recording_unknown(4, 44)
+    assert rig.publication.messages == []
+    rig.work(11)
+    assert [(m.correlation_id, m.relevant_id, m.code.name) for m in rig.publication.messages] == [
+        (1, 11, "OK"),
+        (2, 5, "ERROR"),
+        (4, 44, "RECORDING_UNKNOWN"),
+    ]
+
+
+def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
+    """Back pressure for longer than the connect timeout ends the session."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_ok(1)
+    rig.work(4_000)
+    assert rig.session.is_active
+    rig.work(5_010)
+    assert rig.session.is_done
+    assert rig.session.ended_badly
+
+
+def test_responses_are_kept_up_to_a_limit() -> None:
+    """A client that asks on and on without reading is dropped before it fills the memory."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    sent = 0
+    while rig.session.is_active:
+        rig.session.send_error(sent, ErrorCode.GENERIC, "x" * 2_000)
+        sent += 1
+    assert sent * 2_000 <= MAX_QUEUED_LENGTH <= sent * 2_100
+    assert rig.session.ended_badly
+
+
+def test_what_was_queued_for_a_client_before_its_first_request_is_sent() -> None:
+    """A refused request leaves the session AUTHENTICATED; its answer must come all the same."""
+    rig = Rig()
+    rig.work(1, 2, 3)
+    rig.publication.messages.clear()
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_error(9, ErrorCode.UNAUTHORISED_ACTION, "no")
+    rig.publication.result = None
+    rig.work(4)
+    (response,) = rig.publication.messages
+    assert response.correlation_id == 9
+
+
+def test_a_lull_in_back_pressure_starts_the_timeout_afresh() -> None:
+    """What counts is the time without any response sent, not the time since the first try."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_ok(1)
+    rig.work(4_000)
+    rig.publication.result = None
+    rig.work(4_500)
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_ok(2)
+    rig.work(6_000)
+    assert rig.session.is_active
+
+
+def test_an_active_session_is_pinged_each_interval() -> None:
+    """A Ping a second tells whether the client still takes what it is sent."""
+    rig = Rig()
+    rig.activate()
+    rig.work(999, 1_000, 1_500, 2_000, 3_001)
+    assert [type(message).__name__ for message in rig.publication.messages] == ["Ping"] * 3
+
+
+@pytest.mark.parametrize("result", [-1, -4, -5])
+def test_a_publication_that_cannot_send_ends_the_session(result: int) -> None:
+    """Not connected, closed and at its maximum position are not retried."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = result
+    rig.session.send_ok(1)
+    assert rig.session.is_done
+    assert rig.session.ended_badly is (result != -1)
+
+
+def test_a_client_that_went_away_ends_the_session_quietly() -> None:
+    """Losing the subscriber is how clients leave: no error."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.is_connected = False
+    rig.work(10)
+    assert rig.session.is_done
+    assert not rig.session.ended_badly
+
+
+def test_a_response_publication_that_is_busy_is_asked_for_again() -> None:
+    """RESOURCE_TEMPORARILY_UNAVAILABLE is retried; any other refusal is raised."""
+    publication = FakePublication()
+    rig = Rig(publications=[AeronError("in use", -10), publication])
+    rig.work(1, 2)
+    assert rig.session.state is State.CONNECTING
+    refused = Rig(publications=[AeronError("invalid channel", -1)])
+    with pytest.raises(AeronError):
+        refused.work(1)
+
+
+def test_rejection_carries_its_error_code() -> None:
+    """An authenticator's no reaches the client as AUTHENTICATION_REJECTED."""
+
+    class Refuse(AllowAll):
+        def on_connected_session(self, session: Any, now_ms: int) -> None:
+            session.reject()
+
+    rig = Rig(authenticator=Refuse())
+    rig.work(1, 2, 3, 300)
+    (response,) = rig.publication.messages
+    assert (response.code, response.relevant_id) == (
+        ControlResponseCode.ERROR,
+        ErrorCode.AUTHENTICATION_REJECTED,
+    )
+    rig.work(5_003)
+    assert rig.session.is_done
+
+
+def test_text_beyond_ascii_does_not_break_a_response() -> None:
+    """An error message that quotes a client's odd channel is still sent."""
+    rig = Rig()
+    rig.activate()
+    rig.session.send_error(1, ErrorCode.GENERIC, "канал")
+    (response,) = rig.publication.messages
+    assert response.error_message == "?????"

@@ -1,0 +1,267 @@
+"""Clients that send what no client would: the archive goes on, and so do all others."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import random
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, get_type_hints
+
+import pytest
+from support.control_rig import RawClient, await_true, control_session_counters
+
+import aerotape
+from aerotape import _native
+from aerotape.archive.control.reception import MAX_MESSAGE_LENGTH
+from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import ControlResponseCode
+from aerotape.errors import CodecError
+
+LOCAL = "aeron:ipc?term-length=64k"
+WIDE = "aeron:ipc?term-length=4m"
+LIVE_STREAM_ID = 4321
+_HEADER = struct.Struct("<HHHH")
+_NUMBERS = (0, 1, -1, 2, 3, 7, 4096, 65_536, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
+_TEXTS = (
+    "",
+    "aeron:ipc",
+    "aeron:ipc?term-length=64k|mtu=1408",
+    "aeron:ipc?session-id=5",
+    "aeron:ipc?term-length=1|mtu=0",
+    "aeron:ipc?init-term-id=0|term-id=9|term-offset=64|term-length=64k",
+    "aeron:ipc?alias=" + "x" * 4000,
+    "aeron:udp?endpoint=127.0.0.1:0",
+    "aeron:udp?endpoint=127.0.0.1:99999",
+    "aeron:udp?control-mode=response|control=127.0.0.1:0",
+    "aeron:udp?control-mode=response|response-correlation-id=-1",
+    "aeron:udp?control-mode=manual",
+    "aeron-spy:aeron:ipc",
+    "aeron:",
+    "aeron:ipc?",
+    "aeron:ipc?=|=|",
+    "ipc",
+    "../../etc/passwd",
+    "/etc/passwd\x00",
+    "%s%n{0}" * 20,
+    "x" * 8000,
+)
+_REQUESTS = [
+    kind
+    for kind in codecs.MESSAGES.values()
+    if "Request" in kind.__name__ or kind is codecs.ChallengeResponse
+]
+
+
+@dataclasses.dataclass
+class Bystander:
+    """A client with a session and a recording that others must not harm."""
+
+    raw: RawClient
+    recorder: aerotape.ArchiveClient
+    publication: Any
+    recording_id: int
+
+    def is_served(self) -> None:
+        """Answered as ever, and recorded to the last message."""
+        answer = self.raw.call(codecs.ArchiveIdRequest)
+        assert answer.code is ControlResponseCode.OK
+        end = self.publication.send(b"still here")
+        await_true(lambda: self.recorder.max_recorded_position(self.recording_id) == end)
+
+
+@pytest.fixture
+def daemon(start_daemon: Callable[..., Any]) -> Any:
+    """Our archive."""
+    return start_daemon(properties={"aeron.client.liveness.timeout": "2s"})
+
+
+@pytest.fixture
+def aeron(daemon: Any) -> Iterator[_native.AeronClient]:
+    """An Aeron client for raw ones."""
+    client = _native.AeronClient(str(daemon.aeron_dir))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def bystander(daemon: Any, aeron: _native.AeronClient) -> Iterator[Bystander]:
+    """Someone who was there first."""
+    raw = RawClient(aeron, LOCAL, response_stream_id=801)
+    raw.connect()
+    channel = "aeron:udp?endpoint=127.0.0.1:24326|ssc=true"
+    with (
+        aerotape.connect(aeron_dir=daemon.aeron_dir) as recorder,
+        recorder.aeron.add_publication(channel, LIVE_STREAM_ID) as publication,
+    ):
+        # With ids that an attacker does not hit by guessing small numbers: stopping a recording
+        # by its id is a fair request.
+        recorder.start_recording("aeron:ipc", LIVE_STREAM_ID)
+        for count in range(1, 22):
+            with recorder.aeron.add_exclusive_publication("aeron:ipc", LIVE_STREAM_ID):
+                await_true(lambda count=count: len(list(recorder.list_recordings(0))) == count)  # type: ignore[misc]
+        recorder.stop_recording("aeron:ipc", LIVE_STREAM_ID)
+        recorder.start_recording(channel, LIVE_STREAM_ID)
+        await_true(lambda: any(recorder.list_recordings_for_uri("24326", LIVE_STREAM_ID)))
+        (found,) = recorder.list_recordings_for_uri("24326", LIVE_STREAM_ID)
+        yield Bystander(raw, recorder, publication, found.recording_id)
+
+
+class Attacker:
+    """Sends what it likes over a session of its own, and takes another when that one is gone."""
+
+    def __init__(self, aeron: _native.AeronClient, seed: int) -> None:
+        self.aeron = aeron
+        self.dice = random.Random(seed)
+        self._stream_id = 900
+        self.answers = 0
+        self.raw = self._connected()
+
+    def _connected(self) -> RawClient:
+        self._stream_id += 1
+        raw = RawClient(self.aeron, WIDE, response_stream_id=self._stream_id)
+        raw.connect()
+        return raw
+
+    def send(self, data: bytes) -> None:
+        if self.raw.publication.offer_within(data, 1_000_000_000) <= 0:
+            # Cut off, which is fair.
+            self.raw.close()
+            self.raw = self._connected()
+        self.raw.poll()
+        self.answers += len(self.raw.received)
+        self.raw.received.clear()
+
+    def renew(self) -> None:
+        """Begin anew where the session is gone."""
+        if self.raw.control_session_id not in control_session_counters(self.aeron):
+            self.raw.close()
+            self.raw = self._connected()
+
+    def request(self, kind: type[Any]) -> bytes:
+        """A request whose fields are likely to be trouble, over this session."""
+        while True:
+            fields = {
+                field.name: self._value(field.name, kinds)
+                for field, kinds in _fields(kind)
+                if field.name != "control_session_id"
+            }
+            if "control_session_id" in kind.__dataclass_fields__:
+                fields["control_session_id"] = self.raw.control_session_id
+            try:
+                return bytes(kind(**fields).encode())
+            except CodecError:
+                continue
+
+    def _value(self, name: str, kinds: tuple[type, ...]) -> Any:
+        dice = self.dice
+        for kind in kinds:
+            if issubclass(kind, enum.Enum):
+                return dice.choice([each for each in kind if each.name != "NULL_VAL"])
+        if str in kinds:
+            return dice.choice(_TEXTS)
+        if bytes in kinds:
+            return dice.randbytes(dice.choice((0, 1, 100, 5000)))
+        if name == "correlation_id":
+            return self.aeron.next_correlation_id()
+        return dice.choice((*_NUMBERS, dice.randrange(-(2**31), 2**31)))
+
+    def damaged(self, data: bytes) -> bytes:
+        """Bits turned, bytes missing, too many, or lengths that point elsewhere."""
+        dice = self.dice
+        message = bytearray(data)
+        match dice.randrange(5):
+            case 0:
+                del message[dice.randrange(len(message)) :]
+            case 1:
+                for _ in range(dice.randrange(1, 8)):
+                    message[dice.randrange(len(message))] ^= 1 << dice.randrange(8)
+            case 2:
+                _HEADER.pack_into(
+                    message, 0, dice.randrange(65_536), *_HEADER.unpack_from(message)[1:3], 0
+                )
+            case 3:
+                length = dice.choice((0xFFFFFFFF, 0x7FFFFFFF, 0x40000000, len(message), 1))
+                at = dice.randrange(8, max(9, len(message) - 4))
+                message[at : at + 4] = struct.pack("<I", length)
+            case _:
+                message += dice.randbytes(dice.randrange(1, 2000))
+        return bytes(message)
+
+
+def _fields(kind: type[Any]) -> list[tuple[dataclasses.Field[Any], tuple[type, ...]]]:
+    hints = get_type_hints(kind, vars(codecs))
+    return [
+        (field, getattr(hints[field.name], "__args__", None) or (hints[field.name],))
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def served(daemon: Any, bystander: Bystander) -> None:
+    """The bystander is served, and no fault of ours was logged."""
+    bystander.is_served()
+    assert daemon.process.poll() is None
+    assert "Traceback" not in daemon.log(), daemon.log()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_request_with_troublesome_fields_and_damaged(
+    daemon: Any, aeron: _native.AeronClient, bystander: Bystander, seed: int
+) -> None:
+    """Each template many times over a real session: extremes, cut, turned, with false lengths."""
+    attacker = Attacker(aeron, seed)
+    for kind in _REQUESTS:
+        for _ in range(6):
+            attacker.send(attacker.request(kind))
+        for _ in range(24):
+            attacker.send(attacker.damaged(attacker.request(kind)))
+        attacker.renew()
+        served(daemon, bystander)
+    # They got through to what they ask for, and were not just thrown away.
+    assert attacker.answers > 200
+    for _ in range(300):
+        attacker.send(attacker.dice.randbytes(attacker.dice.randrange(1, 3000)))
+    served(daemon, bystander)
+
+
+def test_a_message_longer_than_any_request_is_not_taken(
+    daemon: Any, aeron: _native.AeronClient, bystander: Bystander
+) -> None:
+    """Neither put together in full nor answered, and its session goes on."""
+    raw = RawClient(aeron, "aeron:ipc?term-length=64m", response_stream_id=802)
+    raw.connect()
+    channel = "aeron:ipc?alias=" + "x" * 3_000
+    fits = raw.call(codecs.StopRecordingRequest, stream_id=1, channel=channel)
+    assert fits.relevant_id == ErrorCode.UNKNOWN_SUBSCRIPTION
+    length = MAX_MESSAGE_LENGTH
+    for extra in (1, 1_000_000, 8_000_000):
+        request = raw.request(
+            codecs.StopRecordingRequest, stream_id=1, channel="x" * (length + extra)
+        )
+        assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
+        assert not [each for each in raw.received if each.correlation_id == request]
+    assert "longer than any request" in daemon.log()
+    served(daemon, bystander)
+
+
+def test_a_flood_of_connects_is_outlived(
+    daemon: Any, aeron: _native.AeronClient, bystander: Bystander
+) -> None:
+    """Hundreds that name streams where nobody listens; their sessions go by themselves."""
+    raw = RawClient(aeron, LOCAL, response_stream_id=803)
+    for number in range(300):
+        raw.send(
+            codecs.AuthConnectRequest(
+                correlation_id=aeron.next_correlation_id(),
+                response_stream_id=10_000 + number,
+                version=1 << 16,
+                response_channel="aeron:ipc?term-length=64k",
+                encoded_credentials=b"x" * 500,
+                client_info="y" * 500,
+            )
+        )
+    served(daemon, bystander)
+    await_true(lambda: len(control_session_counters(aeron)) <= 2, timeout_s=30)
+    served(daemon, bystander)

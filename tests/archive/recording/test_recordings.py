@@ -1,0 +1,241 @@
+"""Recordings that end before they have a position counter, with fakes of what the driver gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import NULL_POSITION
+from aerotape.archive.recording.recordings import Recordings
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.archive.replication.session import ReplicationSession
+from aerotape.archive.replication.source_client import SourceAddress
+from aerotape.catalog.catalog import Catalog
+from aerotape.codecs.archive import RecordingSignal, SourceLocation
+from aerotape.errors import AeronError, ArchiveError
+
+CHANNEL, STREAM_ID = "aeron:ipc", 10
+
+
+class Requester:
+    """Remembers what it is sent, by name."""
+
+    session_id = 5
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def send_ok(self, _correlation_id: int, _relevant_id: int = 0) -> None:
+        self.sent.append("OK")
+
+    def send_error(self, _correlation_id: int, _code: int, _message: str) -> None:
+        self.sent.append("ERROR")
+
+    def send_signal(self, *details: Any) -> None:
+        self.sent.append(details[-1].name)
+
+
+class Counter:
+    """Counts; its value is what was added and set."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.is_closed = False
+
+    def add(self, delta: int) -> None:
+        self.value += delta
+
+    def set(self, value: int) -> None:
+        self.value = value
+
+    def get(self) -> int:
+        return self.value
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Pending:
+    """An answer of the driver that comes when `answer` is set."""
+
+    registration_id = 77
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer = answer
+        self.is_cancelled = False
+
+    def poll(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Image:
+    """An image of the subscription."""
+
+    subscription_registration_id = Pending.registration_id
+    session_id = 3
+    initial_term_id = 7
+    join_position = 0
+    term_buffer_length = 65_536
+    mtu_length = 1_408
+    source_identity = "aeron:ipc"
+    is_released = False
+
+    def release(self) -> None:
+        self.is_released = True
+
+
+class Recorder:
+    """Says which recordings it was given and told to stop."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+
+    def record(self, _image: Any, _counter: Any, *, recording_id: int, **_: Any) -> None:
+        self.calls.append(("record", recording_id))
+
+    def stop_recording(self, recording_id: int) -> None:
+        self.calls.append(("stop", recording_id))
+
+
+class Rig:
+    """Recordings on a real catalog, with a stream that has just been joined."""
+
+    def __init__(self, directory: Path) -> None:
+        self.requester, self.recorder, self.image = Requester(), Recorder(), Image()
+        self.position = Pending()
+        self.sessions = Counter()
+        errors = ErrorLog()
+        subscription = SimpleNamespace(close=lambda: None)
+        client: Any = SimpleNamespace(
+            async_add_subscription=lambda *_: Pending(subscription),
+            async_add_counter=lambda *_: self.position,
+        )
+        config: Any = SimpleNamespace(
+            max_concurrent_recordings=20,
+            segment_file_length=131_072,
+            recording_events_enabled=False,
+        )
+        storage: Any = SimpleNamespace(refuse=lambda: None, watch=lambda: None)
+        sessions: Any = self.sessions
+        recorder: Any = self.recorder
+        mailbox: Any = None
+        self.catalog = Catalog.open(directory, create=True)
+        self.deletions = SegmentDeletions(errors=errors, wake=lambda: None)
+        self.recordings = Recordings(
+            config=config,
+            archive_id=1,
+            archive_dir=directory,
+            client=client,
+            mailbox=mailbox,
+            catalog=self.catalog,
+            recorder=recorder,
+            storage=storage,
+            deletions=self.deletions,
+            session_counter=sessions,
+            errors=errors,
+            epoch_ms=lambda: 1,
+        )
+        image: Any = self.image
+        self.recordings.start(
+            self.requester,
+            1,
+            stream_id=STREAM_ID,
+            channel=CHANNEL,
+            source_location=SourceLocation.LOCAL,
+            auto_stop=False,
+        )
+        self.recordings.on_image(image)
+        assert self.requester.sent == ["OK"]
+
+    def stop_channel(self) -> None:
+        assert self.recordings.stop_channel(STREAM_ID, CHANNEL)
+
+    def stop_identity(self) -> None:
+        assert self.recordings.stop_identity(0)
+
+    def close(self) -> None:
+        self.recordings.close()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.deletions.close()
+    made.catalog.close()
+
+
+@pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
+def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None]) -> None:
+    """START comes before the answer to the stop, STOP after it, and nothing is left."""
+    rig.recordings.do_work()
+    stop(rig)
+    rig.requester.send_ok(2)
+    rig.recordings.do_work()
+    assert rig.requester.sent == ["OK", "START", "OK", "STOP"]
+    assert rig.position.is_cancelled
+    assert rig.image.is_released
+    assert rig.recorder.calls == []
+    assert (len(rig.recordings), rig.sessions.value) == (0, 0)
+    assert rig.catalog.stop_position(0) == 0
+
+
+def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
+    """START is sent once, and the recorder gets what it is to stop at once."""
+    rig.stop_channel()
+    rig.position.answer = Counter()
+    rig.recordings.do_work()
+    assert rig.recorder.calls == [("record", 0), ("stop", 0)]
+    rig.recordings.on_stopped(0, 0, 0, None)
+    assert rig.requester.sent == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
+
+
+def test_no_counter(rig: Rig) -> None:
+    """A recording that fails before it has begun has begun for the client all the same."""
+    rig.position.answer = AeronError("no counters left", 11)
+    rig.recordings.do_work()
+    assert rig.requester.sent == ["OK", "START", "ERROR", "STOP"]
+    assert rig.sessions.value == 0
+
+
+def test_the_archive_closes_before_the_counter_has_come(rig: Rig) -> None:
+    """The client hears of the end of what it has heard the begin of."""
+    rig.close()
+    assert rig.requester.sent == ["OK", "START", "STOP"]
+    assert rig.position.is_cancelled
+
+
+def test_a_replication_leaves_a_recording_alone_whose_files_go(rig: Rig) -> None:
+    """Made to begin elsewhere it could be extended, and a truncation would delete what comes."""
+    rig.close()
+    before = rig.catalog.descriptor(0)
+    source = replace(before, start_position=65_536, stop_position=NULL_POSITION)
+    aeron: Any = None
+    address = SourceAddress("aeron:ipc", 10, "aeron:ipc", 20, b"", "test", timeout_ns=1)
+    replication = ReplicationSession(
+        9,
+        ReplicationRequest(1, "aeron:ipc", 10, "aeron:ipc", dst_recording_id=0),
+        rig.requester,
+        address,
+        aeron=aeron,
+        catalog=rig.catalog,
+        recordings=rig.recordings,
+    )
+    rig.deletions.delete(rig.requester, 1, 0, is_ready=lambda: False)
+    with pytest.raises(ArchiveError, match="being deleted or moved"):
+        replication._prepare(source)
+    assert rig.catalog.descriptor(0) == before
+    rig.deletions.close()
+    assert replication._prepare(source) == 65_536

@@ -1,0 +1,302 @@
+"""Truncate and purge, and what is refused while they are at work: handlers on a real catalog."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from segment_builder import SegmentBuilder
+
+from aerotape.archive.control import requests
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.extension import clear_behind, refuse_request
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.recording.truncation import cut_back
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.segments import list_files_to_delete, list_segment_files
+from aerotape.codecs import archive as codecs
+
+START = 65_536 + 4_096
+SEGMENT = 131_072
+
+
+class Session:
+    """Remembers what it is to send: ("OK", number), (error code, text) or the signal's name."""
+
+    session_id = 5
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        self.sent.append(("OK", relevant_id))
+
+    def send_error(self, correlation_id: int, error_code: int, message: str) -> None:
+        self.sent.append((int(error_code), message))
+
+    def send_signal(
+        self, _correlation_id: int, _id: int, _subscription: int, _position: int, signal: Any
+    ) -> None:
+        self.sent.append(signal.name)
+
+
+class Replays:
+    """Replays that go on until they are told to have ended."""
+
+    def __init__(self) -> None:
+        self.is_running = False
+
+    def end_all(self, recording_id: int) -> Callable[[], bool]:
+        return lambda: not self.is_running
+
+    def is_replayed(self, recording_id: int) -> bool:
+        return self.is_running
+
+
+class Recordings:
+    """Recordings in progress: none, or those that are named."""
+
+    def __init__(self) -> None:
+        self.active: set[int] = set()
+
+    def session(self, recording_id: int) -> int | None:
+        return recording_id if recording_id in self.active else None
+
+
+class Conductor:
+    """What the handlers need of it, with a recording of five segments."""
+
+    def __init__(self, archive_dir: Path) -> None:
+        self.archive_dir = archive_dir
+        self.errors = ErrorLog()
+        self.catalog = Catalog.open(archive_dir, create=True)
+        self.replays = Replays()
+        self.recordings = Recordings()
+        self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
+        self.session = Session()
+        self.built = SegmentBuilder(start_position=START)
+        numbers = random.Random(4)
+        while self.built.position < START + 4 * SEGMENT:
+            self.built.message(numbers.randbytes(numbers.randrange(100, 9_000)))
+        self.built.write(archive_dir)
+        self.recording_id = self.add(stop_position=self.built.position)
+
+    def add(self, **changes: Any) -> int:
+        figures: dict[str, Any] = {
+            "start_position": START,
+            "start_timestamp_ms": 1,
+            "initial_term_id": 7,
+            "segment_file_length": SEGMENT,
+            "term_buffer_length": 65_536,
+            "mtu_length": 1408,
+            "session_id": -42,
+            "stream_id": 1001,
+            "stripped_channel": "aeron:ipc",
+            "original_channel": "aeron:ipc",
+            "source_identity": "aeron:ipc",
+            **changes,
+        }
+        return self.catalog.add_recording(**figures)
+
+    @property
+    def descriptor(self) -> RecordingDescriptor:
+        return self.catalog.descriptor(self.recording_id)
+
+    @property
+    def bases(self) -> list[int]:
+        return [
+            each.base_position for each in list_segment_files(self.archive_dir, self.recording_id)
+        ]
+
+    def ask(self, request: Any) -> list[Any]:
+        """Handle a request; return what was sent at once."""
+        self.session.sent.clear()
+        conductor: Any = self
+        session: Any = self.session
+        requests.handle(conductor, session, request)
+        return list(self.session.sent)
+
+    def truncate(self, position: int) -> list[Any]:
+        return self.ask(
+            codecs.TruncateRecordingRequest(recording_id=self.recording_id, position=position)
+        )
+
+    def purge(self) -> list[Any]:
+        return self.ask(codecs.PurgeRecordingRequest(recording_id=self.recording_id))
+
+    def finish(self) -> list[Any]:
+        """Work until all is sent; return it."""
+        deadline_s = time.monotonic() + 10
+        while "DELETE" not in self.session.sent:
+            assert time.monotonic() < deadline_s, self.session.sent
+            self.deletions.do_work()
+        return list(self.session.sent)
+
+
+@pytest.fixture
+def conductor(tmp_path: Path) -> Iterator[Conductor]:
+    made = Conductor(tmp_path)
+    yield made
+    made.deletions.close()
+    made.catalog.close()
+
+
+def test_nothing_else_is_begun_meanwhile(conductor: Conductor) -> None:
+    """While replays end or files go: no truncation, no purge, no extension; another may."""
+    other = conductor.add(stop_position=START + 64)
+    conductor.replays.is_running = True
+    middle = conductor.built.messages[100].position
+    assert conductor.truncate(middle) == []
+    [(code, text)] = conductor.truncate(middle)
+    assert code == 0 and "DELETE signal" in text
+    conductor.replays.is_running = False
+    [(code, text)] = conductor.purge()
+    assert code == 0 and "DELETE signal" in text
+    refusal = refuse_request(
+        conductor.catalog,
+        conductor.recording_id,
+        1001,
+        is_recorded=False,
+        deleted_to=conductor.deletions.end_position(conductor.recording_id),
+    )
+    assert refusal is not None and refusal[0] == 0 and "DELETE signal" in refusal[1]
+    assert conductor.deletions.allows(conductor.session, 1, other)
+    conductor.session.sent.clear()
+    assert conductor.finish()[-1] == "DELETE"
+    assert conductor.descriptor.stop_position == middle
+    assert conductor.truncate(START) == []
+    assert conductor.finish()[-1] == "DELETE"
+    assert conductor.bases == []
+
+
+def test_deleting_at_the_start_does_not_keep_from_extending(conductor: Conductor) -> None:
+    """Only what is deleted at the end of a recording is in the way."""
+    conductor.session.sent.clear()
+    first = conductor.archive_dir / f"{conductor.recording_id}-65536.rec"
+    conductor.deletions.delete(
+        conductor.session, 1, conductor.recording_id, [first], is_ready=lambda: False
+    )
+    deleted_to = conductor.deletions.end_position(conductor.recording_id)
+    assert deleted_to == 65_536
+    arguments: Any = (conductor.catalog, conductor.recording_id, 1001)
+    assert refuse_request(*arguments, is_recorded=False, deleted_to=deleted_to) is None
+    refusal = refuse_request(*arguments, is_recorded=True, deleted_to=None)
+    assert refusal is not None and refusal[0] == 2
+
+
+def test_the_catalog_comes_first(conductor: Conductor) -> None:
+    """The new stop position is there before any file is touched."""
+    files = conductor.bases
+    conductor.replays.is_running = True
+    conductor.truncate(files[2])
+    assert conductor.descriptor.stop_position == files[2]
+    assert conductor.bases == files
+    conductor.replays.is_running = False
+    assert conductor.finish() == [("OK", len(files) - 2), "DELETE"]
+    assert conductor.bases == files[:2]
+
+
+@pytest.mark.parametrize("offset", [32, -32])
+def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset: int) -> None:
+    """Nor does one whose segment file is not there: it is an error, and tells the file."""
+    message = conductor.built.messages[100]
+    before = conductor.descriptor
+    [(code, text)] = conductor.truncate(message.position + offset)
+    assert code == 0 and f"position={message.position + offset}" in text
+    assert conductor.descriptor == before
+    path = conductor.built.segment_path(conductor.archive_dir, message.position)
+    path.unlink()
+    [(code, text)] = conductor.truncate(message.position)
+    assert code == 0 and str(path) in text
+    assert conductor.descriptor == before
+    assert conductor.deletions.end_position(conductor.recording_id) is None
+
+
+def test_a_last_segment_that_cannot_be_cleared_is_told(conductor: Conductor) -> None:
+    """With an error instead of the answer, and the files stay: truncating again does the rest."""
+    message = conductor.built.messages[100]
+    path = conductor.built.segment_path(conductor.archive_dir, message.position)
+    files = conductor.bases
+    conductor.replays.is_running = True
+    conductor.truncate(message.position)
+    path.rename(path.with_suffix(".away"))
+    path.mkdir()
+    conductor.replays.is_running = False
+    deadline_s = time.monotonic() + 10
+    while not conductor.session.sent:
+        assert time.monotonic() < deadline_s
+        conductor.deletions.do_work()
+    [(code, text)] = conductor.session.sent
+    assert code == 0 and str(path) in text
+    assert conductor.bases == files
+    path.rmdir()
+    path.with_suffix(".away").rename(path)
+    conductor.truncate(message.position)
+    assert conductor.finish()[-1] == "DELETE"
+    assert conductor.bases[-1] == conductor.built.segment_base(message.position)
+
+
+@pytest.mark.parametrize("deleted", range(5))
+@pytest.mark.parametrize("is_cleared", [False, True])
+def test_a_truncation_cut_short_anywhere_can_be_made_up_for(
+    conductor: Conductor, deleted: int, is_cleared: bool
+) -> None:
+    """By truncating again or by extending: after either, only what is kept is left."""
+    position = conductor.built.messages[60].position
+    descriptor = conductor.descriptor
+    path = conductor.built.segment_path(conductor.archive_dir, position)
+    offset = position - conductor.built.segment_base(position)
+    original = path.read_bytes()
+    conductor.catalog.set_stop_position(conductor.recording_id, position)
+    if is_cleared:
+        for file in cut_back(conductor.archive_dir, descriptor, position)[:deleted]:
+            file.unlink()
+    kept = [base for base in conductor.bases if base <= conductor.built.segment_base(position)]
+    if deleted % 2:
+        conductor.truncate(position)
+        conductor.finish()
+    else:
+        clear_behind(conductor.archive_dir, conductor.descriptor)
+    assert conductor.bases == kept
+    assert path.read_bytes() == original[:offset].ljust(SEGMENT, b"\0")
+    conductor.purge()
+    conductor.finish()
+    assert list_files_to_delete(conductor.archive_dir, conductor.recording_id) == []
+
+
+def test_damaged_recordings(conductor: Conductor) -> None:
+    """One whose figures cannot be is not truncated; one without an end can be purged."""
+    endless = conductor.add()
+    impossible = conductor.add(term_buffer_length=100, stop_position=START + 64)
+    [(code, text)] = conductor.ask(
+        codecs.TruncateRecordingRequest(recording_id=impossible, position=START)
+    )
+    assert code == 0 and "damaged" in text
+    [(code, _)] = conductor.ask(
+        codecs.TruncateRecordingRequest(recording_id=endless, position=START)
+    )
+    assert code == 2
+    conductor.recordings.active.add(endless)
+    [(code, _)] = conductor.ask(codecs.PurgeRecordingRequest(recording_id=endless))
+    assert code == 2
+    conductor.recordings.active.clear()
+    for recording_id in (endless, impossible):
+        conductor.ask(codecs.PurgeRecordingRequest(recording_id=recording_id))
+        assert conductor.finish() == [("OK", 0), "DELETE"]
+        assert not conductor.catalog.has_recording(recording_id)
+
+
+def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> None:
+    """What was put aside because it was suspect goes with it."""
+    mark = conductor.archive_dir / f"aerotape-{conductor.recording_id}.suspect"
+    quarantine = conductor.archive_dir / f"aerotape-{conductor.recording_id}-64-1.quarantine"
+    for path in (mark, quarantine):
+        path.write_bytes(b"x")
+    conductor.purge()
+    assert conductor.finish()[-1] == "DELETE"
+    assert not mark.exists() and not quarantine.exists()

@@ -1,0 +1,240 @@
+"""Requests about segments that meet others under way, damage, or an archive that closes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from built_archive import add_recording
+from segment_builder import SegmentBuilder
+
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.recording.segment_moves import SegmentMoves
+from aerotape.catalog import layout
+from aerotape.catalog.catalog import Catalog
+from aerotape.codecs.archive import RecordingSignal
+from aerotape.errors import ArchiveError, StorageError
+
+SEGMENT = 131_072
+EARLIER, LATER = 0, 1
+
+
+class Client:
+    """Keeps what it is sent."""
+
+    session_id = 1
+
+    def __init__(self) -> None:
+        self.received: list[tuple[Any, ...]] = []
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        self.received.append(("ok", correlation_id, relevant_id))
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        self.received.append(("error", correlation_id, error_code, message))
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        self.received.append((signal.name, correlation_id, recording_id, subscription_id, position))
+
+
+class Rig:
+    """Two recordings that meet at a segment boundary, and what the conductor does with them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.client = Client()
+        self.errors = ErrorLog()
+        self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
+        for start in (0, 4):
+            builder = SegmentBuilder(start_position=start * SEGMENT)
+            while builder.position < (start + 4) * SEGMENT:
+                builder.message(b"message")
+                builder.pad_term()
+            add_recording(directory, builder)
+        self.catalog = Catalog.open(directory)
+        self.moves = SegmentMoves(
+            archive_dir=directory,
+            catalog=self.catalog,
+            deletions=self.deletions,
+            errors=self.errors,
+            sync=False,
+        )
+
+    def occupy(self) -> threading.Event:
+        """Keep the thread that works on files busy until the event that is returned is set."""
+        free = threading.Event()
+        self.deletions.submit(lambda: free.wait(10))
+        return free
+
+    def work_until(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        while not is_so():
+            assert time.monotonic() < deadline, self.client.received
+            self.moves.do_work()
+            self.deletions.do_work()
+
+    def answers(self, count: int = 1) -> list[tuple[Any, ...]]:
+        """Wait for so many answers and signals."""
+        self.work_until(lambda: len(self.client.received) >= count)
+        return self.client.received
+
+    def files(self) -> set[str]:
+        return {path.name for path in self.directory.glob("*.rec")}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.deletions.close()
+    made.catalog.close()
+
+
+def attach(rig: Rig) -> None:
+    rig.moves.attach(rig.client, 7, EARLIER)
+
+
+def migrate(rig: Rig) -> None:
+    rig.moves.migrate(rig.client, 7, EARLIER, LATER)
+
+
+def delete_detached(rig: Rig) -> None:
+    rig.moves.delete_detached(rig.client, 7, EARLIER)
+
+
+def purge(rig: Rig) -> None:
+    rig.moves.purge(rig.client, 7, EARLIER, SEGMENT)
+
+
+REQUESTS = [attach, migrate, delete_detached, purge]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_nothing_is_moved_while_segments_are_deleted(
+    rig: Rig, request_: Callable[[Rig], None]
+) -> None:
+    """The client is told to wait, and the recording stays as it is."""
+    rig.deletions.delete(Client(), 1, EARLIER, is_ready=lambda: False)
+    request_(rig)
+    [(kind, correlation_id, code, message)] = rig.client.received
+    assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
+    assert "being deleted: wait" in message
+    assert rig.catalog.start_position(EARLIER) == 0
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("under_way", [attach, migrate])
+def test_nothing_is_moved_while_segments_are_moved(
+    rig: Rig, under_way: Callable[[Rig], None], request_: Callable[[Rig], None]
+) -> None:
+    """The first request is answered as ever, the second one at once; later it would do."""
+    free = rig.occupy()
+    under_way(rig)
+    request_(rig)
+    [(kind, correlation_id, code, message)] = rig.client.received
+    assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
+    assert "segments of recording 0 are being" in message
+    assert rig.deletions.is_held(EARLIER)
+    free.set()
+    answer = rig.answers(2)[1]
+    assert answer == ("ok", 7, 4 if under_way is migrate else 0)
+    rig.work_until(lambda: not rig.deletions.is_held(EARLIER))
+
+
+def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
+    free = rig.occupy()
+    migrate(rig)
+    rig.moves.attach(rig.client, 8, LATER)
+    assert rig.client.received[0][:2] == ("error", 8)
+    free.set()
+    assert rig.answers(3)[1:] == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    assert rig.files() == {f"1-{base}.rec" for base in range(0, 8 * SEGMENT, SEGMENT)}
+    assert rig.catalog.start_position(LATER) == 0
+    assert rig.catalog.stop_position(EARLIER) == 0
+
+
+@pytest.mark.parametrize("recording_id", [EARLIER, LATER])
+def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
+    """Else the source would end before it starts, or the target own what it has let go."""
+    free = rig.occupy()
+    migrate(rig)
+    with pytest.raises(ArchiveError, match="being moved"):
+        rig.moves.detach(recording_id, (4 * recording_id + 1) * SEGMENT)
+    free.set()
+    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    source, target = (rig.catalog.descriptor(each) for each in (EARLIER, LATER))
+    assert (source.start_position, source.stop_position) == (0, 0)
+    assert (target.start_position, target.stop_position) == (0, 8 * SEGMENT)
+
+
+def test_a_start_that_moves_while_segments_are_looked_for(rig: Rig) -> None:
+    """Another client detaches meanwhile: nobody's change is undone."""
+    rig.catalog.set_start_position(EARLIER, SEGMENT)
+    free = rig.occupy()
+    attach(rig)
+    rig.catalog.set_start_position(EARLIER, 3 * SEGMENT)
+    free.set()
+    [(kind, _, code, message)] = rig.answers()
+    assert (kind, code) == ("error", ErrorCode.GENERIC)
+    assert "try again" in message
+    assert rig.catalog.start_position(EARLIER) == 3 * SEGMENT
+
+
+def test_a_recording_with_impossible_figures_is_refused(rig: Rig) -> None:
+    """Before any file is looked at, or made of them."""
+    entry = rig.catalog.entry(EARLIER)
+    begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
+    layout.INT.pack_into(rig.catalog.data, begin + layout.SEGMENT_FILE_LENGTH_OFFSET, 12)
+    for request in REQUESTS:
+        with pytest.raises(ArchiveError, match="damaged descriptor"):
+            request(rig)
+    assert not rig.deletions.is_held(EARLIER)
+
+
+def test_more_segments_than_there_can_be_are_not_deleted(rig: Rig) -> None:
+    """A damaged position far away would make for billions of names."""
+    with pytest.raises(StorageError, match="cannot have"):
+        rig.moves.purge(rig.client, 7, EARLIER, SEGMENT << 21)
+    assert rig.catalog.start_position(EARLIER) == 0
+
+
+def test_a_fault_is_answered_and_logged(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in what works on files ends the request, not the conductor."""
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("aerotape.archive.recording.segment_moves.find_detached", fail)
+    attach(rig)
+    [(kind, _, code, message)] = rig.answers()
+    assert (kind, code) == ("error", ErrorCode.GENERIC)
+    assert "a bug" in message
+    assert caplog.records[0].exc_info is not None
+    assert not rig.deletions.is_held(EARLIER)
+
+
+def test_what_is_under_way_when_the_archive_closes(rig: Rig) -> None:
+    """It is given up; what has been done to the files so far harms nothing."""
+    free = rig.occupy()
+    migrate(rig)
+    free.set()
+    rig.deletions.close()
+    rig.moves.do_work()
+    assert rig.client.received == [] or rig.client.received[0][0] == "error"
+    assert rig.catalog.start_position(LATER) in (0, 4 * SEGMENT)
+    assert {f"0-{base}.rec" for base in range(0, 4 * SEGMENT, SEGMENT)} <= rig.files()

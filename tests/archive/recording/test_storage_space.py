@@ -1,0 +1,110 @@
+"""The state of having too little storage space: entered, seen, left. Without a full disk."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.recording.storage_space import StorageSpace, is_out_of_space
+from aerotape.errors import CatalogError, ClosedError
+
+THRESHOLD = 1_000 * 4_096
+
+
+class Counter:
+    """A counter that is closed on demand."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+        self.is_closed = False
+
+    def set(self, value: int) -> None:
+        if self.is_closed:
+            raise ClosedError("the counter is closed")
+        self.values.append(value)
+
+
+class Disk:
+    """Says how many blocks are left, or that there is no directory."""
+
+    def __init__(self) -> None:
+        self.blocks = 10_000
+
+    def __call__(self, path: Path) -> Any:
+        if self.blocks < 0:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", str(path))
+        return os.statvfs_result((4_096, 4_096, 20_000, self.blocks + 50, self.blocks, *[0] * 6))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    made = Disk()
+    monkeypatch.setattr("os.statvfs", made)
+    return made
+
+
+def test_the_state_is_told_when_it_changes(
+    disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line in, one line out, the counter between; refused just while it lasts."""
+    counter = Counter()
+    storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
+    with caplog.at_level(logging.INFO):
+        assert storage.refuse() is None
+        assert counter.values == []
+        # As in the reference: so much left, or less, is too little.
+        disk.blocks = 1_000
+        for _ in range(5):
+            storage.watch()
+            refusal = storage.refuse()
+            assert refusal is not None and refusal[0] is ErrorCode.STORAGE_SPACE
+            assert f"usable={THRESHOLD} bytes, threshold={THRESHOLD} bytes" in refusal[1]
+        assert counter.values == [1]
+        disk.blocks = 1_001
+        storage.watch()
+        storage.watch()
+        assert storage.refuse() is None
+    assert counter.values == [1, 0]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "is low on space" in told[0] and str(tmp_path) in told[0]
+    assert "has space again" in told[1]
+
+
+def test_a_directory_that_has_gone_and_a_driver_that_has(disk: Disk, tmp_path: Path) -> None:
+    """To watch never fails; to ask says that the directory has gone."""
+    counter = Counter()
+    storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
+    disk.blocks = -1
+    storage.watch()
+    with pytest.raises(FileNotFoundError):
+        storage.refuse()
+    counter.is_closed = True
+    disk.blocks = 0
+    storage.watch()
+    assert storage.refuse() is not None
+
+
+def test_what_a_lack_of_space_is() -> None:
+    """Found behind the errors that were raised from it; other errors are none."""
+
+    def wrapped(number: int) -> CatalogError:
+        try:
+            try:
+                raise OSError(number, os.strerror(number))
+            except OSError as error:
+                raise CatalogError("cannot grow") from error
+        except CatalogError as error:
+            return error
+
+    assert is_out_of_space(wrapped(errno.ENOSPC))
+    assert is_out_of_space(OSError(errno.EDQUOT, "quota"))
+    assert not is_out_of_space(wrapped(errno.EIO))
+    assert not is_out_of_space(CatalogError("cannot grow"))
+    assert not is_out_of_space(None)

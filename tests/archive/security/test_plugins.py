@@ -1,0 +1,187 @@
+"""Plug-ins by name: found, refused with what is wrong, and never left out silently."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.guard import Actions, Guard
+
+import aerotape
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
+from aerotape.archive.security.authorisation import (
+    AllowAllActions,
+    DenyAllActions,
+    GuardedAuthorisation,
+    allows_everything,
+)
+from aerotape.archive.security.plugins import load_authenticator, load_authorisation_service
+from aerotape.errors import ConfigurationError
+
+
+def fails() -> Any:
+    """A factory with a fault."""
+    raise OSError("no directory server")
+
+
+class Asynchronous(Guard):
+    """What would never be awaited."""
+
+    async def on_connected_session(self, session_proxy: object, now_ms: int) -> None:  # type: ignore[override]
+        """Too late."""
+
+
+class Counting:
+    """Counts errors."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, delta: int) -> int:
+        self.count += delta
+        return self.count
+
+
+class AllowsMost(AllowAllActions):
+    """What somebody may derive."""
+
+    def is_authorised(self, _protocol: int, action_id: int, _type: object, _who: bytes, /) -> bool:
+        """Refuse to list a recording."""
+        return action_id != 10
+
+
+def test_only_the_default_itself_need_not_be_asked() -> None:
+    """Requests that are answered without asking must not be those that a derived class refuses."""
+    assert allows_everything(AllowAllActions())
+    assert not allows_everything(AllowsMost())
+    assert not allows_everything(DenyAllActions())
+
+
+def test_names_of_the_reference_mean_what_they_mean_there() -> None:
+    """The default authenticator's Java class, ALLOW_ALL, DENY_ALL, and nothing at all."""
+    java_default = load_authenticator("io.aeron.security.DefaultAuthenticatorSupplier")
+    assert isinstance(java_default, AllowAll)
+    assert isinstance(load_authorisation_service(""), AllowAllActions)
+    assert isinstance(load_authorisation_service("ALLOW_ALL"), AllowAllActions)
+    assert isinstance(load_authorisation_service("DENY_ALL"), DenyAllActions)
+
+
+def test_python_factories_are_called() -> None:
+    """`module:factory`, where a class is a factory too."""
+    assert isinstance(load_authenticator("support.guard:Guard"), Guard)
+    assert isinstance(load_authorisation_service("support.guard:Actions"), Actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("com.example.Guard", "Java classes cannot be loaded"),
+        ("io.aeron.security.SimpleAuthenticator", "Java classes cannot be loaded"),
+        ("", "Java classes cannot be loaded"),
+        ("ALLOW_ALL", "Java classes cannot be loaded"),
+        ("support.guard", "package.module:factory"),
+        ("no.such.module:make", "cannot import no.such.module: ModuleNotFoundError"),
+        ("support.guard:Missing", "module support.guard has no Missing"),
+        ("support.guard:READS", "the factory failed: TypeError"),
+        ("support.guard:Actions", "Actions is not an authenticator: it has no"),
+        (f"{__name__}:fails", "OSError: no directory server"),
+        (f"{__name__}:Asynchronous", "on_connected_session is asynchronous"),
+    ],
+)
+def test_what_is_no_authenticator_stops_the_start(
+    name: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names the property, the value and what to give instead."""
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[fails.__module__])
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        load_authenticator(name)
+    assert str(caught.value).startswith(f"aeron.archive.authenticator.supplier={name}: ")
+    assert "\n" not in str(caught.value)
+    assert caught.value.name == "aeron.archive.authenticator.supplier"
+
+
+def test_a_java_authorisation_service_stops_the_start(tmp_path: Path) -> None:
+    """Before a driver, a directory or a thread is there."""
+    properties = {"aeron.archive.authorisation.service.supplier": "com.example.Rules"}
+    with pytest.raises(ConfigurationError, match="Java classes cannot be loaded"):
+        aerotape.Archive.launch(dir=tmp_path / "archive", properties=properties)
+    assert not (tmp_path / "archive" / "archive-mark.dat").exists()
+    with pytest.raises(ConfigurationError, match="authenticator: dict is not an authenticator"):
+        aerotape.Archive.launch(dir=tmp_path / "archive", authenticator={})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", [True]])
+def test_only_true_allows(answer: object) -> None:
+    """What merely counts as true, a coroutine for one, has not allowed anything."""
+
+    class Odd:
+        def is_authorised(self, *_: object) -> Any:
+            return answer
+
+    counter = Counting()
+    guarded = GuardedAuthorisation(Odd(), ErrorLog(counter))
+    assert guarded.is_authorised(101, 4, b"alice") is False
+    assert counter.count == 1
+
+
+def test_a_proxy_is_of_no_use_after_its_call() -> None:
+    """A session cannot be let in from elsewhere, nor by what is no principal."""
+
+    class Session:
+        session_id = 7
+        rejected = False
+
+        def __init__(self) -> None:
+            self.principals: list[bytes] = []
+
+        def challenge(self, encoded_challenge: bytes) -> bool:
+            return True
+
+        def authenticate(self, encoded_principal: bytes) -> bool:
+            self.principals.append(encoded_principal)
+            return True
+
+        def reject(self) -> None:
+            self.rejected = True
+
+    class Keeper(AllowAll):
+        kept: Any = None
+        principal: Any = "alice"
+
+        def on_connected_session(self, session_proxy: Any, now_ms: int, /) -> None:
+            self.kept = session_proxy
+            session_proxy.authenticate(self.principal)
+
+    keeper, session = Keeper(), Session()
+    guarded = GuardedAuthenticator(keeper, ErrorLog())
+    guarded.connected(session)
+    assert session.rejected and session.principals == []
+    keeper.principal = b"alice"
+    guarded.connected(session)
+    assert session.principals == [b"alice"]
+    with pytest.raises(RuntimeError, match="only during the call"):
+        keeper.kept.authenticate(b"mallory")
+    assert session.principals == [b"alice"]
+
+
+def test_objects_may_be_given_to_launch(tmp_path: Path, aeron_dir: Path) -> None:
+    """As Python arguments, they win over properties."""
+    with aerotape.Archive.launch(
+        dir=tmp_path / "archive",
+        aeron_dir=aeron_dir,
+        authenticator=Guard(),
+        authorisation_service=Actions(),
+        properties={
+            "aeron.archive.control.channel.enabled": "false",
+            "aeron.archive.authenticator.supplier": "support.guard:Missing",
+        },
+    ):
+        with pytest.raises(aerotape.ArchiveError, match="AUTHENTICATION_REJECTED"):
+            aerotape.connect(aeron_dir=aeron_dir, credentials=b"open sesame")
+        with aerotape.connect(aeron_dir=aeron_dir, credentials=b"open:reader") as client:
+            assert list(client.list_recordings()) == []
+            with pytest.raises(aerotape.ArchiveError, match="UNAUTHORISED_ACTION"):
+                client.start_recording("aeron:ipc", 5)

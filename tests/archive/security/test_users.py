@@ -1,0 +1,361 @@
+"""A users file decides on clients: Java's and ours, plainly and by proof, while it changes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.control_rig import RawClient, await_true
+from support.guard import Guard
+from support.java import JavaArchiveException, JavaClient
+
+import aerotape
+from aerotape import UserSecret, _native
+from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
+from aerotape.codecs import archive as codecs
+
+_streams = itertools.count(1200)
+SECRETS = {"reader": b"r:ead", "recorder": b"rec", "admin": "ädmin".encode()}
+
+
+def put(path: Path, name: str, role: Role, secret: bytes) -> None:
+    """Put a user into the file."""
+    put_user(path, make_user(name, role, secret, 4096))
+
+
+@pytest.fixture(scope="module")
+def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a user of each role."""
+    path = tmp_path_factory.mktemp("users") / "users"
+    for (name, secret), role in zip(SECRETS.items(), Role, strict=True):
+        put(path, name, role, secret)
+    return path
+
+
+@pytest.fixture(scope="module")
+def archive(users_file: Path, run_archive: Callable[..., Any]) -> Iterator[Any]:
+    """Our archive with the file."""
+    with run_archive("aerotape", {"aerotape.users.file": str(users_file)}) as running:
+        yield running
+
+
+def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveClient:
+    """Our client with credentials."""
+    return aerotape.connect(
+        aeron_dir=archive.aeron_dir,
+        control_request_channel=archive.control_channel,
+        credentials=credentials,
+        **options,
+    )
+
+
+def refusal(archive: Any, credentials: Any, **options: Any) -> int:
+    """The error code with which our client is refused."""
+    with pytest.raises(aerotape.ArchiveError) as caught:
+        connect(archive, credentials, **options)
+    return caught.value.error_code
+
+
+def code_of(call: Callable[..., Any], *args: Any) -> int:
+    """The error code that a request is answered with."""
+    with pytest.raises(aerotape.ArchiveError) as caught:
+        call(*args)
+    return caught.value.error_code
+
+
+def test_java_client_sends_user_and_secret(archive: Any) -> None:
+    """As `user:secret`; the role then holds for its requests."""
+    with JavaClient(archive.aeron_dir) as java:
+        java.connect(archive.control_channel, credentials="reader:r:ead")
+        assert java.call("listRecordings", 0, 10) == []
+        with pytest.raises(JavaArchiveException) as caught:
+            java.call("startRecording", "aeron:ipc", 77, "LOCAL")
+        assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
+        for wrong in ("reader:read", "reader", "nobody:x", "", ":", "admin:ädmin ", "x" * 3000):
+            with pytest.raises(JavaArchiveException) as caught:
+                java.connect(archive.control_channel, credentials=wrong, challengeAnswer="p=AAAA")
+            assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED, wrong
+        java.connect(archive.control_channel, credentials="admin:ädmin")
+        java.call("startRecording", "aeron:ipc", 78, "LOCAL")
+        java.call("stopRecording", "aeron:ipc", 78)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_our_client_shows_that_it_knows_the_secret(archive: Any, plain: bool) -> None:
+    """By sending it, or by a proof; a wrong one and an unknown user look the same."""
+    for name, secret in SECRETS.items():
+        with connect(archive, UserSecret(name, secret, plain=plain)) as client:
+            assert list(client.list_recordings(0)) is not None
+    rejected = ErrorCode.AUTHENTICATION_REJECTED
+    assert refusal(archive, UserSecret("reader", b"wrong", plain=plain)) == rejected
+    assert refusal(archive, UserSecret("nobody", b"r:ead", plain=plain)) == rejected
+    assert "r:ead" not in archive.log()
+
+
+def test_an_unknown_user_is_challenged_like_a_known_one(archive: Any) -> None:
+    """The salt is the same each time, the nonce is not."""
+    challenges: dict[str, list[bytes]] = {}
+
+    def keep(name: str) -> Callable[[bytes], bytes]:
+        def answer(challenge: bytes) -> bytes:
+            challenges.setdefault(name, []).append(challenge)
+            return b"p="
+
+        return answer
+
+    for name in ("reader", "nobody", "reader", "nobody"):
+        refusal(archive, name.encode(), on_challenge=keep(name))
+    for first, second in challenges.values():
+        assert first != second
+        assert first.partition(b",s=")[2] == second.partition(b",s=")[2]
+        assert first.endswith(b",i=4096")
+
+
+def test_roles_hold_for_requests(archive: Any) -> None:
+    """Read lists and replays, record records, admin does the rest."""
+    unauthorised = ErrorCode.UNAUTHORISED_ACTION
+    stream_id = next(_streams)
+    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+        recorder.start_recording("aeron:ipc", stream_id)
+        with recorder.aeron.add_publication("aeron:ipc", stream_id) as publication:
+            end = publication.send(b"recorded")
+            await_true(lambda: any(recorder.list_recordings_for_uri("ipc", stream_id)))
+            (found,) = recorder.list_recordings_for_uri("ipc", stream_id)
+            await_true(lambda: recorder.max_recorded_position(found.recording_id) == end)
+        recorder.stop_recording("aeron:ipc", stream_id)
+        with connect(archive, UserSecret("reader", SECRETS["reader"])) as reader:
+            with reader.replay(found.recording_id) as replay:
+                assert [message.payload for message in replay] == [b"recorded"]
+            assert code_of(reader.start_recording, "aeron:ipc", stream_id) == unauthorised
+            assert code_of(reader.stop_recording, "aeron:ipc", stream_id) == unauthorised
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    for name, is_allowed in (("recorder", False), ("admin", True)):
+        raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
+        raw.connect(encoded_credentials=name.encode() + b":" + SECRETS[name])
+        answer = raw.call(codecs.PurgeRecordingRequest, recording_id=99_999)
+        assert (answer.relevant_id != unauthorised) is is_allowed, answer
+    aeron.close()
+
+
+def test_java_client_proves_that_it_knows_the_secret(archive: Any) -> None:
+    """With what the documentation says and Java's own cryptography."""
+    with JavaClient(archive.aeron_dir) as java:
+        java.connect(archive.control_channel, credentials="reader", secret="r:ead")
+        assert java.call("listRecordings", 0, 1) is not None
+        with pytest.raises(JavaArchiveException) as caught:
+            java.connect(archive.control_channel, credentials="reader", secret="read")
+        assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_another_archive_replicates_with_credentials(
+    archive: Any, run_archive: Callable[..., Any], kind: str
+) -> None:
+    """As a client that sends user and secret; without them its replication fails, by name."""
+    stream_id = next(_streams)
+    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+        recorder.start_recording("aeron:ipc", stream_id)
+        with recorder.aeron.add_publication("aeron:ipc", stream_id) as publication:
+            end = publication.send(b"to be copied")
+            await_true(lambda: any(recorder.list_recordings_for_uri("ipc", stream_id)))
+            (found,) = recorder.list_recordings_for_uri("ipc", stream_id)
+            await_true(lambda: recorder.max_recorded_position(found.recording_id) == end)
+        recorder.stop_recording("aeron:ipc", stream_id)
+    with run_archive(kind) as other, connect(other, b"") as client:
+        source = (found.recording_id, archive.control_channel)
+        client.replicate(*source, encoded_credentials=b"reader:wrong")
+        await_true(lambda: any("rejected" in str(each) for each in client.poll_for_errors()))
+        assert list(client.list_recordings()) == []
+        client.replicate(*source, encoded_credentials=b"reader:r:ead")
+        await_true(lambda: any(each.stop_position == end for each in client.list_recordings()))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_credentials_at_random(archive: Any, seed: int) -> None:
+    """Bytes of all kinds, plain and as answers to challenges: everybody is refused, and told so."""
+    dice = random.Random(seed)
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    parts = (b"reader", b":", b"r:eaD", b"\0", b"\xff", b"p=", b"scram-sha-256 ", b"A" * 44, b"$")
+
+    def odd() -> bytes:
+        return b"".join(dice.choices(parts, k=dice.randrange(5))) + dice.randbytes(
+            dice.randrange(9)
+        )
+
+    waiting: dict[int, RawClient] = {}
+    raws = [
+        RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1700 + number)
+        for number in range(4)
+    ]
+    for number in range(120):
+        raw = raws[number % 4]
+        correlation_id = aeron.next_correlation_id()
+        waiting[correlation_id] = raw
+        raw.send(
+            codecs.AuthConnectRequest(
+                correlation_id=correlation_id,
+                response_stream_id=raw.response_stream_id,
+                version=1 << 16,
+                response_channel=raw.response_channel,
+                encoded_credentials=odd(),
+            )
+        )
+        for each in raws:
+            each.poll(0.001)
+            for message in each.received:
+                if isinstance(message, codecs.Challenge):
+                    waiting.pop(message.correlation_id, None)
+                    answer = aeron.next_correlation_id()
+                    waiting[answer] = each
+                    each.send(
+                        codecs.ChallengeResponse(
+                            control_session_id=message.control_session_id,
+                            correlation_id=answer,
+                            encoded_credentials=odd(),
+                        )
+                    )
+                elif isinstance(message, codecs.ControlResponse):
+                    assert message.relevant_id == ErrorCode.AUTHENTICATION_REJECTED
+                    waiting.pop(message.correlation_id, None)
+            each.received.clear()
+    await_true(lambda: _refused(waiting), timeout_s=20)
+    aeron.close()
+    connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+    assert "Traceback" not in archive.log()
+
+
+def _refused(waiting: dict[int, RawClient]) -> bool:
+    """Take what has come; whether everybody has been told no, or been asked for a proof."""
+    for raw in set(waiting.values()):
+        raw.poll(0.001)
+        for message in raw.received:
+            assert getattr(message, "code", None) is not codecs.ControlResponseCode.OK
+            waiting.pop(message.correlation_id, None)
+        raw.received.clear()
+    return not waiting
+
+
+def test_many_clients_at_once(archive: Any) -> None:
+    """Secrets are hashed one after the other; everybody is let in before the timeout."""
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    responses = []
+    lock = threading.Lock()
+
+    def join(number: int) -> None:
+        raw = RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=1500 + number)
+        response = raw.connect(encoded_credentials=b"reader:r:ead")
+        with lock:
+            responses.append(response.code)
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(join, range(40)))
+    assert responses == [codecs.ControlResponseCode.OK] * 40
+    aeron.close()
+
+
+def test_hashing_holds_nobody_up(archive: Any, users_file: Path) -> None:
+    """While a secret that is slow to check is checked, others ask, and others prove theirs."""
+    put_user(users_file, make_user("slow", Role.READ, b"slow", 5_000_000))
+    aeron = _native.AeronClient(str(archive.aeron_dir))
+    served, slow, proving = (
+        RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
+        for _ in range(3)
+    )
+    served.connect(encoded_credentials=b"reader:r:ead")
+    correlation_ids = [aeron.next_correlation_id() for _ in range(2)]
+    for raw, credentials, correlation_id in zip(
+        (slow, proving), (b"slow:slow", b"slow"), correlation_ids, strict=True
+    ):
+        raw.send(
+            codecs.AuthConnectRequest(
+                correlation_id=correlation_id,
+                response_stream_id=raw.response_stream_id,
+                version=1 << 16,
+                response_channel=raw.response_channel,
+                encoded_credentials=credentials,
+            )
+        )
+    proving.await_message(lambda message: isinstance(message, codecs.Challenge))
+    for _ in range(10):
+        assert served.call(codecs.ArchiveIdRequest).code is codecs.ControlResponseCode.OK
+    slow.poll()
+    assert slow.received == []
+    assert slow.response(correlation_ids[0]).code is codecs.ControlResponseCode.OK
+    remove_user(users_file, "slow")
+    aeron.close()
+
+
+def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) -> None:
+    """Added users may connect at once, removed ones lose what they had, faults change nothing."""
+    stream_id = next(_streams)
+    with connect(archive, UserSecret("recorder", SECRETS["recorder"])) as recorder:
+        recorder.start_recording("aeron:ipc", stream_id)
+        with recorder.aeron.add_publication("aeron:ipc", stream_id):
+            await_true(lambda: any(recorder.list_recordings_for_uri("ipc", stream_id)))
+        (found,) = recorder.list_recordings_for_uri("ipc", stream_id)
+        recorder.stop_recording("aeron:ipc", stream_id)
+    put(users_file, "guest", Role.READ, b"first")
+    with connect(archive, UserSecret("guest", "first")) as client:
+        assert list(client.list_recordings(0)) is not None
+        assert refusal(archive, UserSecret("guest", "second")) == ErrorCode.AUTHENTICATION_REJECTED
+        put(users_file, "guest", Role.RECORD, b"second")
+        for plain in (False, True):
+            assert refusal(archive, UserSecret("guest", "first", plain=plain))
+            connect(archive, UserSecret("guest", "second", plain=plain)).close()
+        await_true(lambda: _may(client, client.try_stop_recording_subscription, 999))
+        remove_user(users_file, "guest")
+        # Asked for twice before: what was answered once must be asked about again.
+        await_true(lambda: not _may(client, client.list_recording, found.recording_id))
+        assert not _may(client, client.get_archive_id)
+    assert refusal(archive, UserSecret("guest", "second")) == ErrorCode.AUTHENTICATION_REJECTED
+    good = users_file.read_bytes()
+
+    def open_to_all() -> None:
+        users_file.write_bytes(good)
+        users_file.chmod(0o644)
+
+    for spoil, complaint in (
+        (partial(users_file.write_bytes, b"nonsense\n"), "line 1: not NAME:ROLE"),
+        (open_to_all, "chmod 600"),
+        (users_file.unlink, "No such file"),
+    ):
+        spoil()
+        connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+        told = [line for line in archive.log().splitlines() if complaint in line]
+        assert len(told) == 1, told
+        assert "what it said before stays in force" in told[0]
+    users_file.write_bytes(good)
+    users_file.chmod(0o600)
+    connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+
+
+def _may(_client: aerotape.ArchiveClient, call: Callable[..., Any], *args: Any) -> bool:
+    try:
+        call(*args)
+    except aerotape.ArchiveError as error:
+        return error.error_code != ErrorCode.UNAUTHORISED_ACTION
+    return True
+
+
+def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    """In one line, before anything is there."""
+    with pytest.raises(aerotape.ConfigurationError, match="No such file"):
+        aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")
+    with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
+        aerotape.Archive.launch(
+            dir=tmp_path / "archive",
+            users_file=tmp_path / "missing",
+            properties={"aeron.archive.authenticator.supplier": "support.guard:Guard"},
+        )
+    with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
+        aerotape.Archive.launch(
+            dir=tmp_path / "archive", users_file=tmp_path / "missing", authenticator=Guard()
+        )

@@ -1,0 +1,240 @@
+"""The users file: read, refused, changed; and the proofs that go with it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import stat
+import threading
+from base64 import b64decode, b64encode
+from pathlib import Path
+
+import pytest
+
+from aerotape.archive.security import scram
+from aerotape.archive.security.scram import Verifier, answer_challenge
+from aerotape.archive.security.users_file import Role, make_user, put_user, read_users, remove_user
+from aerotape.codecs import archive as codecs
+from aerotape.errors import AerotapeError, ConfigurationError
+
+ITERATIONS = scram.MIN_ITERATIONS
+
+
+def add(path: Path, name: str, secret: bytes = b"secret", role: Role = Role.READ) -> bool:
+    """Put a user into the file."""
+    return put_user(path, make_user(name, role, secret, ITERATIONS))
+
+
+def test_keys_are_those_of_the_standard() -> None:
+    """RFC 7677's example: user `user`, secret `pencil`, 4096 iterations."""
+    salt = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    verifier = Verifier.of(b"pencil", salt, 4096)
+    message = (
+        b"n=user,r=rOprNGfwEbeRWgbNEkqO,"
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,"
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    )
+    proof = b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
+    signature = hmac.digest(verifier.stored_key, message, "sha256")
+    client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+    assert hashlib.sha256(client_key).digest() == verifier.stored_key
+
+
+def test_secrets_and_proofs() -> None:
+    """The right secret is accepted, plain or as a proof; a proof serves one challenge and user."""
+    verifier = Verifier.of(b"s3cret", b"salt" * 4, ITERATIONS)
+    assert verifier.accepts_secret(b"s3cret")
+    assert not verifier.accepts_secret(b"s3cret ")
+    challenge, other = verifier.challenge(b"nonce-1"), verifier.challenge(b"nonce-2")
+    answer = answer_challenge(b"alice", b"s3cret", challenge)
+    assert verifier.accepts_answer(b"alice", challenge, answer)
+    assert not verifier.accepts_answer(b"alice", other, answer)
+    assert not verifier.accepts_answer(b"bob", challenge, answer)
+    wrong = answer_challenge(b"alice", b"guess", challenge)
+    assert not verifier.accepts_answer(b"alice", challenge, wrong)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"p=", b"p=AA", b"p=====", b"p=" + b64encode(bytes(31)), b"x" * 5000, b"\xff\xfe", b"p"],
+)
+def test_a_damaged_answer_is_a_wrong_one(answer: bytes) -> None:
+    """Whatever a client sends, it gets a no."""
+    verifier = Verifier.of(b"s", b"salt" * 4, ITERATIONS)
+    assert not verifier.accepts_answer(b"alice", verifier.challenge(b"n"), answer)
+
+
+@pytest.mark.parametrize(
+    ("challenge", "why"),
+    [
+        (b"your password please", "not one for a user's secret"),
+        (b"scram-sha-256 r=AA==,s=AA==,i=1", "1 iterations: from 4096"),
+        (b"scram-sha-256 r=AA==,s=AA==,i=999999999", "999999999 iterations"),
+        (b"scram-sha-256 r=AA==,s=A,i=5000", "damaged"),
+    ],
+)
+def test_a_client_does_not_answer_just_anything(challenge: bytes, why: str) -> None:
+    """Few iterations would give the secret away to guessing, many would keep the client busy."""
+    with pytest.raises(AerotapeError, match=why):
+        answer_challenge(b"alice", b"secret", challenge)
+
+
+def test_a_file_is_written_and_read(tmp_path: Path) -> None:
+    """Users come back with role and verifier; the file is its owner's and holds no secret."""
+    path = tmp_path / "users"
+    assert add(path, "alice", b"open sesame", Role.ADMIN) is False
+    assert add(path, "bob@example.org") is False
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"sesame" not in path.read_bytes()
+    users = read_users(path)
+    assert {name: user.role for name, user in users.items()} == {
+        "alice": Role.ADMIN,
+        "bob@example.org": Role.READ,
+    }
+    assert users["alice"].verifier.accepts_secret(b"open sesame")
+    assert users["alice"].verifier.salt != users["bob@example.org"].verifier.salt
+
+
+def test_changing_keeps_the_rest(tmp_path: Path) -> None:
+    """Comments in any language, order and mode stay; a link stays a link."""
+    path, link = tmp_path / "users", tmp_path / "link"
+    add(path, "alice")
+    add(path, "bob")
+    path.write_bytes("# Gäste\n\n".encode() + path.read_bytes() + b"#alice: not one\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    before = path.read_bytes().splitlines()
+    assert add(link, "alice", b"another", Role.RECORD) is True
+    after = path.read_bytes().splitlines()
+    assert link.is_symlink()
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, True, False, True, True]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert remove_user(path, "alice") is True
+    assert remove_user(path, "alice") is False
+    assert list(read_users(path)) == ["bob"]
+    assert path.read_bytes().endswith(b"#alice: not one\n")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "users"]
+
+
+def test_changes_at_once_are_all_made(tmp_path: Path) -> None:
+    """Nobody's user is lost when several change the file."""
+    path = tmp_path / "users"
+    names = [f"user{number}" for number in range(12)]
+    threads = [threading.Thread(target=add, args=(path, name)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(read_users(path)) == sorted(names)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o620, 0o666, 0o601, 0o660])
+def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
+    """Who may write it decides who may connect; who may read it may guess at leisure."""
+    path = tmp_path / "users"
+    add(path, "alice")
+    path.chmod(mode)
+    with pytest.raises(ConfigurationError, match=rf"its mode {mode:04o} .* chmod 600"):
+        read_users(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    """It must be root's or the archive's own."""
+    path = tmp_path / "users"
+    add(path, "alice")
+    os.chown(path, 12345, 12345)
+    with pytest.raises(ConfigurationError, match="belongs to user id 12345"):
+        read_users(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """None there, a folder, and a pipe, which does not hold up the reader."""
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_users(tmp_path / "missing")
+    with pytest.raises(ConfigurationError, match=r"not a regular file|Is a directory"):
+        read_users(tmp_path)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        read_users(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "alice",
+        "alice:admin",
+        "alice:king:scram-sha-256$4096$c2FsdHNhbHQ=$" + "A" * 43 + "=",
+        "al ice:read:scram-sha-256$4096$c2FsdHNhbHQ=$" + "A" * 43 + "=",
+        "alice:read:md5$4096$c2FsdHNhbHQ=$" + "A" * 43 + "=",
+        "alice:read:scram-sha-256$1$c2FsdHNhbHQ=$" + "A" * 43 + "=",
+        "alice:read:scram-sha-256$4096$c2Fs$" + "A" * 43 + "=",
+        "alice:read:scram-sha-256$4096$c2FsdHNhbHQ=$AAAA",
+        "alice:read:scram-sha-256$x$c2FsdHNhbHQ=$" + "A" * 43 + "=",
+        "alice:read:scram-sha-256$4096$?$?",
+        "\x00\xff",
+    ],
+)
+def test_a_line_that_is_no_user_is_named(tmp_path: Path, line: str) -> None:
+    """With its number; a file that is half understood would lock people out or let them in."""
+    path = tmp_path / "users"
+    path.write_text(f"# users\n{line}\n", encoding="latin-1")
+    path.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="line 2: not NAME:ROLE:") as caught:
+        read_users(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_user_cannot_be_there_twice(tmp_path: Path) -> None:
+    """The second might be an old secret."""
+    path = tmp_path / "users"
+    add(path, "alice")
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(ConfigurationError, match="line 2: user alice is there twice"):
+        read_users(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret", "iterations"),
+    [
+        ("", b"s", ITERATIONS),
+        ("a:b", b"s", ITERATIONS),
+        ("#a", b"s", ITERATIONS),
+        ("ä", b"s", ITERATIONS),
+        ("a" * 65, b"s", ITERATIONS),
+        ("a", b"", ITERATIONS),
+        ("a", b"s" * 1025, ITERATIONS),
+        ("a", b"two\nlines", ITERATIONS),
+        ("a", b"s", 100),
+        ("a", b"s", 10**9),
+    ],
+)
+def test_users_that_cannot_be(name: str, secret: bytes, iterations: int) -> None:
+    """Names and secrets that would not survive the file or the wire."""
+    with pytest.raises(ConfigurationError):
+        make_user(name, Role.READ, secret, iterations)
+
+
+def test_roles_sort_every_request() -> None:
+    """`read` changes nothing, `record` destroys nothing, `admin` may do all."""
+    requests = {
+        message.__name__: message.TEMPLATE_ID
+        for message in codecs.MESSAGES.values()
+        if "Request" in message.__name__ and message is not codecs.AuthConnectRequest
+    }
+
+    def allowed(role: Role) -> set[str]:
+        return {name for name, template_id in requests.items() if role.allows(template_id)}
+
+    assert allowed(Role.READ) < allowed(Role.RECORD) < allowed(Role.ADMIN) == set(requests)
+    changes = ("Start", "Extend", "Truncate", "Purge", "Segments", "Replicat", "UpdateChannel")
+    assert not [
+        name
+        for name in allowed(Role.READ)
+        for change in changes
+        if change in name and name != "StartPositionRequest"
+    ]
+    destroys = ("Truncate", "Purge", "Segments", "Replicat", "UpdateChannel")
+    assert not [name for name in allowed(Role.RECORD) for each in destroys if each in name]
+    assert not Role.RECORD.allows(9_999)
