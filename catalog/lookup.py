@@ -258,11 +258,10 @@ class CatalogLookup:
             if (
                 session_id == layout.INT.unpack_from(data, begin + layout.SESSION_ID_OFFSET)[0]
                 and stream_id == layout.INT.unpack_from(data, begin + layout.STREAM_ID_OFFSET)[0]
+                and self._has_in_channel(recording_id, channel_fragment)
+                and not self.entry(recording_id).damage
             ):
-                entry = self.entry(recording_id)
-                channel = entry.descriptor.original_channel.encode("ascii")
-                if not entry.damage and channel_fragment in channel:
-                    return recording_id
+                return recording_id
         return NULL_VALUE
 
     def matches(self, recording_id: int, stream_id: int, channel_fragment: bytes) -> bool:
@@ -270,14 +269,16 @@ class CatalogLookup:
 
         Raises:
             UnknownRecordingError: there is no such valid recording.
-            CatalogError: its entry is damaged; not always found out when the stream id differs.
+            CatalogError: its entry is damaged; not always found out when it does not match.
         """
         begin = self._place(recording_id).body_offset
         # First what needs no decoding: a listing looks at every recording there is.
         (stored,) = layout.INT.unpack_from(self._file.data, begin + layout.STREAM_ID_OFFSET)
         if stored != stream_id:
             return False
-        return channel_fragment in self._sound(recording_id).descriptor.original_channel.encode()
+        return self._has_in_channel(recording_id, channel_fragment) and bool(
+            self._sound(recording_id)
+        )
 
     # ---- within --------------------------------------------------------------------------------
 
@@ -287,6 +288,22 @@ class CatalogLookup:
             return self._valid[recording_id]
         except KeyError:
             raise unknown_recording(recording_id, self.path) from None
+
+    def _has_in_channel(self, recording_id: int, fragment: bytes) -> bool:
+        """Whether these bytes are in an original channel: without decoding the whole descriptor.
+
+        Many recordings may have to be looked at for one request.
+        """
+        data, place = self._file.data, self._place(recording_id)
+        limit = place.body_offset + place.length
+        begin, end = 0, place.body_offset + layout.DESCRIPTOR_BLOCK_LENGTH
+        # The second of the strings.
+        for _ in range(2):
+            begin = end + layout.VAR_LENGTH.size
+            if begin > limit:
+                return False
+            end = begin + layout.VAR_LENGTH.unpack_from(data, end)[0]
+        return end <= limit and fragment in data[begin:end]
 
     def _sound(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)

@@ -84,6 +84,25 @@ def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
         assert find(0, 1, 10, b"") == 0
 
 
+def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -> None:
+    """Not in the stripped one before it, nor in the source identity behind it."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(
+            catalog,
+            session_id=1,
+            stream_id=10,
+            stripped_channel="aeron:udp?endpoint=one:1",
+            original_channel="aeron:udp?endpoint=two:2",
+            source_identity="three:3",
+        )
+        fragments = [b"", b"two:2", b"aeron:udp?endpoint=two:2", b"one:1", b"three:3", b"2three"]
+        found = [catalog.find_last(0, 1, 10, fragment) for fragment in fragments]
+        assert found == [0, 0, 0, -1, -1, -1]
+        assert [catalog.matches(0, 10, fragment) for fragment in fragments] == [
+            each == 0 for each in found
+        ]
+
+
 def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> None:
     """Deleted recordings are passed over; additions during the iteration appear."""
     with Catalog.open(tmp_path, create=True) as catalog:
