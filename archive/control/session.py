@@ -6,33 +6,28 @@
 INIT adds the response publication and the session's counter, CONNECTING waits for the client to
 subscribe. A CONNECTED session is authenticated, or refused for its protocol version; the OK (or
 the refusal) is sent again every 200 ms, since the client may not yet have seen the image. The
-first request afterwards makes it ACTIVE. A response that meets back pressure is queued; when none
-could be sent for the connect timeout the session ends, as it does when the response publication
-loses its subscriber or the image of the request stream goes away.
+first request afterwards makes it ACTIVE. It ends when the client does not take what it is sent
+(`response_sender`), closes it, or the image of the request stream goes away.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.control import responses
+from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
-from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
+from aerotape.codecs.archive import ControlResponseCode
 from aerotape.errors import AeronError
 
 if TYPE_CHECKING:
-    import mmap
-    from array import array
     from collections.abc import Callable
 
     from aerotape._native import (
         Counter,
-        ExclusivePublication,
-        Lookups,
         PendingCounter,
         PendingExclusivePublication,
     )
@@ -40,22 +35,9 @@ if TYPE_CHECKING:
 RESEND_INTERVAL_MS = 200
 # How soon to look again for what the driver or the client owes us.
 SOON_NS = 1_000_000
-_SEND_ATTEMPTS = 3
-# A client that asks and does not read must not fill the memory before its time is up.
-MAX_QUEUED_LENGTH = 16 * 1024 * 1024
-# How long a listing waits for room, again and again while some comes. A client that reads makes
-# room within microseconds; others must not wait long for one that does not.
-_LISTING_PATIENCE_NS = 50_000
-
-# Results of offer that no retry mends.
-_NOT_CONNECTED = -1
-_CLOSED = -4
-_MAX_POSITION_EXCEEDED = -5
-
 # How a session ends that nobody has to be told about.
 SESSION_CLOSED = "session closed"
 REJECTED = "authentication rejected"
-RESPONSE_NOT_CONNECTED = "control response publication is not connected"
 REQUEST_IMAGE_GONE = "control request publication image unavailable"
 _QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
 
@@ -78,24 +60,11 @@ _WAITING = (State.INIT, State.CONNECTING, *_UNDECIDED)
 _ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
 
 
-class Listing(Protocol):
-    """What a session streams to its client piece by piece."""
-
-    @property
-    def is_done(self) -> bool: ...
-    @property
-    def retry_after_ns(self) -> int: ...
-    def do_work(self) -> None: ...
-
-
-class ControlSession:
+class ControlSession(ResponseSender):
     """One client. All methods are for the conductor's thread.
 
     Attributes:
-        session_id: the control session id of the protocol.
         subscription_id: registration id of the control subscription that image belongs to.
-        image_id: correlation id of the image on which the client's requests come.
-        listing: the listing in progress, if any; a session has one at a time.
         principal: whom the authenticator has let in.
     """
 
@@ -127,9 +96,8 @@ class ControlSession:
             invalid_version: why the client's version does not do, None when it does.
             now_ms: milliseconds of a clock that only goes forward, as in all calls.
         """
-        self.session_id = session_id
+        super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
         self.subscription_id = subscription_id
-        self.image_id = image_id
         self.principal = NULL_PRINCIPAL
         self.state = State.INIT
         self.end_reason = ""
@@ -137,24 +105,14 @@ class ControlSession:
         self._description = description
         self._add_publication = add_publication
         self._pending_publication: PendingExclusivePublication | None = None
-        self._publication: ExclusivePublication | None = None
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
         self._is_admitted = authenticator.connect_request(session_id, credentials)
         self._invalid_version = invalid_version
-        self._connect_timeout_ms = connect_timeout_ms
         self._liveness_check_interval_ms = liveness_check_interval_ms
-        self._now_ms = now_ms
-        # None while the client takes what it is sent.
-        self._activity_deadline_ms: int | None = now_ms + connect_timeout_ms
         self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
         self._resend_at_ms = 0
-        self._queue: deque[bytes] = deque()
-        self._queued_length = 0
-        self._listing: Listing | None = None
-        # While this is set it answers for the session too: not while answers have to wait.
-        self._lookups: Lookups | None = None
 
     # ---- state --------------------------------------------------------------------------------
 
@@ -170,37 +128,6 @@ class ControlSession:
     def is_authenticated(self) -> bool:
         """Whether the client has been let in, whether or not it has asked for anything yet."""
         return self.state in _ADMITTED
-
-    @property
-    def listing(self) -> Listing | None:
-        return self._listing
-
-    @listing.setter
-    def listing(self, listing: Listing | None) -> None:
-        self._listing = listing
-        self._answer_all()
-
-    def share(self, lookups: Lookups) -> None:
-        """Let requests that need no thinking be answered without this session."""
-        if (
-            self._lookups is None
-            and self._publication is not None
-            and self.is_active
-            and self._listing is None
-            and not self._queue
-        ):
-            self._lookups = lookups
-            lookups.serve(self.session_id, self.image_id, self._publication)
-
-    def _answer_all(self) -> None:
-        if self._lookups is not None:
-            self._lookups.leave(self.session_id)
-            self._lookups = None
-
-    @property
-    def max_message_length(self) -> int:
-        """The longest message that the response publication carries, bytes."""
-        return 0 if self._publication is None else self._publication.max_message_length
 
     @property
     def is_busy(self) -> bool:
@@ -389,124 +316,3 @@ class ControlSession:
             self._offer(responses.ping(self.session_id))
         if self._publication is not None and not self._publication.is_connected:
             self.abort(RESPONSE_NOT_CONNECTED)
-
-    def _drain(self) -> None:
-        while self._queue and self.is_authenticated and self._offer(self._queue[0]):
-            self._queued_length -= len(self._queue.popleft())
-
-    # ---- sending ------------------------------------------------------------------------------
-
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Answer a request with success and the id or position it asked for."""
-        self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
-
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Answer a request with an error code and what is to be said about it."""
-        self._send_response(correlation_id, error_code, ControlResponseCode.ERROR, message)
-
-    def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None:
-        """Say that there is no (further) recording, which also ends a listing."""
-        self._send_response(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
-
-    def send_subscription_unknown(self, correlation_id: int) -> None:
-        """Say that there is no (further) recording subscription, which also ends a listing."""
-        self._send_response(correlation_id, 0, ControlResponseCode.SUBSCRIPTION_UNKNOWN)
-
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None:
-        """Tell the client about a recording it has started."""
-        self._send(
-            responses.recording_signal(
-                self.session_id, correlation_id, recording_id, subscription_id, position, signal
-            )
-        )
-
-    def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool:
-        """Send a recording's descriptor; False under back pressure: try again later."""
-        if self._queue or self._publication is None or self.is_done:
-            return False
-        return self._offer(
-            responses.recording_descriptor(self.session_id, correlation_id, wire_descriptor)
-        )
-
-    def send_descriptors(
-        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
-    ) -> int:
-        """Send descriptors from the mapped catalog; return how many the client has taken.
-
-        Args:
-            slices: offset and length of each descriptor in the catalog file, bytes.
-        """
-        if self._queue or self._publication is None or self.is_done:
-            return 0
-        sent, result = self._publication.offer_slices(
-            responses.descriptor_prefix(self.session_id, correlation_id),
-            catalog_data,
-            slices,
-            skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
-            patience_ns=_LISTING_PATIENCE_NS,
-        )
-        self._note_offer(result, sent > 0)
-        return sent
-
-    def send_subscription_descriptor(
-        self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
-    ) -> bool:
-        """Send a recording subscription; False under back pressure: try again later."""
-        if self._queue or self._publication is None or self.is_done:
-            return False
-        return self._offer(
-            responses.subscription_descriptor(
-                self.session_id, correlation_id, subscription_id, stream_id, channel
-            )
-        )
-
-    def _send_response(
-        self,
-        correlation_id: int,
-        relevant_id: int,
-        code: ControlResponseCode,
-        error_message: str = "",
-    ) -> None:
-        self._send(
-            responses.control_response(
-                self.session_id, correlation_id, relevant_id, code, error_message
-            )
-        )
-
-    def _send(self, message: bytes) -> None:
-        if self.is_done or self._publication is None:
-            return
-        if self._queue or not self._offer(message):
-            self._queue.append(message)
-            self._answer_all()
-            self._queued_length += len(message)
-            if self._queued_length > MAX_QUEUED_LENGTH:
-                self.abort(f"{len(self._queue)} responses wait to be read, and no more are kept")
-
-    def _offer(self, message: bytes) -> bool:
-        publication = self._publication
-        assert publication is not None
-        for _ in range(_SEND_ATTEMPTS):
-            result = publication.offer(message)
-            self._note_offer(result, result > 0)
-            if result > 0 or self.is_done:
-                return result > 0
-        return False
-
-    def _note_offer(self, result: int, any_sent: bool) -> None:
-        """Draw the conclusions from what an offer has answered."""
-        if any_sent:
-            self._activity_deadline_ms = None
-        if result == _NOT_CONNECTED:
-            self.abort(RESPONSE_NOT_CONNECTED)
-        elif result in (_CLOSED, _MAX_POSITION_EXCEEDED):
-            self.abort(f"control response publication cannot send any more: {result}")
-        elif result < 0 and not any_sent and self._activity_deadline_ms is None:
-            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.control.session import MAX_QUEUED_LENGTH, ControlSession, State
+from aerotape.archive.control.response_sender import MAX_QUEUED_LENGTH
+from aerotape.archive.control.session import ControlSession, State
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
 from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
