@@ -83,7 +83,11 @@ def segment_bases(archive_dir: Path, recording_id: int) -> list[int]:
     for path in Path(archive_dir).iterdir():
         match = re.fullmatch(rf"{recording_id}-(\d+)\.rec", path.name)
         if match:
-            assert path.stat().st_size == SEGMENT_LENGTH
+            try:
+                length = path.stat().st_size
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+            assert length == SEGMENT_LENGTH
             found.append(int(match[1]))
     return sorted(found)
 
