@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from aerotape.archive.config.units import format_duration, format_size, parse_size
 from aerotape.errors import ConfigurationError
@@ -224,6 +225,14 @@ _PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
     "response-correlation-id": (_response_correlation_id, True),
     "stream-id": (_int32, True),
 }
+_KEPT = frozenset(name for name, (_, is_kept) in _PARAMETERS.items() if is_kept)
+_POSITIONS = {name: position for position, name in enumerate(_PARAMETERS)}
+
+
+@lru_cache(maxsize=1024)
+def _parameter(name: str, text: str) -> str:
+    """Return a parameter as it is printed; the same few come with every replay and recording."""
+    return f"{name}={_PARAMETERS[name][0](name, text)}"
 
 
 def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -> str:
@@ -240,16 +249,16 @@ def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -
     uri = ChannelUri.parse(channel) if isinstance(channel, str) else channel
     added = {name.replace("_", "-"): value for name, value in additions.items()}
     parts: list[str] = []
-    for name, (normalise, is_kept) in _PARAMETERS.items():
-        if name in added:
+    kept = (name for name in uri.parameters if name in _KEPT and name not in added)
+    for name in sorted([*kept, *added], key=_POSITIONS.__getitem__):
+        if name not in added:
+            parts.append(_parameter(name, uri.parameters[name]))
+        elif name == "linger":
+            parts.append(f"{name}={format_duration(int(added[name]))}")
+        else:
             value = added[name]
-            if name == "linger":
-                parts.append(f"{name}={format_duration(int(value))}")
-            else:
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                parts.append(f"{name}={normalise(name, text)}")
-        elif is_kept and (given := uri.get(name)) is not None:
-            parts.append(f"{name}={normalise(name, given)}")
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            parts.append(_parameter(name, text))
     prefix = f"{_SCHEME}{uri.media}"
     return f"{prefix}?{'|'.join(parts)}" if parts else prefix
 
