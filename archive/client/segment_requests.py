@@ -90,8 +90,7 @@ def migrate_segments(src_recording_id: int, dst_recording_id: int) -> Call[int]:
 
     Raises:
         UnknownRecordingError: there is no such recording.
-        ActiveRecordingError: the source has not stopped.
-        ArchiveError: the two do not fit together.
+        ArchiveError: the source has not stopped, or the two do not fit together.
     """
     request = codecs.MigrateSegmentsRequest(
         src_recording_id=arguments.identity("src_recording_id", src_recording_id),

@@ -1,390 +1,58 @@
-"""Random requests about recordings against a simple model of what an archive keeps.
+"""Random requests, valid and not, against a model of the archive: Java's and ours.
 
-The same model is held against the Java archive and ours: descriptors, segment files, answers, error
-codes and what a replay gives after every step.
+The continuous integration always draws the same ones. For others, and more of them::
+
+    pytest tests/archive/test_model.py --model-examples 500
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
-from support.archives import KINDS, ServedArchive, serve
-from support.messages import message
-from support.recording import new_stream_id, wait_until
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from support.archive_model import Served, WholeArchiveModel
+from support.daemon import AerotapeArchive
+from support.java import JavaArchive
 
-import aerotape
-from aerotape.errors import ArchiveError
-
-TERM = SEGMENT = 65_536
-ACTIVE = None
-NOBODY = 1 << 40
+EXAMPLES = 30
+PROPERTIES = {
+    "aeron.archive.max.concurrent.recordings": "200",
+    "aeron.archive.max.concurrent.replays": "200",
+    "aeron.archive.low.storage.space.threshold": "1m",
+}
 
 
-@dataclass(eq=False)
-class Recording:
-    """A recording as it should be.
-
-    Attributes:
-        stop: where it ends; None while it is in progress.
-        kept: payload and end position of each message in it.
-        files: base positions of its segment files, detached ones too.
-    """
-
-    recording_id: int
-    stream_id: int
-    initial_term_id: int
-    subscription_id: int
-    publication: aerotape.ExclusivePublication
-    start: int = 0
-    stop: int | None = ACTIVE
-    kept: list[tuple[bytes, int]] = field(default_factory=list)
-    files: set[int] = field(default_factory=lambda: {0})
-    sent: int = 0
-    is_purged: bool = False
-
-    @property
-    def end(self) -> int:
-        """Where it ends, or how far it has come."""
-        return self.publication.position if self.stop is None else self.stop
-
-    @property
-    def bases(self) -> list[int]:
-        """Base positions of the segments that belong to it."""
-        return list(range(self.start - self.start % SEGMENT, self.end + 1, SEGMENT))
-
-    @property
-    def boundaries(self) -> list[int]:
-        """Positions at which it can be truncated."""
-        inner = [end for _, end in self.kept] + [b for b in self.bases if b > self.start]
-        return sorted({self.start, self.end, *(p for p in inner if p >= self.start)})
-
-
-def outside(recording: Recording) -> list[int]:
-    """Return positions right before and behind a recording, as far as clients can ask for them."""
-    return [each for each in (recording.start - 32, recording.end + 32) if each >= 0]
-
-
-def pick(positions: list[int], share: float) -> int:
-    """Return one of some positions, however many these are."""
-    return positions[min(int(share * len(positions)), len(positions) - 1)]
-
-
-class ArchiveModel(RuleBasedStateMachine):
-    """Drives one archive, which the test sets, with a client that lasts for all examples."""
-
-    served: ServedArchive
-    client: aerotape.ArchiveClient
-    recordings = Bundle("recordings")
-    shares = st.floats(0, 1)
-
-    def __init__(self) -> None:
-        super().__init__()
-        known = [each.recording_id for each in self.client.list_recordings()]
-        self.first_id = max(known, default=-1) + 1
-        self.all: list[Recording] = []
-
-    def teardown(self) -> None:
-        for each in self.all:
-            each.publication.close()
-            self.client.try_stop_recording_subscription(each.subscription_id)
-
-    # ---- what the rules need ------------------------------------------------------------------
-
-    def refused(self, codes: int | tuple[int, ...], call: Callable[..., Any], *args: Any) -> None:
-        with pytest.raises(ArchiveError) as caught:
-            call(*args)
-        assert caught.value.error_code in (codes if isinstance(codes, tuple) else (codes,))
-
-    def send(self, recording: Recording, count: int) -> None:
-        before = recording.end
-        for _ in range(count):
-            payload = message(recording.stream_id, recording.sent, 0, 6000)
-            recording.sent += 1
-            recording.kept.append((payload, recording.publication.send(payload)))
-        end = recording.publication.position
-        wait_until(
-            lambda: self.client.recording_position(recording.recording_id) == end,
-            f"recording up to {end}",
-        )
-        recording.files |= set(range(before - before % SEGMENT, end + 1, SEGMENT))
-
-    def await_active(self, recording_id: int) -> None:
-        wait_until(
-            lambda: self.client.recording_position(recording_id) != -1, "the recording's start"
+@pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
+def test_archives_do_as_the_model(kind: Any, request: pytest.FixtureRequest) -> None:
+    """Whatever is asked, in whatever order, and after restarts and crashes."""
+    examples = request.config.getoption("--model-examples")
+    with tempfile.TemporaryDirectory(prefix="aerotape-model-", dir="/dev/shm") as folder:
+        served = Served(
+            lambda: kind(Path(folder, "archive"), Path(folder, "aeron"), properties=PROPERTIES)
         )
 
-    # ---- rules --------------------------------------------------------------------------------
+        class Model(WholeArchiveModel):
+            holds_replays = kind is AerotapeArchive
 
-    @initialize(target=recordings, count=st.integers(20, 60))
-    def begin(self, count: int) -> Recording:
-        return self.started(count, auto_stop=False)
-
-    @rule(target=recordings, count=st.integers(0, 60), auto_stop=st.booleans())
-    def start(self, count: int, auto_stop: bool) -> Recording:
-        return self.started(count, auto_stop)
-
-    def started(self, count: int, auto_stop: bool) -> Recording:
-        stream_id = new_stream_id()
-        channel = "aeron:ipc?term-length=64k"
-        subscription_id = self.client.start_recording(channel, stream_id, auto_stop=auto_stop)
-        self.refused(3, self.client.start_recording, "aeron:ipc", stream_id)
-        publication = self.client.aeron.add_exclusive_publication(channel, stream_id)
-        found: list[int] = []
-
-        def is_listed() -> bool:
-            found[:] = [e.recording_id for e in self.client.list_recordings_for_uri("", stream_id)]
-            return bool(found)
-
-        wait_until(is_listed, "the recording's entry")
-        recording = Recording(
-            found[0], stream_id, publication.initial_term_id, subscription_id, publication
-        )
-        self.all.append(recording)
-        self.await_active(recording.recording_id)
-        self.send(recording, count)
-        return recording
-
-    @rule(recording=recordings, count=st.integers(1, 60))
-    def send_more(self, recording: Recording, count: int) -> None:
-        if recording.stop is ACTIVE and not recording.is_purged:
-            self.send(recording, count)
-
-    @rule(recording=recordings, how=st.sampled_from(["subscription", "channel", "id", "close"]))
-    def stop(self, recording: Recording, how: str) -> None:
-        recording_id = recording.recording_id
-        if recording.is_purged:
-            self.refused(5, self.client.stop_recording_by_identity, recording_id)
-            return
-        if recording.stop is not ACTIVE:
-            assert self.client.stop_recording_by_identity(recording_id) is False
-            self.refused(4, self.client.stop_recording_subscription, recording.subscription_id)
-            self.refused(4, self.client.stop_recording, "aeron:ipc", recording.stream_id)
-            return
-        recording.stop = recording.end
-        if how == "subscription":
-            self.client.stop_recording_subscription(recording.subscription_id)
-        elif how == "channel":
-            self.client.stop_recording("aeron:ipc", recording.stream_id)
-        elif how == "id":
-            assert self.client.stop_recording_by_identity(recording_id) is True
-        recording.publication.close()
-        wait_until(
-            lambda: self.client.stop_position(recording_id) == recording.stop, "the stop position"
-        )
-        if how == "close":
-            self.client.try_stop_recording_subscription(recording.subscription_id)
-
-    @rule(recording=recordings, count=st.integers(0, 60), auto_stop=st.booleans())
-    def extend(self, recording: Recording, count: int, auto_stop: bool) -> None:
-        recording_id, stream_id = recording.recording_id, recording.stream_id
-        channel = "aeron:ipc?term-length=64k"
-        if recording.is_purged:
-            self.refused(5, self.client.extend_recording, recording_id, channel, stream_id)
-            return
-        self.refused(5, self.client.extend_recording, recording_id, channel, stream_id + 1)
-        if recording.stop is ACTIVE:
-            self.refused(2, self.client.extend_recording, recording_id, channel, stream_id)
-            return
-        end = recording.stop
-        recording.subscription_id = self.client.extend_recording(
-            recording_id, channel, stream_id, auto_stop=auto_stop
-        )
-        recording.publication = self.client.aeron.add_exclusive_publication(
-            f"{channel}|init-term-id={recording.initial_term_id}"
-            f"|term-id={recording.initial_term_id + end // TERM}|term-offset={end % TERM}",
-            stream_id,
-        )
-        self.await_active(recording_id)
-        recording.stop = ACTIVE
-        recording.files.add(end - end % SEGMENT)
-        self.send(recording, count)
-
-    @rule(recording=recordings, share=shares)
-    def truncate(self, recording: Recording, share: float) -> None:
-        recording_id = recording.recording_id
-        if recording.is_purged:
-            self.refused(5, self.client.truncate_recording, recording_id, 0)
-            return
-        if recording.stop is ACTIVE:
-            self.refused(2, self.client.truncate_recording, recording_id, recording.start)
-            return
-        for position in [*outside(recording), recording.start + 8]:
-            self.refused(16, self.client.truncate_recording, recording_id, position)
-        position = pick(recording.boundaries, share)
-        if position == recording.start:
-            deleted = set(recording.files)
-            count = len(deleted)
-        else:
-            behind = position + -position % SEGMENT
-            deleted = {base for base in recording.files if base >= behind}
-            # Where it ends on a boundary its last file may have gone before; it counts.
-            count = len({*deleted, *(base for base in recording.bases if base >= behind)})
-        assert self.client.truncate_recording(recording_id, position) == count
-        recording.files -= deleted
-        recording.stop = position
-        recording.kept = [each for each in recording.kept if each[1] <= position]
-        self.await_files(recording)
-
-    @rule(recording=recordings)
-    def purge(self, recording: Recording) -> None:
-        if recording.is_purged:
-            self.refused(5, self.client.purge_recording, recording.recording_id)
-            return
-        if recording.stop is ACTIVE:
-            self.refused(2, self.client.purge_recording, recording.recording_id)
-            return
-        assert self.client.purge_recording(recording.recording_id) == len(recording.files)
-        recording.is_purged = True
-        recording.files.clear()
-        self.await_files(recording)
-
-    @rule(recording=recordings, share=shares, are_deleted=st.booleans())
-    def detach(self, recording: Recording, share: float, are_deleted: bool) -> None:
-        client, recording_id = self.client, recording.recording_id
-        request = client.purge_segments if are_deleted else client.detach_segments
-        if recording.is_purged:
-            self.refused(5, request, recording_id, 0)
-            return
-        beyond = recording.bases[-1] + SEGMENT
-        for position in (recording.start, recording.start + 32, beyond):
-            self.refused(0, request, recording_id, position)
-        possible = recording.bases[1:]
-        if not possible:
-            return
-        position = pick(possible, share)
-        gone = {base for base in recording.bases if base < position}
-        result = request(recording_id, position)
-        recording.start = position
-        recording.kept = [each for each in recording.kept if each[1] > position]
-        if are_deleted:
-            assert result == len(gone)
-            recording.files -= gone
-            self.await_files(recording)
-
-    @rule(recording=recordings)
-    def delete_detached(self, recording: Recording) -> None:
-        if recording.is_purged:
-            self.refused(5, self.client.delete_detached_segments, recording.recording_id)
-            return
-        detached = {base for base in recording.files if base < recording.bases[0]}
-        # Files are missing only before those that were deleted with a part in the middle.
-        count = (recording.bases[0] - min(detached, default=recording.bases[0])) // SEGMENT
-        assert self.client.delete_detached_segments(recording.recording_id) == count
-        recording.files -= detached
-        self.await_files(recording)
-
-    @rule(recording=recordings)
-    def queries(self, recording: Recording) -> None:
-        client, recording_id = self.client, recording.recording_id
-        asked = (client.start_position, client.stop_position, client.recording_position)
-        if recording.is_purged:
-            for each in (*asked, client.max_recorded_position):
-                self.refused(5, each, recording_id)
-            assert client.list_recording(recording_id) is None
-            return
-        is_active = recording.stop is ACTIVE
-        assert [each(recording_id) for each in asked] == [
-            recording.start,
-            -1 if is_active else recording.stop,
-            recording.end if is_active else -1,
-        ]
-        assert client.max_recorded_position(recording_id) == recording.end
-
-    @rule(recording=recordings)
-    def replay(self, recording: Recording) -> None:
-        client, recording_id = self.client, recording.recording_id
-        if recording.is_purged:
-            self.refused(5, client.start_replay, recording_id, "aeron:ipc", 40)
-            return
-        for position in outside(recording):
-            self.refused(16, self.replay_from, recording_id, position)
-        if recording.end == recording.start:
-            return
-        with client.replay(recording_id, follow=False) as replayed:
-            assert [each.payload for each in replayed] == [each[0] for each in recording.kept]
-
-    def replay_from(self, recording_id: int, position: int) -> int:
-        return self.client.start_replay(
-            recording_id, "aeron:ipc", 40, position=position, length=1000
-        )
-
-    @rule()
-    def ask_for_nobody(self) -> None:
-        client = self.client
-        for call in (
-            client.purge_recording,
-            client.delete_detached_segments,
-            client.attach_segments,
-            client.stop_position,
-            client.stop_recording_by_identity,
-        ):
-            self.refused(5, call, NOBODY)
-        self.refused(5, client.truncate_recording, NOBODY, 0)
-        self.refused(5, client.detach_segments, NOBODY, 0)
-        self.refused(5, client.extend_recording, NOBODY, "aeron:ipc", 1)
-
-    # ---- what must hold after each ------------------------------------------------------------
-
-    def files_of(self, recording: Recording) -> set[int]:
-        pattern = re.compile(rf"{recording.recording_id}-(\d+)\.rec")
-        names = (path.name for path in self.served.archive_dir.iterdir())
-        return {int(match[1]) for name in names if (match := pattern.fullmatch(name))}
-
-    def await_files(self, recording: Recording) -> None:
-        """The DELETE signal is what a client waits for before it asks for more."""
-        self.client.await_signal(
-            aerotape.RecordingSignal.DELETE, recording_id=recording.recording_id
-        )
-        assert self.files_of(recording) == recording.files
-
-    @invariant()
-    def the_catalog_is_as_it_should_be(self) -> None:
-        expected = [
-            (each.recording_id, each.start, -1 if each.stop is None else each.stop)
-            for each in self.all
-            if not each.is_purged
-        ]
-        listed = self.client.list_recordings(self.first_id)
-        assert [(e.recording_id, e.start_position, e.stop_position) for e in listed] == expected
-
-    @invariant()
-    def the_files_are_there(self) -> None:
-        for each in self.all:
-            # The recorder makes a file when it gets there, a moment after it has begun.
-            wait_until(lambda: self.files_of(each) == each.files, f"{each.files}")  # noqa: B023
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_archives_do_as_the_model(kind: Any) -> None:
-    """Whatever is asked, in whatever order."""
-    properties = {"aeron.archive.max.concurrent.recordings": "100"}
-    with serve(kind, properties) as served, served.connect() as client:
-
-        class Model(ArchiveModel):
-            pass
-
-        Model.served, Model.client = served, client
-        run_state_machine_as_test(
-            Model,
-            settings=settings(
-                max_examples=25,
-                stateful_step_count=40,
-                deadline=None,
-                database=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+        Model.served = served
+        try:
+            run_state_machine_as_test(
+                Model,
+                settings=settings(
+                    max_examples=examples or EXAMPLES,
+                    stateful_step_count=40,
+                    derandomize=examples is None,
+                    deadline=None,
+                    database=None,
+                    print_blob=True,
+                    # Shorter sequences take minutes to find, and what fails may depend on time.
+                    phases=[Phase.generate],
+                    suppress_health_check=list(HealthCheck),
+                ),
+            )
+        finally:
+            served.close()
