@@ -115,11 +115,17 @@ class ReadOptions:
                 'spark.read.format("aerotape").load("/var/lib/aeron-archive")',
                 "path",
             )
+        from_position = _optional(given, "fromPosition", parse_position)
+        to_position = _optional(given, "toPosition", parse_position)
+        if from_position is not None and to_position is not None and from_position > to_position:
+            raise ConfigurationError(
+                f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
+            )
         return cls(
             archive_dir=given["path"].removeprefix("file://"),
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
-            from_position=_optional(given, "fromPosition", parse_position),
-            to_position=_optional(given, "toPosition", parse_position),
+            from_position=from_position,
+            to_position=to_position,
             channel=given.get("channel"),
             stream_id=_optional(given, "streamId", _integer),
             columns=_optional(given, "columns", parse_columns) or tuple(COLUMN_TYPES),

@@ -4,13 +4,15 @@ Spark makes an `AerotapeDataSource` in a Python process beside the driver, asks 
 plans partitions there (`aerotape.spark.planning`) and sends each to a worker, which scans segment
 files natively and hands Arrow record batches to the JVM. Nothing native is imported before that.
 
-`pushFilters` is left alone on purpose: Spark refuses a reader that has it while
-`spark.sql.python.filterPushdown.enabled` is off.
+Spark refuses a reader that takes filters while `spark.sql.python.filterPushdown.enabled` is off,
+and does not tell the data source whether it is. But it plans in another worker where filters are
+to be handed over: that worker gets a `FilteringReader`, any other a `BatchReader`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,12 @@ from aerotape.spark.options import COLUMN_TYPES, ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql.datasource import Filter
 
     from aerotape.replay.reader import RecordingRange
+    from aerotape.spark.pushdown import Selection
+
+_FILTERING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 _SPARK_TYPES: dict[str, DataType] = {
     "long": LongType(),
@@ -75,7 +81,14 @@ class AerotapeDataSource(DataSource):
                     f"{', '.join(f'{name} {kind}' for name, kind in COLUMN_TYPES.items())})",
                     "schema",
                 )
-        return BatchReader(self.read_options, schema)
+        make = FilteringReader if _filters_are_handed_over() else BatchReader
+        return make(self.read_options, schema)
+
+
+def _filters_are_handed_over() -> bool:
+    """Whether this process is the worker in which Spark pushes filters down."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return _FILTERING_WORKER in sys.modules or getattr(main, "name", "") == _FILTERING_WORKER
 
 
 def table_schema(columns: tuple[str, ...]) -> StructType:
@@ -98,6 +111,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
+        self._selection: Selection | None = None
 
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded at this moment into partitions."""
@@ -111,6 +125,12 @@ class BatchReader(DataSourceReader):
 
         options = self._options
         recordings = choose_recordings(open_directory(options.archive_dir), options)
+        if self._selection is not None:
+            recordings = list(self._selection.recordings(recordings))
+            narrowed = self._selection.positions(options)
+            if narrowed is None:
+                return []
+            options = narrowed
         ranges = plan_ranges(without_damaged(recordings, options), options)
         return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
 
@@ -136,3 +156,14 @@ class BatchReader(DataSourceReader):
                 ]
             )
             yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+class FilteringReader(BatchReader):
+    """The same for a query whose filters Spark hands over."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Plan only what can pass the filters; return those that Spark still has to apply."""
+        from aerotape.spark.pushdown import Selection
+
+        self._selection, left_to_spark = Selection().narrow(filters)
+        return left_to_spark

@@ -64,6 +64,7 @@ def test_every_option_is_parsed_in_any_case() -> None:
         ({"recordingIds": ","}, "no recording id"),
         ({"fromPosition": "-1"}, "position -1 is negative"),
         ({"toPosition": "1.5"}, "not a whole number"),
+        ({"fromPosition": "64", "toPosition": "32"}, "fromPosition 64 is after toPosition 32"),
         ({"streamId": ""}, "not a whole number"),
         ({"columns": "payload,colour"}, "unknown column 'colour'"),
         ({"columns": "length,length"}, "named twice"),
