@@ -127,6 +127,14 @@ class ArchiveModel(RuleBasedStateMachine):
         )
         recording.files |= set(range(before - before % SEGMENT, end + 1, SEGMENT))
 
+    def close_publication(self, recording: Recording) -> None:
+        """Close it in the driver too, so that it is not taken for the one that an extension gets.
+
+        The driver carries out a client's commands in their order.
+        """
+        recording.publication.close()
+        self.client.aeron.native.add_counter(5000, b"", "done").close()
+
     def await_active(self, recording_id: int) -> None:
         wait_until(
             lambda: self.client.recording_position(recording_id) != -1, "the recording's start"
@@ -208,7 +216,7 @@ class ArchiveModel(RuleBasedStateMachine):
             self.client.stop_recording("aeron:ipc", recording.stream_id)
         elif how == "id":
             assert self.client.stop_recording_by_identity(recording_id) is True
-        recording.publication.close()
+        self.close_publication(recording)
         wait_until(
             lambda: self.client.stop_position(recording_id) == recording.stop, "the stop position"
         )
