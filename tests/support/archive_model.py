@@ -17,15 +17,9 @@ from hypothesis.stateful import precondition, rule
 
 import aerotape
 from support.daemon import age_mark_file
+from support.modelled_recording import ACTIVE, IPC, SEGMENT, Recording
 from support.recording import wait_until
-from support.recordings_model import (
-    ACTIVE,
-    IPC,
-    NOBODY,
-    SEGMENT,
-    ArchiveModel,
-    Recording,
-)
+from support.recordings_model import NOBODY, ArchiveModel
 
 REPLAY_SESSIONS = 112
 _replay_stream_ids = itertools.count(500_001)

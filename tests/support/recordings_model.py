@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,71 +19,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 import aerotape
 from aerotape.errors import ArchiveError
 from support.messages import message
+from support.modelled_recording import ACTIVE, IPC, SEGMENT, TERM, Recording, outside, pick
 from support.recording import new_stream_id, wait_until
 
-TERM = SEGMENT = 65_536
-IPC = "aeron:ipc?term-length=64k"
-ACTIVE = None
 NOBODY = 1 << 40
-
-
-@dataclass(eq=False)
-class Recording:
-    """A recording as it should be.
-
-    Attributes:
-        stop: where it ends; None while it is in progress.
-        messages: payload and end position of each message, of detached ones too.
-        session_id: of the stream that was recorded last.
-        held: replays of it that nobody reads, by their ids.
-        files: base positions of its segment files, detached ones too.
-    """
-
-    recording_id: int
-    stream_id: int
-    initial_term_id: int
-    session_id: int
-    subscription_id: int
-    publication: aerotape.ExclusivePublication
-    start: int = 0
-    stop: int | None = ACTIVE
-    messages: list[tuple[bytes, int]] = field(default_factory=list)
-    files: set[int] = field(default_factory=set)
-    held: dict[int, Any] = field(default_factory=dict)
-    channel: str = IPC
-    sent: int = 0
-    is_purged: bool = False
-
-    @property
-    def end(self) -> int:
-        """Where it ends, or how far it has come."""
-        return self.publication.position if self.stop is None else self.stop
-
-    @property
-    def kept(self) -> list[tuple[bytes, int]]:
-        """The messages in it."""
-        return [each for each in self.messages if self.start < each[1] <= self.end]
-
-    @property
-    def bases(self) -> list[int]:
-        """Base positions of the segments that belong to it."""
-        return list(range(self.start - self.start % SEGMENT, self.end + 1, SEGMENT))
-
-    @property
-    def boundaries(self) -> list[int]:
-        """Positions at which it can be truncated."""
-        inner = [end for _, end in self.kept] + [b for b in self.bases if b > self.start]
-        return sorted({self.start, self.end, *(p for p in inner if p >= self.start)})
-
-
-def outside(recording: Recording) -> list[int]:
-    """Return positions right before and behind a recording, as far as clients can ask for them."""
-    return [each for each in (recording.start - 32, recording.end + 32) if each >= 0]
-
-
-def pick(positions: list[int], share: float) -> int:
-    """Return one of some positions, however many these are."""
-    return positions[min(int(share * len(positions)), len(positions) - 1)]
 
 
 class ArchiveModel(RuleBasedStateMachine):
@@ -302,10 +240,10 @@ class ArchiveModel(RuleBasedStateMachine):
             self.refused(0, request, recording_id, position)
         possible = recording.bases[1:]
         if recording.held:
-            # They stand in the segment that they were started in, for nobody takes more.
+            # They stand where they were started or a term further on, for nobody takes more.
             first = min(each.position for each in recording.held.values())
             possible = [base for base in possible if base <= first]
-            behind = [base for base in recording.bases if base > first]
+            behind = [base for base in recording.bases if base > first + TERM]
             for position in behind:
                 self.refused(0, request, recording_id, position)
         if not possible:
