@@ -263,6 +263,39 @@ class Catalog(CatalogLookup, Closing):
             self._forget_descriptors()
         self.on_change(recording_id)
 
+    def update_checksum(self, entry: CatalogEntry) -> None:
+        """Put the checksum of its descriptor into an entry of whatever state."""
+        self._file.check_writable()
+        layout.INT.pack_into(
+            self._file.data,
+            entry.offset + layout.CHECKSUM_OFFSET,
+            _checksum_of(entry.body, self._checksum),
+        )
+        self._file.force()
+
+    def compact(self) -> None:
+        """Leave out all entries that are not valid, and the room behind the last one.
+
+        A new file takes the place of the old one, so that a crash leaves one or the other.
+
+        Raises:
+            CatalogError: an entry is damaged, or the new file cannot be written.
+        """
+        self._file.check_writable()
+        self.check_readable()
+        header = layout.CATALOG_HEADER.pack(
+            self.version, layout.CATALOG_HEADER_LENGTH, self._next_recording_id, self._alignment
+        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
+        frames = [
+            slice(place.offset, place.offset + self._frame_length(place))
+            for place in self._places
+            if self._state(place) == RecordingState.VALID
+        ]
+        length = len(header) + sum(frame.stop - frame.start for frame in frames)
+        self._file.rewrite((header, *frames), length, shrink=True)
+        self._index()
+        self._file.force_name()
+
     # ---- within --------------------------------------------------------------------------------
 
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:

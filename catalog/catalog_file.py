@@ -178,7 +178,9 @@ class CatalogFile:
                 self.path,
             )
 
-    def rewrite(self, pieces: Iterable[bytes | slice], required_bytes: int) -> None:
+    def rewrite(
+        self, pieces: Iterable[bytes | slice], required_bytes: int, *, shrink: bool = False
+    ) -> None:
         """Put another file in the place of this one, at once: a crash leaves one or the other.
 
         Whoever has the old file open keeps what it held. A power cut may still bring the old one
@@ -188,12 +190,15 @@ class CatalogFile:
             pieces: what the new file holds, one piece after the other: bytes, or a range of
                 what this one holds.
             required_bytes: the length to have at least; it grows as `grow` does.
+            shrink: the file is to be no longer than that.
 
         Raises:
             CatalogError: as `grow`; the file is then as it was.
         """
         self._check_capacity(required_bytes)
-        capacity = layout.next_capacity(len(self._map), required_bytes)
+        capacity = required_bytes
+        if not shrink:
+            capacity = layout.next_capacity(len(self._map), required_bytes)
         # The file itself is replaced, where its name in the directory is only a link to it.
         path = self.path.resolve()
         written = path.with_name(layout.REWRITTEN_FILE_NAME)

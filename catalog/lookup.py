@@ -57,6 +57,11 @@ class CatalogLookup:
         self._file = file
         self._checksum: ChecksumName = checksum
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
+        self._index()
+
+    def _index(self) -> None:
+        """Find the entries of the file."""
+        file = self._file
         self._places, self._end_offset = find_places(
             file.data, self._alignment, growing=file.read_only and file.has_grown
         )
@@ -191,6 +196,16 @@ class CatalogLookup:
             if place.recording_id >= 0 and state == RecordingState.DELETED:
                 yield place.recording_id
 
+    def check_readable(self) -> None:
+        """See that every entry can be read; CatalogError for the first that cannot."""
+        for entry in self.entries():
+            if entry.damage:
+                raise CatalogError(
+                    f"the entry at offset {entry.offset} of catalog {self.path} is damaged: "
+                    f"{entry.damage}",
+                    self.path,
+                )
+
     def unidentified_entries(self) -> Iterator[CatalogEntry]:
         """Iterate the damaged entries of which it is open whose they are; no id leads to them."""
         for place in self._places:
@@ -281,6 +296,10 @@ class CatalogLookup:
         )
 
     # ---- within --------------------------------------------------------------------------------
+
+    def _frame_length(self, place: EntryPlace) -> int:
+        """Return how many bytes an entry takes up, header and padding included."""
+        return layout.align(layout.DESCRIPTOR_HEADER_LENGTH + place.length, self._alignment)
 
     def _place(self, recording_id: int) -> EntryPlace:
         _ = self._file.data

@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from aerotape.catalog.layout import MAJOR_VERSION, version_string
@@ -101,22 +102,50 @@ def read_content(path: Path, descriptor: int) -> bytes:
 
 def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -> None:
     """See that no archive uses the directory with a mark file somewhere else than at `path`."""
-    for other in {resolve(archive_dir), archive_dir / FILE_NAME}:
+    for other in _places(archive_dir):
         if os.path.realpath(other) == os.path.realpath(path):
             continue
-        try:
-            descriptor = os.open(other, READ_FLAGS)
-        except OSError:
-            continue  # not there, or nothing that an archive could be using
-        try:
-            lock(other, descriptor)
-            check_stale(other, descriptor, liveness_timeout_ms)
-        except ArchiveInUseError:
-            raise
-        except (MarkFileError, OSError):
-            continue
-        finally:
+        descriptor = _lock_unused(other, liveness_timeout_ms)
+        if descriptor >= 0:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
+    """Keep other archives of this package out of a directory that no archive is using.
+
+    The mark file is locked and not written, so that a Java archive could be started meanwhile.
+
+    Raises:
+        ArchiveInUseError: an archive is using it.
+    """
+    with contextlib.ExitStack() as locks:
+        for path in _places(archive_dir):
+            descriptor = _lock_unused(path, liveness_timeout_ms)
+            if descriptor >= 0:
+                locks.callback(os.close, descriptor)
+        yield
+
+
+def _places(archive_dir: Path) -> set[Path]:
+    """Return where the mark file of an archive that uses the directory may be."""
+    return {resolve(archive_dir), archive_dir / FILE_NAME}
+
+
+def _lock_unused(path: Path, liveness_timeout_ms: int) -> int:
+    """Lock a mark file that no archive is using; -1 when there is nothing that one could use."""
+    descriptor = -1
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+        lock(path, descriptor)
+        check_stale(path, descriptor, liveness_timeout_ms)
+    except BaseException as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if isinstance(error, ArchiveInUseError) or not isinstance(error, MarkFileError | OSError):
+            raise
+        return -1
+    return descriptor
 
 
 def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:

@@ -115,7 +115,7 @@ def _list(
     prefix = f"{recording_id}-"
     found = [
         SegmentFile(archive_dir / name, parsed[1])
-        for name in _names(archive_dir)
+        for name in file_names(archive_dir)
         if name.startswith(prefix) and (parsed := parse(name)) is not None
     ]
     return sorted(found, key=lambda segment: segment.base_position)
@@ -142,7 +142,7 @@ def index_segment_files(archive_dir: Path) -> tuple[dict[int, list[SegmentFile]]
     """
     index: dict[int, list[SegmentFile]] = {}
     foreign: list[Path] = []
-    for name in _names(archive_dir):
+    for name in file_names(archive_dir):
         if not name.endswith(SEGMENT_SUFFIX):
             continue
         parsed = parse_segment_file_name(name)
@@ -194,7 +194,8 @@ def is_blank_from(path: Path, offset: int) -> bool:
     return True
 
 
-def _names(archive_dir: Path) -> Iterator[str]:
+def file_names(archive_dir: Path) -> Iterator[str]:
+    """Iterate the names of all that is in the directory (StorageError)."""
     try:
         with os.scandir(archive_dir) as entries:
             for entry in entries:

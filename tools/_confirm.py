@@ -14,11 +14,12 @@ def add_confirmation_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
-def confirm(args: argparse.Namespace, deed: str) -> None:
+def confirm(args: argparse.Namespace, deed: str, *, any_input: bool = False) -> None:
     """Ask on the terminal whether to go on, unless --yes was given.
 
     Args:
         deed: what will be done: "delete recording 3 with all its segment files".
+        any_input: take the answer from standard input also when that is no terminal.
 
     Raises:
         ConfigurationError: there is no terminal to ask on.
@@ -26,9 +27,12 @@ def confirm(args: argparse.Namespace, deed: str) -> None:
     """
     if args.yes:
         return
-    if not sys.stdin.isatty():
+    if not any_input and not sys.stdin.isatty():
         raise ConfigurationError(f"this would {deed}: give --yes to do it", "--yes")
     sys.stderr.write(f"This will {printable(deed)}. Go on? [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    answer = sys.stdin.readline()
+    if not answer:
+        raise ConfigurationError(f"no answer; this would {deed}: give --yes to do it", "--yes")
+    if answer.strip().lower() not in ("y", "yes"):
         raise AerotapeError("not confirmed: nothing was done")

@@ -1,0 +1,174 @@
+"""Files and entries that an archive has no more use for, and what is done about them offline.
+
+A segment file is *orphaned* when it lies outside its recording: before the segment of the start
+position (it was detached) or after that of the stop position. A catalog is *compacted* by leaving
+out the entries of recordings that are no longer valid; their files go too.
+
+Which files are a recording's is taken more widely here than where they are read: all whose name
+begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.entries import CatalogEntry, entry_damage
+from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
+from aerotape.catalog.segments import (
+    MAX_LONG,
+    SEGMENT_SUFFIX,
+    file_names,
+    segment_base_position,
+)
+from aerotape.errors import StorageError
+
+_OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
+_POSITION = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFile:
+    """A file that is named for a recording.
+
+    Attributes:
+        path: the file.
+        base_position: position in the stream of its first byte; None when its name has none.
+    """
+
+    path: Path
+    base_position: int | None
+
+
+def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
+    """List the files of a directory by the recording they are named for, in order of names.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    index: dict[int, list[OwnedFile]] = {}
+    for name in sorted(file_names(archive_dir)):
+        match = _OWNED.fullmatch(name)
+        if match is None or int(match[1]) > MAX_LONG:
+            continue
+        position = int(match[2]) if _POSITION.fullmatch(match[2]) else None
+        if position is not None and abs(position) > MAX_LONG:
+            position = None
+        index.setdefault(int(match[1]), []).append(OwnedFile(archive_dir / name, position))
+    return index
+
+
+def delete_files(paths: Iterable[Path]) -> None:
+    """Delete files; those that are not there any more are passed over (StorageError)."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot delete {path}: {error.strerror}", path) from error
+
+
+# ---- orphaned segments ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """The orphaned segment files of a directory.
+
+    Attributes:
+        paths: the files.
+        undecided: entries so damaged that nobody knows which files are theirs.
+    """
+
+    paths: list[Path]
+    undecided: list[CatalogEntry]
+
+
+def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None = None) -> Orphans:
+    """Find the orphaned segment files of one recording, of whatever state, or of all.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    index = index_owned_files(archive_dir)
+    found = Orphans([], [])
+    for entry in catalog.entries():
+        if recording_id not in (None, entry.recording_id):
+            continue
+        if entry_damage(entry):
+            found.undecided.append(entry)
+        else:
+            owned = index.get(entry.recording_id, [])
+            found.paths.extend(file.path for file in owned if _is_orphaned(file, entry))
+    return found
+
+
+def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:
+    if file.base_position is None:
+        return True
+    descriptor = entry.descriptor
+
+    def base(position: int) -> int:
+        return segment_base_position(
+            descriptor.start_position,
+            position,
+            descriptor.term_buffer_length,
+            descriptor.segment_file_length,
+        )
+
+    if file.base_position < base(descriptor.start_position):
+        return True
+    # Where a recording without a stop position ends is not known.
+    return not descriptor.is_active and file.base_position > base(descriptor.stop_position)
+
+
+# ---- compaction ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction takes away.
+
+    Attributes:
+        recording_ids: the recordings that are no longer valid, in the order of the catalog.
+        entry_bytes: length of their entries.
+        paths: their segment files.
+    """
+
+    recording_ids: list[int]
+    entry_bytes: int
+    paths: list[Path]
+
+
+def plan_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Find what a compaction would take away.
+
+    Raises:
+        CatalogError: an entry is damaged, so that nobody knows what could go.
+        StorageError: the directory cannot be read.
+    """
+    catalog.check_readable()
+    index = index_owned_files(archive_dir)
+    gone = [entry for entry in catalog.entries() if entry.state != RecordingState.VALID]
+    return Compaction(
+        [entry.recording_id for entry in gone],
+        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
+        [file.path for entry in gone for file in index.get(entry.recording_id, [])],
+    )
+
+
+def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Take recordings that are no longer valid out of the catalog and delete their files.
+
+    The files first: after a crash in between, the entries lead another compaction to the rest.
+
+    Raises:
+        CatalogError: an entry is damaged, or the catalog cannot be written.
+        StorageError: the directory cannot be read, or a file cannot be deleted.
+    """
+    plan = plan_compaction(catalog, archive_dir)
+    delete_files(plan.paths)
+    catalog.compact()
+    return plan

@@ -1,0 +1,186 @@
+"""Commands of `aerotape tool` that write: the same bytes as Aeron's ArchiveTool leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from support.java import archive_tool
+from support.offline_directory import SEGMENT_LENGTH, build, content
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.tools.main import main
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """An archive directory, and files in it that belong to no recording's range."""
+    directory = build(tmp_path / "archive")
+    for name in (
+        f"0-{3 * SEGMENT_LENGTH}.rec",
+        "0-00131072.rec",
+        "0-junk.rec",
+        "0-.rec",
+        f"1-{8 * SEGMENT_LENGTH}.rec",
+        "2-0.rec",
+        f"3-{9 * SEGMENT_LENGTH}.rec",
+        "4-0.rec",
+        f"4-{5 * SEGMENT_LENGTH}.rec",
+        "77-0.rec",
+        "0-1.del",
+        "notes.rec.txt",
+    ):
+        if not (directory / name).exists():
+            (directory / name).write_bytes(b"left over")
+    return directory
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mark-invalid", "0"],
+        ["mark-valid", "2"],
+        ["mark-valid", "0"],
+        ["mark-valid", "1"],
+        ["mark-invalid", "99"],
+        ["delete-orphaned-segments"],
+        ["delete-orphaned-segments", "0"],
+        ["delete-orphaned-segments", "2"],
+        ["delete-orphaned-segments", "99"],
+        ["compact"],
+    ],
+    ids=" ".join,
+)
+def test_files_are_left_as_archive_tool_leaves_them(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """On two copies of one directory, with the same outcome; a dry run before changes nothing."""
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    succeeded = main(["tool", str(directory), *arguments, "--dry-run"]) == 0
+    assert content(directory) == before
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert (main(["tool", str(directory), *arguments]) == 0) == succeeded
+    done = archive_tool(theirs, *arguments, answers="y\n")
+    assert (done.returncode == 0) == succeeded, done.stderr
+    assert content(directory) == content(theirs)
+    assert (content(directory) != before) == (succeeded and arguments != ["mark-valid", "0"])
+
+
+def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
+    """The ids of recordings that are gone are not given again, and all others are found."""
+    assert main(["tool", str(directory), "compact", "--yes"]) == 0
+    with Catalog.open(directory) as catalog:
+        assert (list(catalog.all_recording_ids()), catalog.next_recording_id) == ([0, 3, 4], 5)
+        kept = catalog.entry(4)
+        assert catalog.compute_checksum(4, "crc-32") != 0
+    assert kept.descriptor.original_channel == f"aeron:ipc?alias={'long-' * 4}"
+    assert main(["tool", str(directory), "mark-valid", "2"]) == 1
+
+
+def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
+    """Lookups and changes go on in the new file."""
+    with Catalog.open(directory) as catalog:
+        catalog.compact()
+        assert list(catalog.recording_ids()) == [0, 3, 4]
+        catalog.recording_stopped(3, 64, 5)
+        catalog.change_state(4, RecordingState.INVALID)
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert catalog.stop_position(3) == 64
+        assert list(catalog.recording_ids()) == [0, 3]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
+)
+@pytest.mark.parametrize("answer", ["", "n\n", "\n"], ids=["end", "no", "empty"])
+def test_nothing_is_deleted_without_a_yes(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], answer: str
+) -> None:
+    """Nor when there is no answer to be had."""
+    before = content(directory)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert main(["tool", str(directory), *arguments]) != 0
+    assert content(directory) == before
+
+
+def test_a_damaged_entry_keeps_its_files_and_the_catalog(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compaction refuses; orphans of all others go, and the exit code says that not all is well."""
+    with Catalog.open(directory, read_only=True) as catalog:
+        offset = catalog.entry(0).offset
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(offset + 32 + 80)
+        file.write(struct.pack("<i", 1 << 30))
+    before = content(directory)
+    assert main(["tool", str(directory), "compact", "--yes"]) == 1
+    assert f"entry at offset {offset}" in capsys.readouterr().err
+    assert content(directory) == before
+    assert main(["tool", str(directory), "delete-orphaned-segments", "--yes", "--json"]) == 3
+    captured = capsys.readouterr()
+    assert "left the files of recording 0 alone" in captured.err
+    deleted = json.loads(captured.out)["segment_files_deleted"]
+    assert "2-0.rec" in deleted
+    assert not [name for name in deleted if name.startswith("0-")]
+    assert set(content(directory)) == set(before) - set(deleted)
+
+
+def test_capacity_is_told_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
+    before = content(directory)["archive.catalog"]
+    assert main(["tool", str(directory), "capacity"]) == 0
+    assert capsys.readouterr().out == f"{len(before)}\n"
+    wanted = len(before) + 12_345
+    assert main(["tool", str(directory), "capacity", str(wanted), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"capacity_bytes": wanted, "dry_run": True}
+    assert content(directory)["archive.catalog"] == before
+    assert main(["tool", str(directory), "capacity", str(wanted)]) == 0
+    grown = content(directory)["archive.catalog"]
+    assert grown == before + bytes(12_345)
+    assert main(["tool", str(directory), "capacity", "32"]) == 0
+    assert content(directory)["archive.catalog"] == grown
+    assert main(["tool", str(directory), "capacity", "31"]) == 2
+    assert archive_tool(directory, "count-entries").stdout == "3\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mark-invalid", "0"],
+        ["mark-valid", "2"],
+        ["capacity", "4000000"],
+        ["compact", "--yes"],
+        ["delete-orphaned-segments", "--yes"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_writes_is_refused_while_an_archive_uses_the_directory(
+    directory: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """A dry run is not, nor are commands that only read."""
+    with MarkFile.acquire(
+        directory,
+        archive_id=42,
+        control_channel="",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=11,
+        events_channel="",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/aeron",
+    ) as mark_file:
+        mark_file.ready()
+        before = content(directory)
+        assert main(["tool", str(directory), *arguments]) == 1
+        assert "is in use by another archive" in capsys.readouterr().err
+        assert main(["tool", str(directory), *arguments, "--dry-run"]) == 0
+        for reading in ("describe", "describe-all", "count-entries", "capacity", "pid", "errors"):
+            assert main(["tool", str(directory), reading]) == 0
+        assert content(directory) == before

@@ -1,0 +1,139 @@
+"""Commands that change the catalog: states of recordings, its length, what it holds no more."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._offline._common import Commands, add_command, add_recording_id, changing
+from aerotape.tools.output import emit
+
+if TYPE_CHECKING:
+    from aerotape.catalog.layout import RecordingState
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    for name, run_it in (("mark-valid", _mark_valid), ("mark-invalid", _mark_invalid)):
+        add_recording_id(add_command(commands, name, run_it, writes=True), optional=False)
+    capacity = add_command(commands, "capacity", _capacity, writes=True)
+    capacity.add_argument(
+        "capacity_bytes", metavar="BYTES", type=int, nargs="?", help="the length to grow to"
+    )
+    add_confirmation_option(add_command(commands, "compact", _compact, writes=True))
+
+
+def _mark_valid(args: argparse.Namespace) -> int:
+    """Bring a recording back that was marked as invalid."""
+    from aerotape.catalog.layout import RecordingState
+
+    return _change_state(args, RecordingState.INVALID, RecordingState.VALID)
+
+
+def _mark_invalid(args: argparse.Namespace) -> int:
+    """Hide a recording from all clients; it and its files stay as they are."""
+    from aerotape.catalog.layout import RecordingState
+
+    return _change_state(args, RecordingState.VALID, RecordingState.INVALID)
+
+
+def _change_state(
+    args: argparse.Namespace, expected: RecordingState, target: RecordingState
+) -> int:
+    with changing(args) as catalog:
+        wanted = (e for e in catalog.entries() if e.recording_id == args.recording_id >= 0)
+        entry = next(wanted, None)
+        if entry is None:
+            raise UnknownRecordingError(
+                f"no recording with id {args.recording_id} in archive directory {args.directory}",
+                args.recording_id,
+            )
+        if entry.state not in (expected, target):
+            raise StorageError(
+                f"recording {args.recording_id} is {_state_name(entry.state)}: only one that is "
+                f"{expected.name} can become {target.name}",
+                catalog.path,
+            )
+        changed = entry.state != target
+        if changed and not args.dry_run:
+            catalog.change_state(args.recording_id, target)
+    row = {"recording_id": args.recording_id, "state": target.name, "changed": changed}
+    if args.json:
+        emit({**row, "dry_run": args.dry_run}, args)
+    elif changed:
+        print(f"recording {args.recording_id} {_would(args, 'is', 'be')} {target.name} now")
+    else:
+        print(f"recording {args.recording_id} is {target.name} already")
+    return 0
+
+
+def _state_name(state: int) -> str:
+    from aerotape.catalog.layout import RecordingState
+
+    return RecordingState(state).name if state in set(RecordingState) else f"in state {state}"
+
+
+def _would(args: argparse.Namespace, done: str, infinitive: str) -> str:
+    return f"would {infinitive}" if args.dry_run else done
+
+
+def _capacity(args: argparse.Namespace) -> int:
+    """Print the length of the catalog file in bytes, or let it grow to so many.
+
+    It never shrinks, and grows by itself when recordings need it.
+    """
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
+
+    wanted = args.capacity_bytes
+    if wanted is None:
+        with Catalog.open(args.directory, read_only=True) as catalog:
+            capacity_bytes = catalog.capacity_bytes
+    elif MIN_CAPACITY_BYTES <= wanted <= MAX_CAPACITY_BYTES:
+        with changing(args, capacity_bytes=wanted) as catalog:
+            capacity_bytes = max(catalog.capacity_bytes, wanted)
+    else:
+        raise ConfigurationError(
+            f"a catalog cannot have {wanted} bytes: {MIN_CAPACITY_BYTES} to {MAX_CAPACITY_BYTES}",
+            "BYTES",
+        )
+    row: dict[str, Any] = {"capacity_bytes": capacity_bytes}
+    if wanted is not None:
+        row["dry_run"] = args.dry_run
+    emit(row, args) if args.json else print(capacity_bytes)
+    return 0
+
+
+def _compact(args: argparse.Namespace) -> int:
+    """Take recordings that are not valid out of the catalog and delete their segment files.
+
+    They cannot be brought back. The catalog file ends with the last valid recording then.
+    """
+    from aerotape.catalog.leftovers import compact, plan_compaction
+
+    if not args.dry_run:
+        confirm(
+            args,
+            "delete all recordings that are not valid, with their segment files",
+            any_input=True,
+        )
+    with changing(args) as catalog:
+        before = catalog.capacity_bytes
+        plan = (plan_compaction if args.dry_run else compact)(catalog, args.directory)
+        row = {
+            "recordings_removed": plan.recording_ids,
+            "entry_bytes": plan.entry_bytes,
+            "capacity_bytes_before": before,
+            "segment_files_deleted": [path.name for path in plan.paths],
+            "dry_run": args.dry_run,
+        }
+    if args.json:
+        emit(row, args)
+    else:
+        print(
+            f"{_would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
+            f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
+        )
+    return 0

@@ -1,0 +1,201 @@
+"""Commands that show what is in an archive directory: its mark file, its catalog, its errors."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import MarkFileError, UnknownRecordingError
+from aerotape.tools._offline._common import Commands, add_command, add_recording_id
+from aerotape.tools.output import emit, note
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.catalog.entries import CatalogEntry
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    add_recording_id(add_command(commands, "describe", _describe))
+    add_command(commands, "describe-all", _describe_all)
+    add_command(commands, "count-entries", _count)
+    add_command(commands, "pid", _pid)
+    add_command(commands, "errors", _errors)
+
+
+def _describe(args: argparse.Namespace) -> int:
+    """Show the mark file, the catalog and its valid recordings, or one recording of any state."""
+    from aerotape.catalog.directory import open_directory
+
+    directory = open_directory(args.directory)
+    if args.recording_id is not None:
+        return _describe_one(directory, args)
+    return _describe_recordings(directory, args, everything=False)
+
+
+def _describe_all(args: argparse.Namespace) -> int:
+    """Show the mark file, the catalog and its recordings, those that are not valid too."""
+    from aerotape.catalog.directory import open_directory
+
+    return _describe_recordings(open_directory(args.directory), args, everything=True)
+
+
+def _describe_recordings(
+    directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
+) -> int:
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.layout import RecordingState, version_string
+
+    with Catalog.open(directory.path, read_only=True) as catalog:
+        summary = {
+            "version": version_string(catalog.version),
+            "capacity_bytes": catalog.capacity_bytes,
+            "alignment_bytes": catalog.alignment,
+            "next_recording_id": catalog.next_recording_id,
+            "recordings": len(catalog),
+        }
+        entries = list(catalog.entries())
+    marked = directory.suspect_notes()
+    for entry in entries:
+        if damage := entry_damage(entry):
+            note(f"warning: {_subject(entry)} is damaged: {damage}")
+    rows = [
+        _recording_row(entry, entry.recording_id in marked)
+        for entry in entries
+        if everything or entry.state == RecordingState.VALID
+    ]
+    try:
+        mark_file: dict[str, Any] | None = _mark_file_row(directory)
+    except MarkFileError as error:
+        # The catalog alone is worth showing: a copy of a directory may come without the file.
+        mark_file = None
+        note(f"warning: {error}")
+    if args.json:
+        emit({"mark_file": mark_file, "catalog": summary, "recordings": rows}, args)
+        return 0
+    if mark_file is not None:
+        _print_section("mark file", mark_file, args)
+    _print_section("catalog", summary, args)
+    for row in rows:
+        _print_section(f"recording {row['recording_id']}", row, args)
+    return 0
+
+
+def _subject(entry: CatalogEntry) -> str:
+    name = f"recording {entry.recording_id}" if entry.recording_id >= 0 else "an entry"
+    return f"{name} at offset {entry.offset} of the catalog"
+
+
+def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
+    for entry in directory.entries():
+        if entry.recording_id == args.recording_id:
+            marked = entry.recording_id in directory.suspect_notes()
+            emit(_recording_row(entry, marked), args)
+            return 0
+    raise UnknownRecordingError(
+        f"no recording with id {args.recording_id} in archive directory {directory.path}",
+        args.recording_id,
+    )
+
+
+def _recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
+    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.layout import RecordingState
+
+    descriptor = entry.descriptor
+    known = entry.state in {state.value for state in RecordingState}
+    return {
+        "recording_id": entry.recording_id,
+        "state": RecordingState(entry.state).name if known else str(entry.state),
+        "suspect": suspect,
+        "damage": entry_damage(entry),
+        "start_timestamp_ms": descriptor.start_timestamp_ms,
+        "stop_timestamp_ms": descriptor.stop_timestamp_ms,
+        "start_position": descriptor.start_position,
+        "stop_position": descriptor.stop_position,
+        "initial_term_id": descriptor.initial_term_id,
+        "segment_file_length": descriptor.segment_file_length,
+        "term_buffer_length": descriptor.term_buffer_length,
+        "mtu_length": descriptor.mtu_length,
+        "session_id": descriptor.session_id,
+        "stream_id": descriptor.stream_id,
+        "stripped_channel": descriptor.stripped_channel,
+        "original_channel": descriptor.original_channel,
+        "source_identity": descriptor.source_identity,
+        "checksum": entry.checksum,
+    }
+
+
+def _mark_file_row(directory: ArchiveDirectory) -> dict[str, Any]:
+    from aerotape.catalog.layout import version_string
+
+    info = directory.mark_file()
+    header = info.header
+    return {
+        "path": str(info.path),
+        "active": info.is_active(),
+        "version": version_string(header.version),
+        "pid": header.pid,
+        "archive_id": header.archive_id,
+        "start_timestamp_ms": header.start_timestamp_ms,
+        "activity_timestamp_ms": header.activity_timestamp_ms,
+        "control_channel": header.control_channel,
+        "control_stream_id": header.control_stream_id,
+        "local_control_channel": header.local_control_channel,
+        "local_control_stream_id": header.local_control_stream_id,
+        "events_channel": header.events_channel,
+        "events_stream_id": header.events_stream_id,
+        "aeron_directory": header.aeron_directory,
+        "errors": len(info.errors),
+    }
+
+
+def _print_section(title: str, row: dict[str, Any], args: argparse.Namespace) -> None:
+
+    print(f"{title}:")
+    shown = dict(row)
+    for name, value in row.items():
+        if name.endswith("_timestamp_ms"):
+            shown[name] = _time(value)
+    emit(shown, args)
+    print()
+
+
+def _time(timestamp_ms: int) -> str:
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return f"{timestamp_ms} ({moment.isoformat(timespec='milliseconds')})"
+
+
+def _pid(args: argparse.Namespace) -> int:
+    """Print the process id of the archive."""
+    from aerotape.catalog.mark_file import MarkFile
+
+    pid = MarkFile.read(args.directory).header.pid
+    emit({"pid": pid}, args) if args.json else print(pid)
+    return 0
+
+
+def _errors(args: argparse.Namespace) -> int:
+    """Show the error logs of the archive and of its media driver."""
+    from aerotape.tools.errors import show_errors
+
+    show_errors(args.directory, args)
+    return 0
+
+
+def _count(args: argparse.Namespace) -> int:
+    """Print the number of valid recordings."""
+    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.layout import RecordingState
+
+    entries = open_directory(args.directory).entries()
+    count = sum(1 for entry in entries if entry.state == RecordingState.VALID)
+    emit({"entries": count}, args) if args.json else print(count)
+    return 0

@@ -1,0 +1,57 @@
+"""The command that deletes segment files outside their recordings."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.errors import UnknownRecordingError
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._offline._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+)
+from aerotape.tools.output import emit, note
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "delete-orphaned-segments", _delete_orphans, writes=True)
+    add_recording_id(parser)
+    add_confirmation_option(parser)
+
+
+def _delete_orphans(args: argparse.Namespace) -> int:
+    """Delete segment files before a recording's start (detached) or after its end.
+
+    Of all recordings, valid or not, or of one.
+    """
+    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.leftovers import delete_files, find_orphans
+
+    whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
+    if not args.dry_run:
+        confirm(args, f"delete all orphaned segment files{whose}", any_input=True)
+    with changing(args) as catalog:
+        if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
+            raise UnknownRecordingError(
+                f"no recording with id {args.recording_id} in archive directory {args.directory}",
+                args.recording_id,
+            )
+        orphans = find_orphans(catalog, args.directory, args.recording_id)
+        if not args.dry_run:
+            delete_files(orphans.paths)
+    for entry in orphans.undecided:
+        note(
+            f"warning: left the files of recording {entry.recording_id} alone, its entry at "
+            f"offset {entry.offset} of the catalog is damaged: {entry_damage(entry)}"
+        )
+    names = [path.name for path in orphans.paths]
+    if args.json:
+        emit({"segment_files_deleted": names, "dry_run": args.dry_run}, args)
+    else:
+        for name in names:
+            print(f"{'would delete' if args.dry_run else 'deleted'} {name}")
+    return EXIT_DATA_SUSPECT if orphans.undecided else 0
