@@ -156,6 +156,7 @@ def test_capacity_is_told_and_grows(directory: Path, capsys: pytest.CaptureFixtu
         ["mark-invalid", "0"],
         ["mark-valid", "2"],
         ["capacity", "4000000"],
+        ["checksum", "crc-32", "0"],
         ["compact", "--yes"],
         ["delete-orphaned-segments", "--yes"],
     ],

@@ -1,0 +1,88 @@
+"""`aerotape tool DIR checksum`: the same bytes as Aeron's ArchiveTool leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.java import archive_tool
+from support.offline_directory import SEGMENT_LENGTH, build, content
+
+from aerotape.tools.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+CRC_32C = "io.aeron.archive.checksum.Crc32c"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """An archive directory without checksums, with a detached segment file of recording 2."""
+    directory = build(tmp_path / "archive")
+    (directory / "2-0.rec").write_bytes((directory / "0-0.rec").read_bytes())
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([CRC_32], 3),
+        ([CRC_32, "-a"], 3),
+        ([CRC_32C, "0"], 0),
+        ([CRC_32C, "0", "-a"], 0),
+        ([CRC_32, "3", "-a"], 0),
+        ([CRC_32, "2"], 1),
+        ([CRC_32, "99"], 1),
+    ],
+    ids=str,
+)
+def test_checksums_are_those_of_archive_tool(
+    directory: Path, tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    """On two copies of one directory; 3 is for a recording whose files are gone."""
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    assert main(["tool", str(directory), "checksum", *arguments, "--dry-run"]) == code
+    assert content(directory) == before
+    assert main(["tool", str(directory), "checksum", *arguments]) == code
+    done = archive_tool(theirs, "checksum", *arguments)
+    assert (done.returncode == 0) == (code != 1), done.stderr
+    assert content(directory) == content(theirs)
+    assert (content(directory) != before) == (code != 1)
+
+
+def test_what_was_changed_is_told_and_verifies(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
+    arguments = ["tool", str(directory), "checksum", "crc-32c", "0", "-a", "--json"]
+    assert main(arguments) == 0
+    (first,) = json.loads(capsys.readouterr().out)
+    assert (first["recording_id"], first["segments"], first["problems"]) == (0, 3, [])
+    assert first["descriptor_changed"] is True
+    assert first["frames_changed"] == first["frames"] > 200
+    assert main(arguments) == 0
+    (second,) = json.loads(capsys.readouterr().out)
+    assert (second["descriptor_changed"], second["frames_changed"]) == (False, 0)
+    assert second["frames"] == first["frames"]
+    assert main(["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32C]) == 0
+    checked = archive_tool(directory, "verify", "0", "-a", "-checksum", CRC_32C)
+    assert "(recordingId=0) OK" in checked.stdout, checked.stdout
+
+
+def test_a_frame_that_cannot_be_ends_the_segment(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named with its position; nothing behind it is touched, and other segments are done."""
+    path = directory / f"0-{SEGMENT_LENGTH}.rec"
+    damaged = bytearray(path.read_bytes())
+    second = (int.from_bytes(damaged[:4], "little") + 31) & ~31
+    damaged[second : second + 4] = (-5).to_bytes(4, "little", signed=True)
+    path.write_bytes(damaged)
+    assert main(["tool", str(directory), "checksum", "crc-32", "0", "-a", "--json"]) == 3
+    (outcome,) = json.loads(capsys.readouterr().out)
+    (problem,) = outcome["problems"]
+    assert (problem["position"], problem["path"]) == (SEGMENT_LENGTH + second, str(path))
+    assert path.read_bytes()[second:] == damaged[second:]
+    assert outcome["frames_changed"] > 100

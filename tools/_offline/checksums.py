@@ -1,0 +1,68 @@
+"""The command that computes checksums and stores them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from aerotape.text import printable
+from aerotape.tools._offline._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+    checksum_name,
+)
+from aerotape.tools.output import Progress, emit
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "checksum", _checksum, writes=True)
+    parser.add_argument(
+        "checksum", metavar="X", help="crc-32 or crc-32c, or the name of the Java class"
+    )
+    add_recording_id(parser)
+    parser.add_argument(
+        "-a",
+        dest="all_segments",
+        action="store_true",
+        help="all segment files, not only the last one of each recording",
+    )
+
+
+def _checksum(args: argparse.Namespace) -> int:
+    """Compute checksums of descriptors and frames and store them.
+
+    Damage from before cannot be found by checksums any more then: verify first.
+    """
+    from aerotape.catalog.rechecksum import write_checksums
+
+    checksum = checksum_name(args.checksum)
+    with changing(args, checksum=checksum) as catalog:
+        total = 1 if args.recording_id is not None else sum(1 for _ in catalog.entries())
+        with Progress(total, "computing checksums", unit="recordings") as progress:
+            outcomes = write_checksums(
+                catalog,
+                args.directory,
+                args.recording_id,
+                all_segments=args.all_segments,
+                dry_run=args.dry_run,
+                progress=progress.update,
+            )
+    if args.json:
+        rows = ({**dataclasses.asdict(o), "dry_run": args.dry_run} for o in outcomes)
+        emit(rows, args)
+    else:
+        verb = "would change" if args.dry_run else "changed"
+        for outcome in outcomes:
+            descriptor = " and the descriptor's" if outcome.descriptor_changed else ""
+            print(
+                f"recording {outcome.recording_id}: {verb} {outcome.frames_changed} of "
+                f"{outcome.frames} checksums in {outcome.segments} segment files{descriptor}"
+            )
+            for problem in outcome.problems:
+                place = f" ({problem.path})" if problem.path else ""
+                print(printable(f"  {problem.detail}{place}"))
+    return EXIT_DATA_SUSPECT if any(outcome.problems for outcome in outcomes) else 0
