@@ -62,7 +62,7 @@ def _describe_recordings(
         if damage := entry_damage(entry):
             note(f"warning: {_subject(entry)} is damaged: {damage}")
     rows = [
-        _recording_row(entry, entry.recording_id in marked)
+        recording_row(entry, entry.recording_id in marked)
         for entry in entries
         if everything or entry.state == RecordingState.VALID
     ]
@@ -76,10 +76,10 @@ def _describe_recordings(
         emit({"mark_file": mark_file, "catalog": summary, "recordings": rows}, args)
         return 0
     if mark_file is not None:
-        _print_section("mark file", mark_file, args)
-    _print_section("catalog", summary, args)
+        print_section("mark file", mark_file, args)
+    print_section("catalog", summary, args)
     for row in rows:
-        _print_section(f"recording {row['recording_id']}", row, args)
+        print_section(f"recording {row['recording_id']}", row, args)
     return 0
 
 
@@ -92,7 +92,7 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
     for entry in directory.entries():
         if entry.recording_id == args.recording_id:
             marked = entry.recording_id in directory.suspect_notes()
-            emit(_recording_row(entry, marked), args)
+            emit(recording_row(entry, marked), args)
             return 0
     raise UnknownRecordingError(
         f"no recording with id {args.recording_id} in archive directory {directory.path}",
@@ -100,7 +100,8 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
     )
 
 
-def _recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
+def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
+    """Return all that the catalog has of a recording."""
     from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState
 
@@ -152,7 +153,8 @@ def _mark_file_row(directory: ArchiveDirectory) -> dict[str, Any]:
     }
 
 
-def _print_section(title: str, row: dict[str, Any], args: argparse.Namespace) -> None:
+def print_section(title: str, row: dict[str, Any], args: argparse.Namespace) -> None:
+    """Print a record under a title, for people."""
 
     print(f"{title}:")
     shown = dict(row)
