@@ -548,6 +548,37 @@ class SegmentScan:
     def unfinished_fragments(self) -> int:
         """Fragments of a message that has begun but not ended at the limit."""
 
+# ---- sbe/ (payloads of users' own schemas) -----------------------------------------------------
+
+class ArrowArray(Protocol):
+    """An array of the Arrow C data interface."""
+
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+@final
+class SbeDecoder:
+    """Decodes SBE payloads into Arrow columns by a plan (`aerotape.codecs.payload_plan.Plan`).
+
+    The columns are the template names if asked for, then those of the plan's messages (of a flat
+    plan the message's own, else one struct a message), then the errors if asked for. A payload of
+    another schema or template is null in all of them. Safe for several threads.
+    """
+
+    def __init__(
+        self, plan: object, *, template_column: str | None = None, error_column: str | None = None
+    ) -> None:
+        """Take a plan over. ValueError, TypeError or AttributeError if it is none."""
+    @property
+    def schema(self) -> ArrowSchema: ...
+    def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:
+        """Decode a binary array (Arrow's Binary, else TypeError); null stays null.
+
+        A payload that is not what the plan says is a null row with its error in the error column;
+        without that column CodecError with the number of the row. OverflowError if a column would
+        be longer than Arrow's 32-bit offsets reach."""
+
 # ---- segment/ ----------------------------------------------------------------------------------
 
 @final

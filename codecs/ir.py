@@ -347,15 +347,16 @@ class _Cursor:
     def bit_set(self) -> BitSet:
         token = self.next(Signal.BEGIN_SET)
         primitive = _primitive(token)
+        # sbe-tool leaves the byte order of the set itself unset and gives it to the choices.
+        order = token.byte_order
         choices = []
         while self.peek().signal is Signal.CHOICE:
             choice = self.next(Signal.CHOICE)
+            order = choice.byte_order
             bit = _integer(_value(primitive, choice.const_value))
             choices.append(Choice(choice.name, bit, choice.version))
         self.next(Signal.END_SET)
-        return BitSet(
-            token.referenced_name or token.name, primitive, token.byte_order, tuple(choices)
-        )
+        return BitSet(token.referenced_name or token.name, primitive, order, tuple(choices))
 
 
 def _primitive(token: Token) -> Primitive:

@@ -19,6 +19,7 @@ pub mod frame;
 pub mod idle;
 pub mod lookups;
 pub mod mailbox;
+mod sbe;
 mod scan;
 pub mod segment;
 pub mod worker;
@@ -36,6 +37,7 @@ mod _native {
         super::checksum::register(module)?;
         module.add_class::<super::mailbox::Mailbox>()?;
         super::lookups::register(module)?;
+        super::sbe::register(module)?;
         super::scan::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;

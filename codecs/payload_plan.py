@@ -1,0 +1,364 @@
+"""Compile a `Schema` into the plan by which the native decoder turns payloads into columns.
+
+A plan says what to read where and nothing else: types are resolved, members of composites have
+offsets from the block, byte orders, null values and constants are bytes. `native/src/sbe/plan.rs`
+has the same shapes under the same names. What column each construct becomes is told in
+`aerotape.codecs.payloads`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from aerotape.codecs.schema import (
+    BitSet,
+    ByteOrder,
+    Composite,
+    Encoding,
+    Enum,
+    Field,
+    Group,
+    Member,
+    Message,
+    Presence,
+    Primitive,
+    Scalar,
+    Schema,
+    Type,
+    VarData,
+)
+from aerotape.errors import CodecError
+
+EnumColumns = Literal["name", "number"]
+SetColumns = Literal["struct", "number"]
+
+# Character encodings by what the decoder makes of them, names as XML and Java write them in any
+# case. Everything else stays bytes: better than wrong characters.
+_CHARACTERS: Final = {
+    "": "bytes",
+    "ascii": "utf-8",
+    "us-ascii": "utf-8",
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "iso-8859-1": "latin-1",
+    "iso8859-1": "latin-1",
+    "iso_8859-1": "latin-1",
+    "latin1": "latin-1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """A column of fixed size.
+
+    Attributes:
+        kind: number, numbers (an array), utf-8, latin-1 or bytes (an array of characters or
+            bytes), enum, set, struct.
+        offset: bytes from the first byte of the block.
+        length: elements, 1 where it is no array.
+        null: the bytes of one element, least significant first, that mean null.
+        constant: the bytes that stand for those of the block, least significant first.
+        names: of an enum its values as unsigned numbers, of a set its bits.
+    """
+
+    name: str
+    kind: str
+    since_version: int
+    offset: int
+    primitive: str
+    length: int = 1
+    big_endian: bool = False
+    null: bytes | None = None
+    constant: bytes | None = None
+    names: tuple[tuple[int, str], ...] = ()
+    children: tuple[ColumnPlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderNumberPlan:
+    """An unsigned number in a header; `offset` counts from the header's first byte."""
+
+    offset: int
+    primitive: str
+    big_endian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPlan:
+    """The header of every message; `size` in bytes."""
+
+    size: int
+    block_length: HeaderNumberPlan
+    template_id: HeaderNumberPlan
+    schema_id: HeaderNumberPlan
+    version: HeaderNumberPlan
+
+
+@dataclass(frozen=True, slots=True)
+class VarDataPlan:
+    """Variable data; `characters` as the kinds of a column of text."""
+
+    name: str
+    since_version: int
+    length: HeaderNumberPlan
+    header_size: int
+    characters: str
+
+
+@dataclass(frozen=True, slots=True)
+class BodyPlan:
+    """What a message and a group entry have in common.
+
+    Attributes:
+        extents: for each version that added fields, the bytes that a block of that version or a
+            newer one has at least; versions and bytes ascend.
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    extents: tuple[tuple[int, int], ...]
+    groups: tuple[GroupPlan, ...]
+    var_data: tuple[VarDataPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A repeating group; `header_size` is the bytes of its dimensions."""
+
+    name: str
+    since_version: int
+    header_size: int
+    block_length: HeaderNumberPlan
+    count: HeaderNumberPlan
+    body: BodyPlan
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlan:
+    """One template."""
+
+    name: str
+    template_id: int
+    body: BodyPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that the decoder needs. `flat`: the fields of the only message are the columns."""
+
+    schema_id: int
+    header: HeaderPlan
+    messages: tuple[MessagePlan, ...]
+    flat: bool
+
+
+def compile_plan(
+    schema: Schema,
+    template: str | int | None = None,
+    *,
+    enums: EnumColumns = "name",
+    sets: SetColumns = "struct",
+) -> Plan:
+    """Compile one template of a schema, by name or id, or all of them.
+
+    Raises:
+        CodecError: the schema has no such template, or a header in it has no unsigned numbers
+            where SBE needs them.
+    """
+    messages = schema.messages if template is None else (schema.message(template),)
+    compiler = _Compiler(enums, sets)
+    header = schema.header
+    return Plan(
+        schema.id,
+        HeaderPlan(
+            header.size_bytes,
+            _header_number(header, "blockLength"),
+            _header_number(header, "templateId"),
+            _header_number(header, "schemaId"),
+            _header_number(header, "version"),
+        ),
+        tuple(compiler.message(message) for message in messages),
+        template is not None,
+    )
+
+
+class _Compiler:
+    def __init__(self, enums: EnumColumns, sets: SetColumns) -> None:
+        self._enums = enums
+        self._sets = sets
+
+    def message(self, message: Message) -> MessagePlan:
+        return MessagePlan(message.name, message.id, self._body(message))
+
+    def _body(self, body: Message | Group) -> BodyPlan:
+        return BodyPlan(
+            tuple(self._field(field) for field in body.fields),
+            _extents(body.fields),
+            tuple(self._group(group) for group in body.groups),
+            tuple(_var_data(data) for data in body.var_data),
+        )
+
+    def _group(self, group: Group) -> GroupPlan:
+        return GroupPlan(
+            group.name,
+            group.since_version,
+            group.dimensions.size_bytes,
+            _header_number(group.dimensions, "blockLength"),
+            _header_number(group.dimensions, "numInGroup"),
+            self._body(group),
+        )
+
+    def _field(self, field: Field) -> ColumnPlan:
+        return self._column(
+            field.name,
+            field.since_version,
+            field.offset,
+            field.type,
+            field.presence is Presence.OPTIONAL,
+            field.constant,
+        )
+
+    def _member(self, member: Member, base: int, since_version: int) -> ColumnPlan:
+        kind = member.type
+        encoding = kind if isinstance(kind, Encoding) else None
+        return self._column(
+            member.name,
+            # A composite that was added later has no member from before.
+            max(member.since_version, since_version),
+            base + member.offset,
+            kind,
+            encoding is not None and encoding.presence is Presence.OPTIONAL,
+            encoding.constant if encoding else None,
+        )
+
+    def _column(
+        self,
+        name: str,
+        since: int,
+        offset: int,
+        kind: Type,
+        optional: bool,
+        constant: Scalar | None,
+    ) -> ColumnPlan:
+        if isinstance(kind, Composite):
+            members = tuple(self._member(member, offset, since) for member in kind.members)
+            return ColumnPlan(name, "struct", since, offset, "uint8", children=members)
+        primitive = kind.primitive
+        column, length, null, names = self._leaf(kind, optional)
+        if isinstance(constant, bytes):
+            length = len(constant)
+        return ColumnPlan(
+            name,
+            column,
+            since,
+            offset,
+            primitive.name,
+            length,
+            kind.byte_order is ByteOrder.BIG_ENDIAN,
+            None if null is None else _bytes(primitive, null),
+            None if constant is None else _bytes(primitive, constant),
+            names,
+        )
+
+    def _leaf(
+        self, kind: Encoding | Enum | BitSet, optional: bool
+    ) -> tuple[str, int, Scalar | None, tuple[tuple[int, str], ...]]:
+        """Return kind, length, null value and names of a column."""
+        match kind:
+            case Enum():
+                names = tuple((_unsigned(kind.primitive, v.value), v.name) for v in kind.values)
+                return "enum" if self._enums == "name" else "number", 1, kind.null, names
+            case BitSet():
+                bits = tuple((choice.bit, choice.name) for choice in kind.choices)
+                return "set" if self._sets == "struct" and bits else "number", 1, None, bits
+        return _kind(kind), kind.length, kind.null if optional else None, ()
+
+
+def _kind(encoding: Encoding) -> str:
+    if encoding.primitive.name == "char":
+        return characters(encoding.character_encoding or "US-ASCII")
+    if encoding.length == 1 or encoding.presence is Presence.CONSTANT:
+        return "number"
+    if encoding.primitive.size == 1 and encoding.character_encoding:
+        return characters(encoding.character_encoding)
+    return "bytes" if encoding.primitive.name == "uint8" else "numbers"
+
+
+def characters(encoding: str) -> str:
+    """Return what the decoder makes of a character encoding: utf-8, latin-1 or bytes."""
+    return _CHARACTERS.get(encoding.strip().lower(), "bytes")
+
+
+def _var_data(data: VarData) -> VarDataPlan:
+    # The length is the first member of its composite, and the data follow the whole of the rest.
+    length = HeaderNumberPlan(
+        0, _unsigned_name(data.length, data.name), _is_big_endian(data.length)
+    )
+    return VarDataPlan(
+        data.name,
+        data.since_version,
+        length,
+        data.header_size_bytes,
+        characters(data.character_encoding),
+    )
+
+
+def _header_number(composite: Composite, name: str) -> HeaderNumberPlan:
+    member = composite.member(name)
+    if not isinstance(member.type, Encoding):
+        raise CodecError(f"{name} of composite {composite.name} is no number")
+    primitive = _unsigned_name(member.type, f"{composite.name}.{name}")
+    return HeaderNumberPlan(member.offset, primitive, _is_big_endian(member.type))
+
+
+def _unsigned_name(encoding: Encoding, what: str) -> str:
+    # Signed types are in use for these, too; no negative value has a meaning.
+    name = encoding.primitive.name
+    unsigned = name if name.startswith("u") else f"u{name}"
+    if unsigned not in ("uint8", "uint16", "uint32", "uint64") or encoding.length > 1:
+        raise CodecError(f"{what} is {name}, where an integer must be")
+    return unsigned
+
+
+def _is_big_endian(encoding: Encoding) -> bool:
+    return encoding.byte_order is ByteOrder.BIG_ENDIAN
+
+
+def _extents(fields: Iterable[Field]) -> tuple[tuple[int, int], ...]:
+    ends: dict[int, int] = {}
+    for field in fields:
+        for since, end in _ends(field.type, field.since_version, field.offset, field.constant):
+            ends[since] = max(end, ends.get(since, 0))
+    extents = []
+    largest = 0
+    for since in sorted(ends):
+        largest = max(largest, ends[since])
+        extents.append((since, largest))
+    return tuple(extents)
+
+
+def _ends(
+    kind: Type, since: int, offset: int, constant: Scalar | None
+) -> Iterable[tuple[int, int]]:
+    """Yield versions, each with the end of what it brought of a field."""
+    if isinstance(kind, Composite):
+        for member in kind.members:
+            inner = member.type.constant if isinstance(member.type, Encoding) else None
+            version = max(since, member.since_version)
+            yield from _ends(member.type, version, offset + member.offset, inner)
+    elif constant is None:
+        yield since, offset + kind.size_bytes
+
+
+def _bytes(primitive: Primitive, value: Scalar) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if primitive.name == "char":
+        return bytes((int(value),))
+    return struct.pack(f"<{primitive.code}", value)
+
+
+def _unsigned(primitive: Primitive, value: int) -> int:
+    return value & ((1 << 8 * primitive.size) - 1)

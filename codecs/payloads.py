@@ -1,0 +1,210 @@
+"""Decode SBE payloads into Arrow columns, by the schema that they were encoded with.
+
+    schema = PayloadSchema.from_xml("orders.xml", "NewOrder")
+    for batch in read_arrow(recording):
+        table = schema.decode(batch)
+
+What a schema's constructs become:
+
+=========================  ====================================================================
+SBE                        column
+=========================  ====================================================================
+int8 … int64               int8 … int64
+uint8, uint16, uint32      int16, int32, int64: Spark knows no unsigned numbers
+uint64                     decimal(20, 0)
+float, double              float32, float64
+char, array of char        string, up to the first NUL
+array of uint8             binary; string if it has a character encoding
+other arrays               list
+enum                       string, the value's name; with ``enums="number"`` its number
+set                        struct of booleans; with ``sets="number"`` its number
+composite                  struct
+group                      list of structs, nested groups within
+variable data              string, or binary without a character encoding that is known here
+constant                   like a field with that value
+=========================  ====================================================================
+
+Known are US-ASCII, UTF-8 and ISO-8859-1; bytes that are no UTF-8 become U+FFFD. Null is an optional
+field with its null value (any NaN of an optional float), an enum with its null value, and whatever
+is newer than the version of the payload's sender. An enum value without a name is its number in
+digits. Where the sender is newer, what it has added is skipped. A group in which nothing would be a
+column has none.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape import _native
+from aerotape.codecs.ir import parse_schema, read_schema
+from aerotape.codecs.payload_plan import EnumColumns, Plan, SetColumns, compile_plan
+from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+from aerotape.codecs.schema import Schema
+from aerotape.errors import CodecError, ConfigurationError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+TEMPLATE_COLUMN = "template"
+"""Where all templates are decoded: the name of each payload's template."""
+
+
+@dataclass(frozen=True)
+class PayloadSchema:
+    """A decoder of payloads; can be pickled, and used by several threads.
+
+    With a template, its fields, groups and variable data are the columns, and payloads of other
+    templates are rows of nulls. Without one, each template that has any is a struct column under
+    its name, null where the payload is of another; the column `template` has its name. Payloads
+    of other schemas are rows of nulls in either case.
+
+    Attributes:
+        plan: what the native decoder goes by.
+        error_column: name of one more column, which tells what is wrong with a payload, null for
+            a sound one; a wrong payload is then a row of nulls. Without the column it is an error.
+    """
+
+    plan: Plan
+    error_column: str | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def from_xml(
+        cls,
+        schema_file: str | Path,
+        template: str | int | None = None,
+        *,
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
+        error_column: str | None = None,
+        sbe_jar: str | Path | None = None,
+    ) -> PayloadSchema:
+        """Read an SBE schema through sbe-tool, which needs Java and the jar.
+
+        Args:
+            schema_file: the schema, XML.
+            template: name or id of one message; all when None.
+            enums: columns of enums are names or numbers.
+            sets: columns of sets are structs of booleans or numbers.
+            error_column: see the class.
+            sbe_jar: `sbe-all-*.jar`; looked for in $AEROTAPE_JARS when None.
+
+        Raises:
+            CodecError: sbe-tool refuses the schema, or it has no such template.
+            ConfigurationError: schema, jar or Java are missing.
+        """
+        jar = find_sbe_jar() if sbe_jar is None else Path(sbe_jar)
+        with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
+            schema = read_schema(run_sbe_tool(Path(schema_file), jar, Path(folder)))
+        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
+
+    @classmethod
+    def from_ir(
+        cls,
+        ir: str | Path | bytes,
+        template: str | int | None = None,
+        *,
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
+        error_column: str | None = None,
+    ) -> PayloadSchema:
+        """Read the intermediate representation that sbe-tool made of a schema (`.sbeir`).
+
+        Args:
+            ir: the file, or its bytes.
+
+        The others and the errors are those of `from_xml`; OSError if the file cannot be read.
+        """
+        schema = parse_schema(ir) if isinstance(ir, bytes) else read_schema(ir)
+        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
+
+    @classmethod
+    def from_schema(
+        cls,
+        schema: Schema,
+        template: str | int | None = None,
+        *,
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
+        error_column: str | None = None,
+    ) -> PayloadSchema:
+        """Take a schema that was read before. Arguments and errors as for `from_xml`."""
+        plan = compile_plan(schema, template, enums=enums, sets=sets)
+        return cls(plan, error_column=error_column)
+
+    @property
+    def arrow_schema(self) -> pyarrow.Schema:
+        """The columns that `decode_payloads` makes."""
+        import pyarrow
+
+        return pyarrow.schema(self._decoder.schema)
+
+    def decode(self, batch: pyarrow.RecordBatch, column: str = "payload") -> pyarrow.RecordBatch:
+        """Decode a column of payloads; the others stay in front of the new ones.
+
+        Args:
+            batch: rows with a binary column of payloads, each from its message header on. Null
+                payloads are rows of nulls.
+            column: its name.
+
+        Raises:
+            CodecError: a payload is not what the schema says, and there is no error column; the
+                message has its row in the batch.
+            ConfigurationError: there is no such column, or a column of the batch has the name of
+                one of the new ones.
+        """
+        import pyarrow
+
+        names = batch.schema.names
+        if column not in names:
+            raise ConfigurationError(
+                f"no column {column!r}; there are {', '.join(names)}", "column"
+            )
+        kept = [name for name in names if name != column]
+        decoded = self.decode_payloads(batch.column(names.index(column)))
+        twice = sorted(set(kept) & set(decoded.schema.names))
+        if twice:
+            raise ConfigurationError(
+                f"both the batch and the payloads have columns named {', '.join(twice)}: leave "
+                "them out of the batch, or rename them there",
+                "column",
+            )
+        fields = [batch.schema.field(name) for name in kept] + list(decoded.schema)
+        arrays = [batch.column(name) for name in kept] + decoded.columns
+        if not fields:
+            return decoded
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
+
+    def decode_payloads(self, payloads: pyarrow.Array) -> pyarrow.RecordBatch:
+        """Decode an array of payloads into the columns of `arrow_schema`.
+
+        Raises:
+            CodecError: as for `decode`; or the payloads are no binary array, or too much for one
+                batch.
+        """
+        import pyarrow
+
+        if payloads.type != pyarrow.binary():
+            try:
+                payloads = payloads.cast(pyarrow.binary())
+            except pyarrow.ArrowException as error:
+                raise CodecError(f"payloads must be binary, not {payloads.type}: {error}") from None
+        try:
+            return pyarrow.record_batch(self._decoder.decode(payloads))
+        except OverflowError as error:
+            raise CodecError(f"{len(payloads)} payloads: {error}") from None
+
+    @cached_property
+    def _decoder(self) -> _native.SbeDecoder:
+        return _native.SbeDecoder(
+            self.plan,
+            template_column=None if self.plan.flat else TEMPLATE_COLUMN,
+            error_column=self.error_column,
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        # The native decoder stays behind; it is made anew from the plan.
+        return {"plan": self.plan, "error_column": self.error_column}

@@ -1,0 +1,246 @@
+//! From places to Arrow arrays, one column after the other, and what types they have.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ListArray, StructArray, UInt32Array, new_null_array};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::error::ArrowError;
+
+use super::plan::{Body, Column, Kind, Message};
+use super::values::{self, Source};
+use super::walk::{Blocks, Entries, Found};
+
+/// Name of a list's elements, as Spark and pyarrow have it.
+const ELEMENT: &str = "element";
+
+/// The columns of a body: its fields, groups and variable data, in the order of the wire.
+pub fn body_fields(body: &Body) -> Fields {
+    let mut fields: Vec<Field> = body.columns.iter().map(column_field).collect();
+    for group in &body.groups {
+        let entry = body_fields(&group.body);
+        // An entry without any column is nothing that a table could show.
+        if !entry.is_empty() {
+            let element = Field::new(ELEMENT, DataType::Struct(entry), false);
+            fields.push(Field::new(
+                &group.name,
+                DataType::List(Arc::new(element)),
+                true,
+            ));
+        }
+    }
+    for data in &body.var_data {
+        fields.push(Field::new(
+            &data.name,
+            values::text_type(data.characters),
+            true,
+        ));
+    }
+    fields.into()
+}
+
+fn column_field(column: &Column) -> Field {
+    let data_type = match column.kind {
+        Kind::Number => values::number_type(column.primitive),
+        Kind::Numbers => DataType::List(numbers_element(column)),
+        Kind::Text(characters) => values::text_type(characters),
+        Kind::Enum => DataType::Utf8,
+        Kind::Set => DataType::Struct(set_fields(column)),
+        Kind::Struct => DataType::Struct(struct_fields(column)),
+    };
+    Field::new(&column.name, data_type, true)
+}
+
+fn numbers_element(column: &Column) -> FieldRef {
+    Arc::new(Field::new(
+        ELEMENT,
+        values::number_type(column.primitive),
+        true,
+    ))
+}
+
+fn set_fields(column: &Column) -> Fields {
+    column
+        .names
+        .iter()
+        .map(|(_, name)| Field::new(name, DataType::Boolean, false))
+        .collect()
+}
+
+fn struct_fields(column: &Column) -> Fields {
+    column.children.iter().map(column_field).collect()
+}
+
+/// The columns of one message for all rows of the batch, null in rows of other messages.
+pub fn message_columns(
+    message: &Message,
+    found: &Found,
+    data: &[u8],
+    rows: usize,
+) -> Result<Vec<ArrayRef>, ArrowError> {
+    if found.rows.is_empty() {
+        return Ok(body_fields(&message.body)
+            .iter()
+            .map(|field| new_null_array(field.data_type(), rows))
+            .collect());
+    }
+    let columns = body_columns(&message.body, &found.blocks, data)?;
+    if found.rows.len() == rows {
+        return Ok(columns);
+    }
+    let places = spread(&found.rows, rows);
+    columns
+        .iter()
+        .map(|column| take(column, &places, None))
+        .collect()
+}
+
+/// For each row of the batch the index among those of the message, or null.
+fn spread(found: &[u32], rows: usize) -> UInt32Array {
+    let mut places = vec![None; rows];
+    for (index, row) in found.iter().enumerate() {
+        if let Some(place) = places.get_mut(*row as usize) {
+            *place = u32::try_from(index).ok();
+        }
+    }
+    places.into()
+}
+
+/// Which rows of the batch are of the message; `None` if all are.
+pub fn presence(found: &Found, rows: usize) -> Option<NullBuffer> {
+    (found.rows.len() < rows).then(|| {
+        let mut present = vec![false; rows];
+        for row in &found.rows {
+            if let Some(slot) = present.get_mut(*row as usize) {
+                *slot = true;
+            }
+        }
+        NullBuffer::from(present)
+    })
+}
+
+fn body_columns(body: &Body, blocks: &Blocks, data: &[u8]) -> Result<Vec<ArrayRef>, ArrowError> {
+    let source = Source {
+        data,
+        starts: &blocks.starts,
+        versions: &blocks.versions,
+        oldest: blocks.oldest,
+    };
+    let mut columns = Vec::new();
+    for column in &body.columns {
+        columns.push(column_array(column, &source)?);
+    }
+    for (group, entries) in body.groups.iter().zip(&blocks.groups) {
+        if let Some(list) = group_column(&group.body, entries, data)? {
+            columns.push(list);
+        }
+    }
+    for (variable, places) in body.var_data.iter().zip(&blocks.var_data) {
+        columns.push(values::variable(data, places, variable.characters)?);
+    }
+    Ok(columns)
+}
+
+fn group_column(
+    body: &Body,
+    entries: &Entries,
+    data: &[u8],
+) -> Result<Option<ArrayRef>, ArrowError> {
+    let fields = body_fields(body);
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    let element = Field::new(ELEMENT, DataType::Struct(fields.clone()), false);
+    let columns = body_columns(body, &entries.blocks, data)?;
+    let structs = StructArray::try_new(fields, columns, None)?;
+    let known = NullBuffer::from(entries.known.as_slice());
+    Ok(Some(Arc::new(ListArray::try_new(
+        Arc::new(element),
+        OffsetBuffer::new(ScalarBuffer::from(entries.offsets.clone())),
+        Arc::new(structs),
+        (known.null_count() > 0).then_some(known),
+    )?)))
+}
+
+fn column_array(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError> {
+    match column.kind {
+        Kind::Number => values::numbers(source, column),
+        Kind::Numbers => number_lists(column, source),
+        Kind::Text(characters) => values::fixed_text(source, column, characters),
+        Kind::Enum => values::names(source, column),
+        Kind::Set => {
+            let flags = column
+                .names
+                .iter()
+                .map(|(bit, _)| values::flags(source, column, *bit))
+                .collect();
+            structs(set_fields(column), flags, column, source)
+        }
+        Kind::Struct => {
+            let children = column
+                .children
+                .iter()
+                .map(|child| column_array(child, source))
+                .collect::<Result<_, _>>()?;
+            structs(struct_fields(column), children, column, source)
+        }
+    }
+}
+
+fn structs(
+    fields: Fields,
+    children: Vec<ArrayRef>,
+    column: &Column,
+    source: &Source,
+) -> Result<ArrayRef, ArrowError> {
+    let known = source.known(column.since_version);
+    Ok(Arc::new(StructArray::try_new_with_length(
+        fields,
+        children,
+        known,
+        source.starts.len(),
+    )?))
+}
+
+/// Arrays of numbers: every element is a row of its own to the reader of numbers.
+fn number_lists(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError> {
+    let known = source.known(column.since_version);
+    let size = column.primitive.size();
+    let mut starts = Vec::with_capacity(source.starts.len() * column.length);
+    let mut offsets = Vec::with_capacity(source.starts.len() + 1);
+    offsets.push(0);
+    for (row, start) in source.starts.iter().enumerate() {
+        if known.as_ref().is_none_or(|known| known.is_valid(row)) {
+            let first = start + column.offset;
+            starts.extend((0..column.length).map(|index| first + index * size));
+        }
+        let end = i32::try_from(starts.len()).map_err(|_| {
+            ArrowError::ComputeError(format!(
+                "{}: too many numbers for one column: decode smaller batches",
+                column.name
+            ))
+        })?;
+        offsets.push(end);
+    }
+    let element = Column {
+        offset: 0,
+        length: 1,
+        ..column.clone()
+    };
+    let elements = values::numbers(
+        &Source {
+            data: source.data,
+            starts: &starts,
+            versions: &[],
+            oldest: 0,
+        },
+        &element,
+    )?;
+    Ok(Arc::new(ListArray::try_new(
+        numbers_element(column),
+        OffsetBuffer::new(ScalarBuffer::from(offsets)),
+        elements,
+        known,
+    )?))
+}

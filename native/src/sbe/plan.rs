@@ -1,0 +1,232 @@
+//! What to read where, as Python has compiled it (`codecs/payload_plan.py` has the same shapes).
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// A primitive type of SBE as it stands in the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Primitive {
+    Char,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Float,
+    Double,
+}
+
+impl Primitive {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "char" => Self::Char,
+            "int8" => Self::Int8,
+            "int16" => Self::Int16,
+            "int32" => Self::Int32,
+            "int64" => Self::Int64,
+            "uint8" => Self::Uint8,
+            "uint16" => Self::Uint16,
+            "uint32" => Self::Uint32,
+            "uint64" => Self::Uint64,
+            "float" => Self::Float,
+            "double" => Self::Double,
+            _ => return None,
+        })
+    }
+
+    pub fn size(self) -> usize {
+        match self {
+            Self::Char | Self::Int8 | Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float => 4,
+            Self::Int64 | Self::Uint64 | Self::Double => 8,
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for Primitive {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let name: String = object.extract()?;
+        Self::parse(&name)
+            .ok_or_else(|| PyValueError::new_err(format!("unknown primitive {name:?}")))
+    }
+}
+
+/// How bytes become characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Characters {
+    /// UTF-8 and what is part of it; bytes that are none become U+FFFD.
+    Utf8,
+    /// ISO-8859-1: each byte is the character of that number.
+    Latin1,
+    /// Not characters, or of an encoding that is not known here.
+    Bytes,
+}
+
+/// What a column is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Number,
+    /// An array of numbers.
+    Numbers,
+    /// A char, or an array of bytes: up to the first NUL where it is characters.
+    Text(Characters),
+    /// A number with names, as its name.
+    Enum,
+    /// A number whose bits have names, as a struct of booleans.
+    Set,
+    Struct,
+}
+
+fn parse_characters(name: &str) -> Option<Characters> {
+    Some(match name {
+        "utf-8" => Characters::Utf8,
+        "latin-1" => Characters::Latin1,
+        "bytes" => Characters::Bytes,
+        _ => return None,
+    })
+}
+
+impl FromPyObject<'_, '_> for Characters {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let name: String = object.extract()?;
+        parse_characters(&name)
+            .ok_or_else(|| PyValueError::new_err(format!("unknown characters {name:?}")))
+    }
+}
+
+impl FromPyObject<'_, '_> for Kind {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let name: String = object.extract()?;
+        Ok(match name.as_str() {
+            "number" => Self::Number,
+            "numbers" => Self::Numbers,
+            "enum" => Self::Enum,
+            "set" => Self::Set,
+            "struct" => Self::Struct,
+            other => Self::Text(parse_characters(other).ok_or_else(|| {
+                PyValueError::new_err(format!("unknown kind of column {name:?}"))
+            })?),
+        })
+    }
+}
+
+/// A column of fixed size: a field of a block or a member of a composite.
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Column {
+    pub name: String,
+    pub kind: Kind,
+    pub since_version: u64,
+    /// From the first byte of the block.
+    pub offset: usize,
+    pub primitive: Primitive,
+    /// Elements; 1 where it is no array.
+    pub length: usize,
+    pub big_endian: bool,
+    /// The bytes of one element, least significant first, that mean null.
+    pub null: Option<Vec<u8>>,
+    /// The bytes that stand for those of the block, which has none of a constant.
+    pub constant: Option<Vec<u8>>,
+    /// Of an enum its values (as unsigned numbers), of a set its bits.
+    pub names: Vec<(u64, String)>,
+    pub children: Vec<Column>,
+}
+
+/// An unsigned number in a header: of a message, a group or variable data.
+#[derive(Clone, Copy, Debug, FromPyObject)]
+pub struct HeaderNumber {
+    pub offset: usize,
+    pub primitive: Primitive,
+    pub big_endian: bool,
+}
+
+impl HeaderNumber {
+    /// Read it from the bytes of its header; `None` where they do not reach.
+    #[inline]
+    pub fn read(self, header: &[u8]) -> Option<u64> {
+        let size = self.primitive.size();
+        let bytes = header.get(self.offset..self.offset.checked_add(size)?)?;
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(bytes);
+        if self.big_endian {
+            number[..size].reverse();
+        }
+        Some(u64::from_le_bytes(number))
+    }
+}
+
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Header {
+    pub size: usize,
+    pub block_length: HeaderNumber,
+    pub template_id: HeaderNumber,
+    pub schema_id: HeaderNumber,
+    pub version: HeaderNumber,
+}
+
+#[derive(Clone, Debug, FromPyObject)]
+pub struct VarData {
+    pub name: String,
+    pub since_version: u64,
+    pub length: HeaderNumber,
+    pub header_size: usize,
+    pub characters: Characters,
+}
+
+/// What a message and a group entry have in common: a block, then groups, then variable data.
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Body {
+    pub columns: Vec<Column>,
+    /// Pairs of a version and the bytes that a block of that version, or newer, has at least;
+    /// both ascending.
+    pub extents: Vec<(u64, usize)>,
+    pub groups: Vec<Group>,
+    pub var_data: Vec<VarData>,
+}
+
+impl Body {
+    /// The bytes that a block of this version must have for its fields to be within it.
+    #[inline]
+    pub fn extent(&self, version: u64) -> usize {
+        self.extents
+            .iter()
+            .rev()
+            .find(|(since, _)| *since <= version)
+            .map_or(0, |(_, bytes)| *bytes)
+    }
+}
+
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Group {
+    pub name: String,
+    pub since_version: u64,
+    pub header_size: usize,
+    pub block_length: HeaderNumber,
+    pub count: HeaderNumber,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Message {
+    pub name: String,
+    pub template_id: u64,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, FromPyObject)]
+pub struct Plan {
+    pub schema_id: u64,
+    pub header: Header,
+    pub messages: Vec<Message>,
+    /// Whether the fields of the only message are the columns; otherwise each message is one.
+    pub flat: bool,
+}

@@ -1,0 +1,376 @@
+//! The leaves: numbers, characters, names and flags, read from known places.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, BooleanBufferBuilder, NullBufferBuilder,
+    PrimitiveArray, StringArray,
+};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type,
+};
+use arrow::error::ArrowError;
+
+use super::plan::{Characters, Column, Primitive};
+
+/// Digits of the largest uint64.
+const UINT64_DIGITS: u8 = 20;
+
+/// Where the bytes of a column are, row by row.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub data: &'a [u8],
+    /// First byte of each row's block.
+    pub starts: &'a [usize],
+    /// Acting versions; empty where every row is known to have the column.
+    pub versions: &'a [u64],
+    /// No row has an older version.
+    pub oldest: u64,
+}
+
+impl<'a> Source<'a> {
+    /// Which rows have the column; `None` if all have.
+    pub fn known(&self, since_version: u64) -> Option<NullBuffer> {
+        (since_version > self.oldest && !self.versions.is_empty()).then(|| {
+            self.versions
+                .iter()
+                .map(|version| *version >= since_version)
+                .collect()
+        })
+    }
+
+    /// The bytes of a column at a row. The walk has made sure of them where the row knows the
+    /// column; elsewhere they are anything, or none.
+    #[inline]
+    fn bytes(&self, column: &'a Column, row: usize) -> &'a [u8] {
+        if let Some(constant) = &column.constant {
+            return constant;
+        }
+        let start = self.starts[row] + column.offset;
+        let size = column.length * column.primitive.size();
+        self.data.get(start..start + size).unwrap_or_default()
+    }
+
+    #[inline]
+    fn word<const N: usize>(&self, column: &'a Column, row: usize) -> [u8; N] {
+        let bytes = match &column.constant {
+            Some(constant) => constant.get(..N),
+            None => {
+                let start = self.starts[row] + column.offset;
+                self.data.get(start..start + N)
+            }
+        };
+        let mut word: [u8; N] = bytes.and_then(|b| b.try_into().ok()).unwrap_or([0; N]);
+        if column.big_endian && column.constant.is_none() {
+            word.reverse();
+        }
+        word
+    }
+
+    /// A column's value as an unsigned number, for names.
+    #[inline]
+    fn unsigned(&self, column: &'a Column, row: usize) -> u64 {
+        match column.primitive.size() {
+            1 => u64::from(u8::from_le_bytes(self.word(column, row))),
+            2 => u64::from(u16::from_le_bytes(self.word(column, row))),
+            4 => u64::from(u32::from_le_bytes(self.word(column, row))),
+            _ => u64::from_le_bytes(self.word(column, row)),
+        }
+    }
+}
+
+/// What Arrow has for a number. Spark knows no unsigned ones: they get the next wider type.
+pub fn number_type(primitive: Primitive) -> DataType {
+    match primitive {
+        Primitive::Int8 => DataType::Int8,
+        Primitive::Int16 | Primitive::Uint8 | Primitive::Char => DataType::Int16,
+        Primitive::Int32 | Primitive::Uint16 => DataType::Int32,
+        Primitive::Int64 | Primitive::Uint32 => DataType::Int64,
+        Primitive::Uint64 => DataType::Decimal128(UINT64_DIGITS, 0),
+        Primitive::Float => DataType::Float32,
+        Primitive::Double => DataType::Float64,
+    }
+}
+
+pub fn numbers(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
+    Ok(match column.primitive {
+        Primitive::Int8 => column_of::<Int8Type, 1>(source, column, i8::from_le_bytes),
+        Primitive::Int16 => column_of::<Int16Type, 2>(source, column, i16::from_le_bytes),
+        Primitive::Int32 => column_of::<Int32Type, 4>(source, column, i32::from_le_bytes),
+        Primitive::Int64 => column_of::<Int64Type, 8>(source, column, i64::from_le_bytes),
+        Primitive::Uint8 | Primitive::Char => {
+            column_of::<Int16Type, 1>(source, column, |b| i16::from(u8::from_le_bytes(b)))
+        }
+        Primitive::Uint16 => {
+            column_of::<Int32Type, 2>(source, column, |b| i32::from(u16::from_le_bytes(b)))
+        }
+        Primitive::Uint32 => {
+            column_of::<Int64Type, 4>(source, column, |b| i64::from(u32::from_le_bytes(b)))
+        }
+        Primitive::Uint64 => {
+            let array = primitive::<Decimal128Type, 8>(source, column, |b| {
+                i128::from(u64::from_le_bytes(b))
+            });
+            Arc::new(array.with_precision_and_scale(UINT64_DIGITS, 0)?)
+        }
+        Primitive::Float => column_of::<Float32Type, 4>(source, column, f32::from_le_bytes),
+        Primitive::Double => column_of::<Float64Type, 8>(source, column, f64::from_le_bytes),
+    })
+}
+
+fn column_of<T: ArrowPrimitiveType, const N: usize>(
+    source: &Source,
+    column: &Column,
+    convert: impl Fn([u8; N]) -> T::Native,
+) -> ArrayRef {
+    Arc::new(primitive::<T, N>(source, column, convert))
+}
+
+fn primitive<T: ArrowPrimitiveType, const N: usize>(
+    source: &Source,
+    column: &Column,
+    convert: impl Fn([u8; N]) -> T::Native,
+) -> PrimitiveArray<T> {
+    let rows = 0..source.starts.len();
+    let values: ScalarBuffer<T::Native> = rows
+        .clone()
+        .map(|row| convert(source.word(column, row)))
+        .collect();
+    let known = source.known(column.since_version);
+    let present = null_word::<N>(column).map(|null| {
+        // Of a floating point number every NaN is null, however it was made.
+        let floating = matches!(column.primitive, Primitive::Float | Primitive::Double);
+        if floating && is_nan(&null) {
+            rows.map(|row| !is_nan(&source.word::<N>(column, row)))
+                .collect::<NullBuffer>()
+        } else {
+            rows.map(|row| source.word::<N>(column, row) != null)
+                .collect::<NullBuffer>()
+        }
+    });
+    let nulls = NullBuffer::union(known.as_ref(), present.as_ref());
+    PrimitiveArray::new(values, nulls.filter(|nulls| nulls.null_count() > 0))
+}
+
+fn null_word<const N: usize>(column: &Column) -> Option<[u8; N]> {
+    column.null.as_ref()?.as_slice().try_into().ok()
+}
+
+fn is_nan(word: &[u8]) -> bool {
+    match word.len() {
+        4 => word
+            .try_into()
+            .is_ok_and(|w| f32::from_le_bytes(w).is_nan()),
+        8 => word
+            .try_into()
+            .is_ok_and(|w| f64::from_le_bytes(w).is_nan()),
+        _ => false,
+    }
+}
+
+/// Collects strings or bytes; tells when they are more than one column can hold.
+struct Bytes {
+    data: Vec<u8>,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl Bytes {
+    fn new(rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self {
+            data: Vec::new(),
+            offsets,
+            nulls: NullBufferBuilder::new(rows),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, value: &[u8]) -> Result<(), ArrowError> {
+        self.data.extend_from_slice(value);
+        self.end()
+    }
+
+    /// Push bytes as the characters that they are.
+    #[inline]
+    fn push_characters(&mut self, value: &[u8], characters: Characters) -> Result<(), ArrowError> {
+        match characters {
+            Characters::Bytes => self.data.extend_from_slice(value),
+            _ if value.is_ascii() => self.data.extend_from_slice(value),
+            Characters::Utf8 => self
+                .data
+                .extend_from_slice(String::from_utf8_lossy(value).as_bytes()),
+            Characters::Latin1 => {
+                for byte in value {
+                    let mut utf8 = [0; 2];
+                    self.data
+                        .extend_from_slice(char::from(*byte).encode_utf8(&mut utf8).as_bytes());
+                }
+            }
+        }
+        self.end()
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<(), ArrowError> {
+        let end = i32::try_from(self.data.len()).map_err(|_| {
+            ArrowError::ComputeError(
+                "a column of text would be over 2 GiB: decode smaller batches".to_owned(),
+            )
+        })?;
+        self.offsets.push(end);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn push_null(&mut self) {
+        self.offsets.push(self.offsets.last().copied().unwrap_or(0));
+        self.nulls.append_null();
+    }
+
+    fn finish(mut self, characters: Characters) -> Result<ArrayRef, ArrowError> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let nulls = self.nulls.finish();
+        let data = Buffer::from_vec(self.data);
+        Ok(match characters {
+            Characters::Bytes => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
+            _ => Arc::new(StringArray::try_new(offsets, data, nulls)?),
+        })
+    }
+}
+
+pub fn text_type(characters: Characters) -> DataType {
+    match characters {
+        Characters::Bytes => DataType::Binary,
+        _ => DataType::Utf8,
+    }
+}
+
+/// Fixed arrays of characters or bytes. Characters end at the first NUL.
+pub fn fixed_text(
+    source: &Source,
+    column: &Column,
+    characters: Characters,
+) -> Result<ArrayRef, ArrowError> {
+    let rows = source.starts.len();
+    let known = source.known(column.since_version);
+    let mut built = Bytes::new(rows);
+    for row in 0..rows {
+        let value = source.bytes(column, row);
+        let is_null = match column.null.as_deref() {
+            Some([null]) => match characters {
+                Characters::Bytes => value.iter().all(|byte| byte == null),
+                _ => value.first() == Some(null),
+            },
+            _ => false,
+        };
+        if is_null || known.as_ref().is_some_and(|known| known.is_null(row)) {
+            built.push_null();
+        } else if characters == Characters::Bytes {
+            built.push(value)?;
+        } else {
+            let end = value.iter().position(|byte| *byte == 0);
+            built.push_characters(&value[..end.unwrap_or(value.len())], characters)?;
+        }
+    }
+    built.finish(characters)
+}
+
+/// Variable data at the places that the walk has found.
+pub fn variable(
+    data: &[u8],
+    places: &[super::walk::Place],
+    characters: Characters,
+) -> Result<ArrayRef, ArrowError> {
+    let mut built = Bytes::new(places.len());
+    for place in places {
+        match place {
+            Some((start, length)) => built.push_characters(
+                data.get(*start..start + length).unwrap_or_default(),
+                characters,
+            )?,
+            None => built.push_null(),
+        }
+    }
+    built.finish(characters)
+}
+
+/// Enum values by name. A value without a name, as a newer sender may have, is its number.
+pub fn names(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
+    let rows = source.starts.len();
+    let known = source.known(column.since_version);
+    let null = column.null.as_ref().map(|bytes| {
+        let mut number = [0; 8];
+        for (to, from) in number.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        u64::from_le_bytes(number)
+    });
+    let signed = matches!(
+        column.primitive,
+        Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64
+    );
+    let spare = 64 - 8 * column.primitive.size() as u32;
+    // Small numbers, which most are, find their name by index.
+    let mut table: Vec<Option<&str>> = vec![None; 256];
+    for (value, name) in &column.names {
+        if let Some(slot) = usize::try_from(*value).ok().and_then(|i| table.get_mut(i)) {
+            slot.get_or_insert(name);
+        }
+    }
+    let mut built = Bytes::new(rows);
+    for row in 0..rows {
+        let value = source.unsigned(column, row);
+        if known.as_ref().is_some_and(|known| known.is_null(row)) {
+            built.push_null();
+            continue;
+        }
+        let name = match usize::try_from(value).ok().and_then(|i| table.get(i)) {
+            Some(name) => *name,
+            None => column
+                .names
+                .iter()
+                .find(|(known, _)| *known == value)
+                .map(|(_, name)| name.as_str()),
+        };
+        match name {
+            Some(name) => built.push(name.as_bytes())?,
+            None if Some(value) == null => built.push_null(),
+            None if signed => {
+                let number = (value << spare) as i64 >> spare;
+                built.push(number.to_string().as_bytes())?;
+            }
+            None => built.push(value.to_string().as_bytes())?,
+        }
+    }
+    built.finish(Characters::Utf8)
+}
+
+/// One flag of a set.
+pub fn flags(source: &Source, column: &Column, bit: u64) -> ArrayRef {
+    let rows = source.starts.len();
+    let mut values = BooleanBufferBuilder::new(rows);
+    for row in 0..rows {
+        values.append(bit < 64 && source.unsigned(column, row) >> bit & 1 == 1);
+    }
+    Arc::new(BooleanArray::new(values.finish(), None))
+}
+
+/// Strings with nulls, of errors and of template names.
+pub fn strings<'a>(
+    values: impl ExactSizeIterator<Item = Option<&'a str>>,
+) -> Result<ArrayRef, ArrowError> {
+    let mut built = Bytes::new(values.len());
+    for value in values {
+        match value {
+            Some(value) => built.push(value.as_bytes())?,
+            None => built.push_null(),
+        }
+    }
+    let array = built.finish(Characters::Utf8)?;
+    debug_assert_eq!(array.data_type(), &DataType::Utf8);
+    Ok(array)
+}
