@@ -525,22 +525,31 @@ class SegmentScan:
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
         nullable: bool = False,
+        mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST",
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
-        `nullable` is what the schema says of every column; no value is ever null."""
+        `mode` is what becomes of messages with a frame that fails its checksum: an error, nothing,
+        or a row without payload and with the reason in `_corrupt`. That column is among those of
+        `columns=None` in the last case only. `nullable` makes the schema say that any column may
+        hold null; otherwise only those two may."""
     @property
     def schema(self) -> ArrowSchema: ...
     def next_batch(self) -> ArrowRecordBatch | None:
         """Return the next batch with the columns asked for, None at the end."""
     def next_messages(self) -> list[_RecordedMessage] | None:
-        """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side."""
+        """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side.
+
+        ValueError in mode PERMISSIVE, of which a tuple could not tell the reason."""
     @property
     def position(self) -> int:
         """Position after the last frame that was looked at."""
     @property
     def rows(self) -> int:
         """Messages given so far."""
+    @property
+    def dropped_messages(self) -> int:
+        """Damaged messages left out so far, in mode DROPMALFORMED."""
     @property
     def skipped_fragments(self) -> int:
         """Fragments so far that belong to no whole message."""

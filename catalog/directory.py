@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
@@ -25,6 +26,13 @@ from aerotape.catalog.stop_position import (
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from aerotape._native import ChecksumName
+    from aerotape.replay.damage import Mode
+    from aerotape.replay.reader import Message
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
@@ -137,6 +145,51 @@ class Recording:
             if segment.base_position >= first_segment_base(descriptor)
             and belongs(descriptor, segment.base_position)
         ]
+
+    def messages(
+        self,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        checksum: ChecksumName = "none",
+    ) -> Iterator[Message]:
+        """Iterate the messages that begin in a range: `aerotape.replay.reader.read_messages`."""
+        from aerotape.replay.reader import read_messages
+
+        return read_messages(self, from_position, to_position, checksum)
+
+    def to_batches(
+        self,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        checksum: ChecksumName = "none",
+        *,
+        columns: Sequence[str] | None = None,
+        mode: Mode = "FAILFAST",
+    ) -> pyarrow.RecordBatchReader:
+        """Return the messages as a stream of Arrow batches, of any length in constant memory.
+
+        Takes the arguments and raises the errors of `aerotape.replay.reader.read_batches`.
+        """
+        from aerotape.replay.reader import read_batches
+
+        return read_batches(self, from_position, to_position, checksum, columns=columns, mode=mode)
+
+    def to_arrow(
+        self,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        checksum: ChecksumName = "none",
+        *,
+        columns: Sequence[str] | None = None,
+        mode: Mode = "FAILFAST",
+    ) -> pyarrow.Table:
+        """Read the messages into an Arrow table in memory; see `to_batches` for longer ones.
+
+        Takes the arguments and raises the errors of `aerotape.replay.reader.read_batches`.
+        """
+        return self.to_batches(
+            from_position, to_position, checksum, columns=columns, mode=mode
+        ).read_all()
 
     def __repr__(self) -> str:
         return f"Recording({self._entry.descriptor!r})"

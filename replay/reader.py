@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape import _native
 from aerotape.errors import ConfigurationError
+from aerotape.replay.damage import Mode, check_mode, parse_mode
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
+"""All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
 CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 
 
@@ -105,8 +107,11 @@ class RecordingRange:
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
         nullable: bool = False,
+        mode: Mode = "FAILFAST",
     ) -> _native.SegmentScan:
-        """Prepare the native scan of this range."""
+        """Prepare the native scan of this range (ConfigurationError)."""
+        mode = parse_mode(mode)
+        check_mode(mode, checksum)
         try:
             return _native.SegmentScan(
                 archive_dir=self.archive_dir,
@@ -125,6 +130,7 @@ class RecordingRange:
                 batch_rows=batch_rows,
                 batch_bytes=batch_bytes,
                 nullable=nullable,
+                mode=mode,
             )
         except ValueError as error:
             raise ConfigurationError(str(error)) from error
@@ -215,25 +221,37 @@ def read_batches(
     checksum: ChecksumName = "none",
     *,
     columns: Sequence[str] | None = None,
+    mode: Mode = "FAILFAST",
     batch_rows: int = 65_536,
     batch_bytes: int = 8_388_608,
-) -> Iterator[pyarrow.RecordBatch]:
-    """Iterate the same messages as Arrow record batches; needs pyarrow.
+) -> pyarrow.RecordBatchReader:
+    """Return the same messages as a stream of Arrow record batches; needs pyarrow.
+
+    The stream is read once, as it is asked for; memory does not grow with the recording. It has
+    Arrow's stream interface: DuckDB, Polars, pandas and others take it as it is.
 
     Args:
         recording: as for `read_messages`, and so are the positions and the checksum.
-        columns: names from `COLUMNS`, in the order wanted; all when None. What is not asked for
-            is not built.
+        columns: names from `COLUMNS`, in the order wanted; all when None, with `_corrupt` in mode
+            PERMISSIVE only. What is not asked for is not built.
+        mode: what becomes of messages with a frame that fails its checksum
+            (`aerotape.replay.damage.Mode`).
         batch_rows: messages in a batch at most.
         batch_bytes: bytes of payload after which a batch ends.
 
     Raises:
-        ConfigurationError: an argument cannot be.
+        ConfigurationError: an argument cannot be, or pyarrow is not installed.
         SegmentError: as for `read_messages`.
     """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ConfigurationError(
+            "pyarrow is not installed: `pip install pyarrow`, or `pip install aerotape[spark]`"
+        ) from error
     chosen = recording_range(recording, from_position, to_position)
-    scan = chosen.scan(columns, checksum, batch_rows=batch_rows, batch_bytes=batch_bytes)
-    return arrow_batches(scan)
+    scan = chosen.scan(columns, checksum, batch_rows=batch_rows, batch_bytes=batch_bytes, mode=mode)
+    return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(scan.schema), arrow_batches(scan))
 
 
 def arrow_batches(scan: _native.SegmentScan) -> Iterator[pyarrow.RecordBatch]:

@@ -11,6 +11,8 @@ option             meaning                                                      
 ``streamId``       only recordings of this stream id                                   all
 ``columns``        names of columns to build, separated by commas                      all
 ``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
+``mode``           what becomes of messages with a frame that fails its checksum:      FAILFAST
+                   ``FAILFAST``, ``DROPMALFORMED`` or ``PERMISSIVE``
 ``partitionBytes`` bytes of recording that a partition should have                     128 MiB
 =================  ==================================================================  =========
 
@@ -25,6 +27,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.errors import ConfigurationError
+from aerotape.replay.damage import Mode, check_mode, parse_mode
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -43,8 +46,12 @@ COLUMN_TYPES: Final[Mapping[str, str]] = {
     "reserved_value": "long",
     "length": "int",
     "payload": "binary",
+    "_corrupt": "string",
 }
 """All columns in table order, with their Spark types."""
+
+MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
+"""The columns of a table unless it says otherwise; `_corrupt` comes with mode PERMISSIVE."""
 
 DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
 
@@ -55,7 +62,7 @@ _CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
 }
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "channel", "streamId", "columns",
-    "checksum", "partitionBytes",
+    "checksum", "mode", "partitionBytes",
 )  # fmt: skip
 _NOT_YET: Final = ("schema", "template")
 
@@ -73,6 +80,7 @@ class ReadOptions:
         stream_id: only recordings of this stream.
         columns: names of columns, in the order wanted.
         checksum: which checksum frames are verified with.
+        mode: what becomes of messages with a frame that fails it.
         partition_bytes: bytes of recording a partition should have; a term at least.
     """
 
@@ -82,8 +90,9 @@ class ReadOptions:
     to_position: int | None = None
     channel: str | None = None
     stream_id: int | None = None
-    columns: tuple[str, ...] = field(default=tuple(COLUMN_TYPES))
+    columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
     checksum: ChecksumName = "none"
+    mode: Mode = "FAILFAST"
     partition_bytes: int = DEFAULT_PARTITION_BYTES
 
     @classmethod
@@ -121,6 +130,10 @@ class ReadOptions:
             raise ConfigurationError(
                 f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
             )
+        checksum = _optional(given, "checksum", parse_checksum) or "none"
+        mode = _optional(given, "mode", parse_mode) or "FAILFAST"
+        check_mode(mode, checksum)
+        usual_columns = tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
         return cls(
             archive_dir=given["path"].removeprefix("file://"),
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
@@ -128,8 +141,9 @@ class ReadOptions:
             to_position=to_position,
             channel=given.get("channel"),
             stream_id=_optional(given, "streamId", _integer),
-            columns=_optional(given, "columns", parse_columns) or tuple(COLUMN_TYPES),
-            checksum=_optional(given, "checksum", parse_checksum) or "none",
+            columns=_optional(given, "columns", parse_columns) or usual_columns,
+            checksum=checksum,
+            mode=mode,
             partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
         )

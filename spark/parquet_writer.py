@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.errors import AerotapeError
 from aerotape.replay.reader import RecordingRange, arrow_batches
-from aerotape.spark.options import COLUMN_TYPES
+from aerotape.spark.options import MESSAGE_COLUMNS
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
 
-FILE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "recording_id")
+FILE_COLUMNS: Final = tuple(name for name in MESSAGE_COLUMNS if name != "recording_id")
 """Columns in a file. The recording id is the folder's name, as readers of partitioned tables
 expect; a column of the same name inside would clash with it."""
 

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
+    StringType,
     StructField,
     StructType,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.datasource import Filter
 
+    from aerotape.replay.damage import Mode
     from aerotape.replay.reader import RecordingRange
     from aerotape.spark.pushdown import Selection
 
@@ -42,6 +44,7 @@ _SPARK_TYPES: dict[str, DataType] = {
     "long": LongType(),
     "int": IntegerType(),
     "binary": BinaryType(),
+    "string": StringType(),
 }
 
 
@@ -62,8 +65,8 @@ class AerotapeDataSource(DataSource):
         return "aerotape"
 
     def schema(self) -> StructType:
-        """The columns asked for; none is ever null."""
-        return table_schema(self.read_options.columns)
+        """The columns asked for."""
+        return table_schema(self.read_options.columns, self.read_options.mode)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Make the reader of a batch query.
@@ -91,10 +94,17 @@ def _filters_are_handed_over() -> bool:
     return _FILTERING_WORKER in sys.modules or getattr(main, "name", "") == _FILTERING_WORKER
 
 
-def table_schema(columns: tuple[str, ...]) -> StructType:
-    """Return the Spark schema of a table with these columns."""
+def table_schema(columns: tuple[str, ...], mode: Mode) -> StructType:
+    """Return the Spark schema of a table with these columns.
+
+    Nothing is ever null but the payload of a damaged message, and of a sound one what is wrong.
+    """
+    nullable = {"_corrupt", "payload"} if mode == "PERMISSIVE" else {"_corrupt"}
     return StructType(
-        [StructField(name, _SPARK_TYPES[COLUMN_TYPES[name]], nullable=False) for name in columns]
+        [
+            StructField(name, _SPARK_TYPES[COLUMN_TYPES[name]], nullable=name in nullable)
+            for name in columns
+        ]
     )
 
 
@@ -147,7 +157,8 @@ class BatchReader(DataSourceReader):
         from aerotape.replay.reader import arrow_batches
 
         names = self._schema.fieldNames()
-        for batch in arrow_batches(part.scan(names, self._options.checksum)):
+        scan = part.scan(names, self._options.checksum, mode=self._options.mode)
+        for batch in arrow_batches(scan):
             # Spark compares the promise about nulls too, and a user's schema may differ in it.
             schema = pyarrow.schema(
                 [

@@ -15,9 +15,12 @@ from aerotape.spark.options import (
 
 
 def test_defaults() -> None:
-    """A path alone reads all columns of everything, unverified."""
+    """A path alone reads all columns of everything but `_corrupt`, unverified."""
     assert ReadOptions.parse({"path": "/a"}) == ReadOptions(
-        archive_dir="/a", columns=COLUMNS, checksum="none", partition_bytes=DEFAULT_PARTITION_BYTES
+        archive_dir="/a",
+        columns=COLUMNS[:-1],
+        checksum="none",
+        partition_bytes=DEFAULT_PARTITION_BYTES,
     )
 
 
@@ -38,6 +41,7 @@ def test_every_option_is_parsed_in_any_case() -> None:
             "streamId": "-5",
             "columns": "payload, position",
             "checksum": "CRC-32C",
+            "mode": "permissive",
             "partitionBytes": "2m",
         }
     )
@@ -50,6 +54,7 @@ def test_every_option_is_parsed_in_any_case() -> None:
         stream_id=-5,
         columns=("payload", "position"),
         checksum="crc-32c",
+        mode="PERMISSIVE",
         partition_bytes=2 << 20,
     )
 
@@ -70,6 +75,9 @@ def test_every_option_is_parsed_in_any_case() -> None:
         ({"columns": "length,length"}, "named twice"),
         ({"columns": " "}, "no column"),
         ({"checksum": "md5"}, "unknown checksum 'md5'"),
+        ({"mode": "LENIENT", "checksum": "crc-32"}, "mode: unknown mode 'LENIENT'"),
+        ({"mode": "PERMISSIVE"}, "PERMISSIVE is about frames .* give checksum too"),
+        ({"mode": "DROPMALFORMED", "checksum": "none"}, "none is verified"),
         ({"partitionBytes": "0"}, "above zero"),
         ({"schema": "car.xml"}, "payloads are not decoded yet"),
         ({"template": "1"}, "payloads are not decoded yet"),

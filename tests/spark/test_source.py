@@ -134,8 +134,9 @@ def test_bad_options_reach_the_user(
         load(spark, archive_dir, **options).count()
 
 
-def test_a_damaged_frame_fails_the_query_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """With a checksum, a query over a flipped bit fails and says where it is."""
+def test_damaged_frames_go_where_the_mode_says(spark: SparkSession, tmp_path: Path) -> None:
+    """With a checksum, a flipped bit fails the query and is named, or its message is left out, or
+    a row without payload that tells what is wrong."""
     builder = fill(SegmentBuilder(checksum=crc32c), 100)
     add_recording(tmp_path, builder)
     victim = next(m for m in builder.messages[40:] if m.payload)
@@ -146,3 +147,16 @@ def test_a_damaged_frame_fails_the_query_and_is_named(spark: SparkSession, tmp_p
     assert load(spark, tmp_path).count() == 100
     with pytest.raises(Exception, match=rf"recording 0: .*{path}.*position {victim.position}"):
         load(spark, tmp_path, checksum="crc-32c").count()
+    dropped = load(spark, tmp_path, checksum="crc-32c", mode="dropMalformed")
+    assert [row.position for row in dropped.orderBy("position").collect()] == [
+        m.position for m in builder.messages if m is not victim
+    ]
+    permissive = load(spark, tmp_path, checksum="crc-32c", mode="PERMISSIVE")
+    assert permissive.columns[-1] == "_corrupt"
+    assert permissive.count() == 100
+    [row] = permissive.where("_corrupt IS NOT NULL").collect()
+    assert (row.position, row.payload, row.length) == (victim.position, None, len(victim.payload))
+    assert f"{path}, offset" in row["_corrupt"]
+    reader = spark.read.format("aerotape").schema("_corrupt string, position long")
+    table = reader.options(checksum="crc-32c", mode="PERMISSIVE").load(str(tmp_path))
+    assert table.where("_corrupt IS NOT NULL").select("position").collect() == [(victim.position,)]

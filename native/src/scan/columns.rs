@@ -3,13 +3,14 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch};
-use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::array::{ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use super::recording::Recording;
 use super::walk::Sink;
+use crate::errors::Error;
 use crate::frame::FrameHeader;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +26,11 @@ pub enum Column {
     ReservedValue,
     Length,
     Payload,
+    Corrupt,
 }
 
 /// All columns in the order in which a table has them.
-pub const COLUMNS: [(&str, Column); 11] = [
+pub const COLUMNS: [(&str, Column); 12] = [
     ("recording_id", Column::RecordingId),
     ("position", Column::Position),
     ("end_position", Column::EndPosition),
@@ -40,7 +42,32 @@ pub const COLUMNS: [(&str, Column); 11] = [
     ("reserved_value", Column::ReservedValue),
     ("length", Column::Length),
     ("payload", Column::Payload),
+    ("_corrupt", Column::Corrupt),
 ];
+
+/// What becomes of a message with a frame that fails its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It ends the scan with an error.
+    FailFast,
+    /// It is left out.
+    DropMalformed,
+    /// It is there, with null for its payload and the reason in the column `_corrupt`.
+    Permissive,
+}
+
+impl Mode {
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "FAILFAST" => Ok(Self::FailFast),
+            "DROPMALFORMED" => Ok(Self::DropMalformed),
+            "PERMISSIVE" => Ok(Self::Permissive),
+            other => Err(format!(
+                "unknown mode {other:?}: use \"FAILFAST\", \"DROPMALFORMED\" or \"PERMISSIVE\""
+            )),
+        }
+    }
+}
 
 impl Column {
     pub fn parse(name: &str) -> Option<Self> {
@@ -63,6 +90,7 @@ impl Column {
                 DataType::Int64
             }
             Self::Payload => DataType::Binary,
+            Self::Corrupt => DataType::Utf8,
             _ => DataType::Int32,
         }
     }
@@ -87,8 +115,15 @@ struct First {
 /// Collects messages of one batch. A column that nobody asked for stays empty.
 pub struct Messages {
     limits: BatchLimits,
+    mode: Mode,
     with_payload: bool,
     first: First,
+    /// Why the message that is being put together is damaged.
+    damage: Option<String>,
+    /// Damaged messages that were left out.
+    pub dropped: u64,
+    /// Rows of damaged messages, ascending, and why they are.
+    corrupt: Vec<(usize, String)>,
     /// Bytes of payload of whole messages, and of the message that is being put together.
     bytes: usize,
     partial_bytes: usize,
@@ -101,14 +136,14 @@ pub struct Messages {
     pub flags: Vec<i32>,
     pub reserved_value: Vec<i64>,
     length: Vec<i32>,
-    /// Arrow's layout: message `i` is `payload[offsets[i]..offsets[i + 1]]`.
+    /// Arrow's layout: message `i` is `payload[offsets[i]..offsets[i + 1]]`, nothing when damaged.
     pub payload: Vec<u8>,
     pub offsets: Vec<i32>,
 }
 
 impl Messages {
     /// `expected_bytes` is a hint: no more payload than this is to come.
-    pub fn new(columns: &[Column], limits: BatchLimits, expected_bytes: usize) -> Self {
+    pub fn new(columns: &[Column], limits: BatchLimits, mode: Mode, expected_bytes: usize) -> Self {
         let wanted = COLUMNS.map(|(_, column)| columns.contains(&column));
         let with_payload = wanted[Column::Payload as usize];
         let capacity = if with_payload {
@@ -118,8 +153,12 @@ impl Messages {
         };
         Self {
             limits,
+            mode,
             with_payload,
             first: First::default(),
+            damage: None,
+            dropped: 0,
+            corrupt: Vec::new(),
             bytes: 0,
             partial_bytes: 0,
             rows: 0,
@@ -165,12 +204,34 @@ impl Messages {
                 Column::Payload => Arc::new(BinaryArray::try_new(
                     OffsetBuffer::new(ScalarBuffer::from(take(&mut self.offsets))),
                     Buffer::from_vec(take(&mut self.payload)),
-                    None,
+                    self.sound_rows(),
                 )?),
+                Column::Corrupt => {
+                    let mut corrupt = self.corrupt.iter().peekable();
+                    let reasons = (0..rows).map(|row| {
+                        let (_, why) = corrupt.next_if(|(damaged, _)| *damaged == row)?;
+                        Some(why.as_str())
+                    });
+                    Arc::new(reasons.collect::<StringArray>())
+                }
             };
             arrays.push(array);
         }
         RecordBatch::try_new(schema, arrays)
+    }
+
+    /// Which rows have a payload; `None` when all have.
+    fn sound_rows(&self) -> Option<NullBuffer> {
+        if self.corrupt.is_empty() {
+            return None;
+        }
+        let mut sound = vec![true; self.rows];
+        for (row, _) in &self.corrupt {
+            if let Some(row) = sound.get_mut(*row) {
+                *row = false;
+            }
+        }
+        Some(NullBuffer::new(BooleanBuffer::from(sound)))
     }
 }
 
@@ -182,12 +243,20 @@ fn int32(values: Vec<i32>) -> ArrayRef {
     Arc::new(Int32Array::from(values))
 }
 
-/// The schema of batches with these columns. No value is ever null; `nullable` only says what the
-/// schema shall promise, for consumers that compare schemas strictly.
-pub fn schema(columns: &[Column], nullable: bool) -> SchemaRef {
+/// The schema of batches with these columns. Null are the payloads of damaged messages and the
+/// reason for which sound ones are; `nullable` only says what the schema shall promise of all
+/// columns, for consumers that compare schemas strictly.
+pub fn schema(columns: &[Column], mode: Mode, nullable: bool) -> SchemaRef {
     let fields: Vec<Field> = columns
         .iter()
-        .map(|column| Field::new(column.name(), column.data_type(), nullable))
+        .map(|column| {
+            let has_nulls = match column {
+                Column::Payload => mode == Mode::Permissive,
+                Column::Corrupt => true,
+                _ => false,
+            };
+            Field::new(column.name(), column.data_type(), nullable || has_nulls)
+        })
         .collect();
     Arc::new(Schema::new(fields))
 }
@@ -202,6 +271,7 @@ impl Sink for Messages {
             reserved_value: header.reserved_value,
         };
         self.partial_bytes = 0;
+        self.damage = None;
     }
 
     #[inline]
@@ -212,11 +282,32 @@ impl Sink for Messages {
         }
     }
 
+    fn accepts_damage(&self) -> bool {
+        self.mode != Mode::FailFast
+    }
+
+    #[cold]
+    fn damaged(&mut self, why: &Error) {
+        self.damage.get_or_insert_with(|| why.message());
+    }
+
     #[inline]
     fn end(&mut self, end_position: i64, flags: u8) {
+        let mut payload_bytes = self.partial_bytes;
+        if let Some(why) = self.damage.take() {
+            if self.with_payload {
+                self.payload.truncate(self.bytes);
+            }
+            if self.mode == Mode::DropMalformed {
+                self.dropped += 1;
+                return;
+            }
+            self.corrupt.push((self.rows, why));
+            payload_bytes = 0;
+        }
         let first = self.first;
         self.rows += 1;
-        self.bytes += self.partial_bytes;
+        self.bytes += payload_bytes;
         if self.wants(Column::Position) {
             self.position.push(first.position);
         }

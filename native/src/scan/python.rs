@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::{PyRecordBatch, PySchema};
 
-use super::columns::{BatchLimits, COLUMNS, Column, Messages, schema};
+use super::columns::{BatchLimits, COLUMNS, Column, Messages, Mode, schema};
 use super::recording::Recording;
 use super::walk::{Range, Walk};
 use crate::checksum::Checksum;
@@ -31,8 +31,10 @@ const TUPLE_COLUMNS: [Column; 7] = [
 struct Scan {
     walk: Walk,
     limits: BatchLimits,
+    mode: Mode,
     to: i64,
     rows: u64,
+    dropped_messages: u64,
     /// Why the scan cannot go on. Raised after the messages before it have been given.
     failure: Option<Error>,
 }
@@ -44,8 +46,10 @@ impl Scan {
             return Err(failure.clone());
         }
         let expected = usize::try_from(self.to - self.walk.position()).unwrap_or(0);
-        let mut messages = Messages::new(columns, self.limits, expected);
-        if let Err(error) = self.walk.run(&mut messages) {
+        let mut messages = Messages::new(columns, self.limits, self.mode, expected);
+        let ended = self.walk.run(&mut messages);
+        self.dropped_messages += messages.dropped;
+        if let Err(error) = ended {
             self.failure = Some(error.clone());
             if messages.rows == 0 {
                 return Err(error);
@@ -88,7 +92,7 @@ impl SegmentScan {
         *, archive_dir, recording_id, start_position, term_length, segment_length,
         initial_term_id, session_id, stream_id, from_position, to_position, limit_position,
         columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false
+        nullable = false, mode = "FAILFAST"
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -108,6 +112,7 @@ impl SegmentScan {
         batch_rows: usize,
         batch_bytes: usize,
         nullable: bool,
+        mode: &str,
     ) -> PyResult<Self> {
         let recording = Recording {
             archive_dir,
@@ -130,8 +135,13 @@ impl SegmentScan {
                 "positions {from_position} to {to_position} are no range"
             )));
         }
+        let mode = Mode::parse(mode).map_err(PyValueError::new_err)?;
         let columns = match columns {
-            None => COLUMNS.iter().map(|(_, column)| *column).collect(),
+            None => COLUMNS
+                .iter()
+                .map(|(_, column)| *column)
+                .filter(|column| *column != Column::Corrupt || mode == Mode::Permissive)
+                .collect(),
             Some(names) => parse_columns(&names)?,
         };
         let range = Range {
@@ -141,7 +151,7 @@ impl SegmentScan {
         };
         let walk = Walk::new(recording, range, Checksum::parse(checksum)?);
         Ok(Self {
-            schema: schema(&columns, nullable),
+            schema: schema(&columns, mode, nullable),
             columns,
             scan: Mutex::new(Scan {
                 walk,
@@ -149,8 +159,10 @@ impl SegmentScan {
                     rows: batch_rows,
                     bytes: batch_bytes,
                 },
+                mode,
                 to: to_position.min(limit_position),
                 rows: 0,
+                dropped_messages: 0,
                 failure: None,
             }),
         })
@@ -179,7 +191,13 @@ impl SegmentScan {
     }
 
     fn next_messages<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let Some(messages) = self.with(py, |scan| scan.next(&TUPLE_COLUMNS))?? else {
+        let taken = self.with(py, |scan| {
+            (scan.mode != Mode::Permissive).then(|| scan.next(&TUPLE_COLUMNS))
+        })?;
+        let Some(messages) = taken.ok_or_else(|| {
+            PyValueError::new_err("mode PERMISSIVE is for batches: tuples cannot tell the reason")
+        })??
+        else {
             return Ok(None);
         };
         let list = PyList::empty(py);
@@ -210,6 +228,11 @@ impl SegmentScan {
     #[getter]
     fn rows(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |scan| scan.rows)
+    }
+
+    #[getter]
+    fn dropped_messages(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |scan| scan.dropped_messages)
     }
 
     #[getter]

@@ -20,6 +20,10 @@ use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, 
 pub trait Sink {
     fn begin(&mut self, position: i64, header: &FrameHeader);
     fn fragment(&mut self, payload: &[u8]);
+    /// Whether to go on when a frame fails its checksum; if not, the walk ends with an error.
+    fn accepts_damage(&self) -> bool;
+    /// The fragment that was given last fails its checksum.
+    fn damaged(&mut self, why: &Error);
     /// `flags` are those of the message's first and last frame together.
     fn end(&mut self, end_position: i64, flags: u8);
     fn abandon(&mut self);
@@ -127,18 +131,16 @@ impl Walk {
                 TYPE_DATA => {
                     let frame = self.window.bytes(position, aligned)?;
                     let frame = frame.get(..aligned).unwrap_or_default();
+                    let mut wrong = None;
                     if let Some(checksum) = self.checksum
                         && position >= from
                     {
                         let computed = checksum.compute(frame.get(HEADER_LENGTH..).unwrap_or(&[]));
                         if computed != header.session_id {
-                            let what = format!(
-                                "frame checksum does not match: stored {}, computed {computed} \
-                                 ({checksum:?}); the frame is damaged or was recorded without \
-                                 this checksum",
-                                header.session_id
-                            );
-                            return Err(self.broken(position, &what));
+                            if !sink.accepts_damage() {
+                                return Err(self.fails(position, &header, checksum, computed));
+                            }
+                            wrong = Some((checksum, computed));
                         }
                     }
                     let length = header.frame_length as usize;
@@ -166,6 +168,9 @@ impl Walk {
                     }
                     if let Partial::Wanted { fragments, flags } = partial {
                         sink.fragment(payload);
+                        if let Some((checksum, computed)) = wrong {
+                            sink.damaged(&self.fails(position, &header, checksum, computed));
+                        }
                         partial = Partial::Wanted {
                             fragments: fragments + 1,
                             flags,
@@ -201,6 +206,22 @@ impl Walk {
             self.skipped_fragments += fragments;
         }
         self.partial = Partial::None;
+    }
+
+    #[cold]
+    fn fails(
+        &self,
+        position: i64,
+        header: &FrameHeader,
+        checksum: Checksum,
+        computed: i32,
+    ) -> Error {
+        let what = format!(
+            "frame checksum does not match: stored {}, computed {computed} ({checksum:?}); the \
+             frame is damaged or was recorded without this checksum",
+            header.session_id
+        );
+        self.broken(position, &what)
     }
 
     #[cold]
