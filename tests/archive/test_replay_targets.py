@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from aerotape import _native
 
 IPC = "aeron:ipc?term-length=64k"
 STREAM_ID = 3101
+STREAM_IDS = itertools.count(3110)
 SECOND_NS = 1_000_000_000
 PUBLISHER_LIMIT = 1
 
@@ -122,14 +124,16 @@ def test_the_channel_of_a_replay(
 ) -> None:
     """Terms and MTU are the recording's whatever was asked for; what says where to is kept."""
     channel = asked.format(port=java.free_port())
-    subscription = client.add_subscription(channel, 3104)
-    session_id = start(client, recording, channel, 3104)
+    # The stream before may still be there, and its end would be read again.
+    stream_id = next(STREAM_IDS)
+    subscription = client.add_subscription(channel, stream_id)
+    session_id = start(client, recording, channel, stream_id)
     if "session-id" in channel:
         assert session_id == -77
     labels = [
         row[3]
         for row in native.counters().rows(PUBLISHER_LIMIT)
-        if struct.unpack_from("<qii", row[2])[1:] == (session_id, 3104)
+        if struct.unpack_from("<qii", row[2])[1:] == (session_id, stream_id)
     ]
     [row] = client.call("listRecording", recording["id"])
     [text] = [re.sub(r"^.* (aeron:)", r"\1", label) for label in labels]

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import queue
+import random
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+# Not Python's own generator, which hypothesis seeds alike each time.
+_PORTS = random.SystemRandom()
 ROOT = Path(__file__).resolve().parents[2]
 JAVA_SOURCES = Path(__file__).resolve().parent / "java" / "harness"
 AERON_ALL = "aeron-all-1.51.0.jar"
@@ -115,10 +118,25 @@ def java_command(main: str, *args: str, properties: Mapping[str, str] | None = N
 
 
 def free_port() -> int:
-    """Return a UDP port of the loopback interface that nobody holds at the moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a UDP port of the loopback interface that nobody holds at the moment.
+
+    Not one of those that the system gives out for port 0: such a one might be given to somebody
+    before it is used.
+    """
+    while True:
+        port = _PORTS.randrange(10_000, _first_ephemeral_port())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+@functools.cache
+def _first_ephemeral_port() -> int:
+    first, _ = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    return int(first)
 
 
 class JavaProcess:

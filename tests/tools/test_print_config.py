@@ -70,11 +70,11 @@ def _processors(name: str) -> set[str]:
     """Where this process's threads of that name may run."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        status = dict(
-            line.split(":\t", 1)
-            for line in (task / "status").read_text().splitlines()
-            if ":\t" in line
-        )
+        try:
+            text = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended since
+        status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
         if status["Name"] == name[:15]:
             found.add(status["Cpus_allowed_list"])
     return found
