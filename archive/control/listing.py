@@ -40,7 +40,12 @@ class ListingSession(Protocol):
     def is_done(self) -> bool: ...
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
     def send_descriptors(
-        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+        self,
+        correlation_id: int,
+        catalog_data: mmap.mmap,
+        slices: array[int],
+        *,
+        is_patient: bool,
     ) -> int: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
     def send_subscription_descriptor(
@@ -135,7 +140,10 @@ class RangeListing(_RecordingListing):
         sent = 0
         if count:
             sent = self._session.send_descriptors(
-                self._correlation_id, self._catalog.data, run.slices[: 2 * count]
+                self._correlation_id,
+                self._catalog.data,
+                run.slices[: 2 * count],
+                is_patient=self.retry_after_ns == 0,
             )
             self._remaining -= sent
         self._note_progress(sent > 0 or count == 0)

@@ -25,8 +25,8 @@ _SEND_ATTEMPTS = 3
 # A client that asks and does not read must not fill the memory before its time is up.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 # How long a listing waits for room, again and again while some comes. A client that reads makes
-# room within microseconds; others must not wait long for one that does not.
-_LISTING_PATIENCE_NS = 50_000
+# room sooner; one that does not is left alone until it has, for others must not wait for it.
+_LISTING_PATIENCE_NS = 300_000
 
 # Results of offer that no retry mends.
 _NOT_CONNECTED = -1
@@ -151,12 +151,18 @@ class ResponseSender(ABC):
         )
 
     def send_descriptors(
-        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+        self,
+        correlation_id: int,
+        catalog_data: mmap.mmap,
+        slices: array[int],
+        *,
+        is_patient: bool,
     ) -> int:
         """Send descriptors from the mapped catalog; return how many the client has taken.
 
         Args:
             slices: offset and length of each descriptor in the catalog file, bytes.
+            is_patient: whether to wait a little for a client that has no room.
         """
         if self._queue or self._publication is None or self.is_done:
             return 0
@@ -165,7 +171,7 @@ class ResponseSender(ABC):
             catalog_data,
             slices,
             skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
-            patience_ns=_LISTING_PATIENCE_NS,
+            patience_ns=_LISTING_PATIENCE_NS if is_patient else 0,
         )
         self._note_offer(result, sent > 0)
         return sent

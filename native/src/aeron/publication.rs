@@ -187,8 +187,9 @@ impl<'a> Slices<'a> {
             last = offer(&message)?;
             if matches!(last, BACK_PRESSURED | ADMIN_ACTION) {
                 let deadline = Instant::now() + patience;
+                let mut idle = Backoff::default();
                 while matches!(last, BACK_PRESSURED | ADMIN_ACTION) && Instant::now() < deadline {
-                    std::thread::yield_now();
+                    idle.idle();
                     last = offer(&message)?;
                 }
             }
