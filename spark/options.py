@@ -21,9 +21,11 @@ An unknown option is refused, for a misspelt filter would silently read everythi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.errors import ConfigurationError
@@ -135,7 +137,7 @@ class ReadOptions:
         check_mode(mode, checksum)
         usual_columns = tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
         return cls(
-            archive_dir=given["path"].removeprefix("file://"),
+            archive_dir=_local_path(given["path"]),
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
             from_position=from_position,
             to_position=to_position,
@@ -147,6 +149,24 @@ class ReadOptions:
             partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
         )
+
+
+def _local_path(path: str) -> str:
+    """Return a path that means the same in every process of this machine.
+
+    Workers may run in another folder than the driver, and Spark users write ``file:`` URLs with
+    one slash, three, or the host's name between them.
+    """
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(//[^/]*)?", path)
+    if scheme is None:
+        return str(Path(path).absolute())
+    if scheme[1].lower() != "file" or scheme[2] not in (None, "//", "//localhost"):
+        raise ConfigurationError(
+            f"path: {path!r} is in no file system of this machine; mount it, or copy the archive "
+            "directory to where every worker can read it",
+            "path",
+        )
+    return path[scheme.end() :]
 
 
 def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:

@@ -98,7 +98,7 @@ def convert(
     """Convert recordings to Parquet; what is recorded when planning is what is converted.
 
     Args:
-        options: which recordings and positions; its columns are not used.
+        options: which recordings and positions; its columns and its mode are not used.
         out_dir: the table's folder, made when missing, seen by driver and workers alike.
         master: Spark's master URL, this machine's cores when None.
         overwrite: replace what `out_dir` already holds of a recording, instead of refusing.

@@ -32,10 +32,11 @@ def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list
     Raises:
         UnknownRecordingError: an id that was asked for does not exist.
     """
-    if options.recording_ids is None:
-        recordings = list(directory.recordings())
-    else:
-        recordings = [directory.recording(id) for id in options.recording_ids]
+    recordings = directory.recordings()
+    if options.recording_ids is not None:
+        # One look at the catalog for all; what is not in it is the directory's to complain about.
+        known = {recording.recording_id: recording for recording in recordings}
+        recordings = [known.get(id) or directory.recording(id) for id in options.recording_ids]
     return [
         recording
         for recording in recordings

@@ -94,8 +94,8 @@ class Selection:
         """Return options with the positions narrowed; None when no position is left."""
         lowest, highest = self.position.lowest, self.position.highest
         if self.position.among is not None:
-            lowest = max([lowest, min(self.position.among, default=_HIGHEST)])
-            highest = min([highest, max(self.position.among, default=-1)])
+            lowest = max(lowest, min(self.position.among, default=_HIGHEST))
+            highest = min(highest, max(self.position.among, default=-1))
         begin = max(0, lowest, options.from_position or 0)
         end = highest + 1 if highest < _HIGHEST else _HIGHEST
         if options.to_position is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aerotape.errors import ConfigurationError
@@ -57,6 +59,28 @@ def test_every_option_is_parsed_in_any_case() -> None:
         mode="PERMISSIVE",
         partition_bytes=2 << 20,
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "archive_dir"),
+    [
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("FILE://localhost/a/b", "/a/b"),
+        ("/a/b:/c", "/a/b:/c"),
+        ("tapes/b:c", str(Path.cwd() / "tapes/b:c")),
+    ],
+)
+def test_paths_mean_the_same_everywhere(path: str, archive_dir: str) -> None:
+    """Workers get an absolute path, whichever way it was written."""
+    assert ReadOptions.parse({"path": path}).archive_dir == archive_dir
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/archive", "hdfs://name/a", "file://elsewhere/a"])
+def test_paths_elsewhere_are_refused(path: str) -> None:
+    """What no file system of this machine holds is said at once, and not as a missing catalog."""
+    with pytest.raises(ConfigurationError, match="in no file system of this machine"):
+        ReadOptions.parse({"path": path})
 
 
 @pytest.mark.parametrize(
