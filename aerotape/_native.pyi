@@ -578,7 +578,7 @@ class SbeDecoder:
     def __init__(
         self, plan: object, *, template_column: str | None = None, error_column: str | None = None
     ) -> None:
-        """Take a plan over. ValueError, TypeError or AttributeError if it is none."""
+        """Take a plan over. ValueError, TypeError or OverflowError if it is none."""
     @property
     def schema(self) -> ArrowSchema: ...
     def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:

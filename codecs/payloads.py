@@ -1,8 +1,8 @@
 """Decode SBE payloads into Arrow columns, by the schema that they were encoded with.
 
     schema = PayloadSchema.from_xml("orders.xml", "NewOrder")
-    for batch in read_arrow(recording):
-        table = schema.decode(batch)
+    for batch in recording.to_batches(columns=["position", "payload"]):
+        orders = schema.decode(batch)
 
 What a schema's constructs become:
 
@@ -41,7 +41,15 @@ from typing import TYPE_CHECKING
 
 from aerotape import _native
 from aerotape.codecs.ir import parse_schema, read_schema
-from aerotape.codecs.payload_plan import EnumColumns, Plan, SetColumns, compile_plan
+from aerotape.codecs.payload_plan import (
+    ColumnPlan,
+    EnumColumns,
+    GroupPlan,
+    Plan,
+    SetColumns,
+    VarDataPlan,
+    compile_plan,
+)
 from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
 from aerotape.codecs.schema import Schema
 from aerotape.errors import CodecError, ConfigurationError
@@ -70,6 +78,14 @@ class PayloadSchema:
 
     plan: Plan
     error_column: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse an error column with the name of another one (ConfigurationError)."""
+        if self.error_column in self._column_names():
+            raise ConfigurationError(
+                f"error_column: the payloads have a column {self.error_column!r} of their own",
+                "error_column",
+            )
 
     @classmethod
     def from_xml(
@@ -197,13 +213,25 @@ class PayloadSchema:
         except OverflowError as error:
             raise CodecError(f"{len(payloads)} payloads: {error}") from None
 
+    def _column_names(self) -> set[str]:
+        if not self.plan.flat:
+            return {TEMPLATE_COLUMN, *(message.name for message in self.plan.messages)}
+        body = self.plan.messages[0].body
+        parts: tuple[ColumnPlan | GroupPlan | VarDataPlan, ...]
+        parts = (*body.columns, *body.groups, *body.var_data)
+        return {part.name for part in parts}
+
     @cached_property
     def _decoder(self) -> _native.SbeDecoder:
-        return _native.SbeDecoder(
-            self.plan,
-            template_column=None if self.plan.flat else TEMPLATE_COLUMN,
-            error_column=self.error_column,
-        )
+        try:
+            return _native.SbeDecoder(
+                self.plan,
+                template_column=None if self.plan.flat else TEMPLATE_COLUMN,
+                error_column=self.error_column,
+            )
+        except (OverflowError, TypeError, ValueError) as error:
+            # Numbers that no schema has; sbe-tool writes none, so its file was damaged.
+            raise CodecError(f"the schema is damaged: {error}; run sbe-tool again") from None
 
     def __getstate__(self) -> dict[str, object]:
         # The native decoder stays behind; it is made anew from the plan.

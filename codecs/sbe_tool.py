@@ -69,6 +69,8 @@ def find_schema_folder() -> Path:
 def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
     """Let sbe-tool parse a schema; return the `.sbeir` file that it writes to the folder.
 
+    What a schema includes (`xi:include`) is looked for beside it.
+
     Raises:
         CodecError: sbe-tool refuses the schema; the message has its words.
         ConfigurationError: the schema or the jar is missing, or there is no Java.
@@ -82,6 +84,7 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
         "-Dsbe.generate.ir=true",
         "-Dsbe.generate.stubs=false",
         "-Dsbe.validation.stop.on.error=true",
+        "-Dsbe.xinclude.aware=true",
         f"-Dsbe.output.dir={output_folder}",
         "-jar",
         str(sbe_jar),

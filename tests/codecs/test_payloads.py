@@ -6,6 +6,7 @@ import math
 import pickle
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,27 @@ def test_errors_tell_row_and_place(schema: Schema) -> None:
     ]  # fmt: skip
     with pytest.raises(CodecError, match="no message 'Tock'"):
         PayloadSchema.from_schema(schema, "Tock")
+    with pytest.raises(ConfigurationError, match="have a column 'fuel' of their own"):
+        PayloadSchema.from_schema(schema, "Tick", error_column="fuel")
+
+
+def test_damaged_numbers_in_a_schema(schema: Schema) -> None:
+    """What the reader of the file lets pass, but no decoder can go by, is a CodecError."""
+    ticks = schema.message("Tick")
+    fields = (replace(ticks.fields[0], offset=-3), *ticks.fields[1:])
+    damaged = replace(schema, messages=(replace(ticks, fields=fields),))
+    with pytest.raises(CodecError, match="the schema is damaged"):
+        PayloadSchema.from_schema(damaged, "Tick").decode_payloads(pa.array([tick(schema)]))
+
+
+def test_schema_of_two_files(jars: dict[str, Path], tmp_path: Path) -> None:
+    """Types may stand in a file of their own, beside the schema."""
+    begin, end = SCHEMA.index("<types>"), SCHEMA.index("</types>") + len("</types>")
+    include = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="types.xml"/>'
+    (tmp_path / "types.xml").write_text(SCHEMA[begin:end])
+    (tmp_path / "garage.xml").write_text(SCHEMA[:begin] + include + SCHEMA[end:])
+    ticks = PayloadSchema.from_xml(tmp_path / "garage.xml", "Tick", sbe_jar=jars["sbe-all"])
+    assert ticks.arrow_schema.names == ["at", "fuel"]
 
 
 def test_entries_without_bytes(schema: Schema) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.java_payloads import encode_with_java
 from support.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
 
 from aerotape.codecs.payloads import PayloadSchema
 
-PROGRAM = Path(__file__).resolve().parent / "java" / "CarWriter.java"
-OPENS = "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED"
 LARGEST = (1 << 63) - 1
 
 ENGINE_OF_ZEROS = {
@@ -87,7 +85,8 @@ def test_every_field(text: str, jars: dict[str, Path], tmp_path: Path) -> None:
     """What Java wrote is what the columns have, of each type, null and not, in both orders."""
     schema_file = tmp_path / "garage.xml"
     schema_file.write_text(text)
-    payloads = [*_encoded(schema_file, jars["sbe-all"], tmp_path / "stubs"), None]
+    encoded = encode_with_java(schema_file, "CarWriter", jars["sbe-all"], tmp_path / "stubs")
+    payloads = [*encoded, None]
 
     schema = PayloadSchema.from_xml(schema_file, "Car", sbe_jar=jars["sbe-all"])
     batch = schema.decode_payloads(pa.array(payloads, pa.binary()))
@@ -106,20 +105,3 @@ def test_every_field(text: str, jars: dict[str, Path], tmp_path: Path) -> None:
         {"template": "Empty", "Car": None, "Tick": None},
         {"template": None, "Car": None, "Tick": None},
     ]
-
-
-def _encoded(schema_file: Path, sbe_jar: Path, stubs: Path) -> list[bytes]:
-    tool = ["-Dsbe.target.language=Java", f"-Dsbe.output.dir={stubs}", "-jar", str(sbe_jar)]
-    _run("java", OPENS, *tool, str(schema_file))
-    classes = f"{sbe_jar}:{stubs}"
-    _run("javac", "-proc:none", "-cp", classes, "-sourcepath", str(stubs), "-d", str(stubs),
-         "-encoding", "UTF-8", str(PROGRAM))  # fmt: skip
-    return [
-        bytes.fromhex(line) for line in _run("java", OPENS, "-cp", classes, "CarWriter").split()
-    ]
-
-
-def _run(*command: str) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
