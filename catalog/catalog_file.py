@@ -284,7 +284,7 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     if version >> 16 != layout.MAJOR_VERSION:
         raise CatalogError(
             f"catalog {path} is of version {layout.version_string(version)}; this archive reads "
-            f"{layout.MAJOR_VERSION}.x: migrate it with Aeron's ArchiveTool",
+            f"{layout.MAJOR_VERSION}.x: see `aerotape tool DIR migrate`",
             path,
         )
     return status.st_size

@@ -106,7 +106,7 @@ def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
     )
 
 
-def end_of_strings(data: mmap.mmap, body_offset: int, limit: int) -> int:
+def end_of_strings(data: mmap.mmap | bytes, body_offset: int, limit: int) -> int:
     """Return the offset after a descriptor's strings, -1 when they reach beyond `limit`."""
     end = body_offset + layout.DESCRIPTOR_BLOCK_LENGTH
     for _ in range(3):

@@ -88,7 +88,7 @@ def lock(path: Path, descriptor: int) -> None:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
         header = MarkFileHeader.decode(os.pread(descriptor, HEADER_LENGTH, 0))
-        raise _in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
+        raise in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
 
 
 def read_content(path: Path, descriptor: int) -> bytes:
@@ -162,7 +162,7 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
     if header.version != 0 and header.version >> 16 != MAJOR_VERSION:
         raise MarkFileError(
             f"mark file {path} is of version {version_string(header.version)}; this archive uses "
-            f"{MAJOR_VERSION}.x: migrate the directory with Aeron's ArchiveTool",
+            f"{MAJOR_VERSION}.x: see `aerotape tool DIR migrate`",
             path,
         )
     if header.activity_timestamp_ms == CLAIMED_TIMESTAMP_MS:
@@ -170,10 +170,10 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
         # claim would stand for ever.
         if header.pid > 0 and not _is_alive(header.pid):
             return data
-        raise _in_use(path, header.pid, "it is starting")
+        raise in_use(path, header.pid, "it is starting")
     age_ms = now_epoch_ms() - header.activity_timestamp_ms
     if age_ms < liveness_timeout_ms:
-        raise _in_use(
+        raise in_use(
             path,
             header.pid,
             f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
@@ -182,7 +182,8 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
     return data
 
 
-def _in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
+def in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
+    """Make the error that says by whom a directory is used, and how that is known."""
     process = f"process {pid}" if pid > 0 else "a process that its mark file does not name"
     return ArchiveInUseError(
         f"archive directory {path.parent} is in use by another archive, {process}: {reason}",

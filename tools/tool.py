@@ -11,14 +11,30 @@ import argparse
 from pathlib import Path
 
 from aerotape.errors import StorageError
-from aerotape.tools._offline import cataloguing, checksums, describing, dumping, orphans, verifying
+from aerotape.tools._offline import (
+    cataloguing,
+    checksums,
+    describing,
+    dumping,
+    migrating,
+    orphans,
+    verifying,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the commands and their arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="the archive directory")
     commands = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
-    for module in (describing, dumping, verifying, cataloguing, orphans, checksums):
+    for module in (
+        describing,
+        dumping,
+        verifying,
+        cataloguing,
+        orphans,
+        checksums,
+        migrating,
+    ):
         module.add_commands(commands)
 
 
