@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,12 @@ from pathlib import Path
 
 import pytest
 from support import java
+
+
+def pytest_configure() -> None:
+    """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
