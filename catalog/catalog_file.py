@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import map_reserved, sync_directory
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
@@ -300,15 +300,9 @@ def _is_blank(descriptor: int) -> bool:
 
 
 def _map_for_writing(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    was_empty = os.fstat(descriptor).st_size == 0
     try:
-        # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
-        os.posix_fallocate(descriptor, 0, length)
-        return mmap.mmap(descriptor, length)
+        return map_reserved(path, descriptor, length)
     except OSError as error:
-        if was_empty:
-            # Made for nothing, and the Java archive would take it for a damaged catalog.
-            path.unlink(missing_ok=True)
         raise CatalogError(
             f"cannot reserve {length} bytes of storage for catalog {path}: {error.strerror}", path
         ) from error

@@ -1,7 +1,8 @@
-"""Forcing what was changed to storage, beyond the files themselves."""
+"""Storage behind files that are mapped, and behind the names in a directory."""
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 
@@ -13,3 +14,22 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
+    """Map a file for writing, with storage behind all of it.
+
+    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was made for
+    this is removed again when it fails: the Java archive would take an empty one for a damaged one.
+
+    Raises:
+        OSError: there is no storage for it.
+    """
+    was_empty = os.fstat(descriptor).st_size == 0
+    try:
+        os.posix_fallocate(descriptor, 0, length)
+        return mmap.mmap(descriptor, length)
+    except OSError:
+        if was_empty:
+            path.unlink(missing_ok=True)
+        raise

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aerotape.catalog import layout
+from aerotape.catalog.durability import map_reserved
 from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.mark_claim import (
@@ -286,15 +287,9 @@ class MarkFile(Closing):
 
 
 def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    was_empty = os.fstat(descriptor).st_size == 0
     try:
-        # Reserve the blocks: a store into a hole of a mapped file on a full disk would be SIGBUS.
-        os.posix_fallocate(descriptor, 0, length)
-        return mmap.mmap(descriptor, length)
+        return map_reserved(path, descriptor, length)
     except OSError as error:
-        if was_empty:
-            # Made for nothing, and the Java archive would take it for a damaged file.
-            path.unlink(missing_ok=True)
         raise MarkFileError(
             f"cannot reserve {length} bytes of storage for mark file {path}: {error.strerror}",
             path,

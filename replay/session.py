@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.errors import (
     AeronError,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.descriptor import RecordingDescriptor
 
-_RESOURCE_TEMPORARILY_UNAVAILABLE = -10
 _COUNTER_ALLOCATED = 1
 
 
@@ -211,7 +211,7 @@ class Replays:
                 publication = session.pending.poll()
             except AerotapeError as error:
                 if isinstance(error, AeronError) and (
-                    error.code == _RESOURCE_TEMPORARILY_UNAVAILABLE
+                    error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
                 ):
                     self._add_publication(session)
                     continue

@@ -14,22 +14,20 @@ if TYPE_CHECKING:
 
 
 def _replay(conductor: Conductor, session: ControlSession, request: codecs.ReplayRequest) -> None:
-    conductor.replays.start(
-        session,
-        request.correlation_id,
-        ReplayRequest(
-            recording_id=request.recording_id,
-            position=request.position,
-            length=request.length,
-            stream_id=request.replay_stream_id,
-            channel=request.replay_channel,
-            file_io_max_length=request.file_io_max_length,
-        ),
-    )
+    _start(conductor, session, request)
 
 
 def _bounded_replay(
     conductor: Conductor, session: ControlSession, request: codecs.BoundedReplayRequest
+) -> None:
+    _start(conductor, session, request, request.limit_counter_id)
+
+
+def _start(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.ReplayRequest | codecs.BoundedReplayRequest,
+    limit_counter_id: int | None = None,
 ) -> None:
     conductor.replays.start(
         session,
@@ -41,7 +39,7 @@ def _bounded_replay(
             stream_id=request.replay_stream_id,
             channel=request.replay_channel,
             file_io_max_length=request.file_io_max_length,
-            limit_counter_id=request.limit_counter_id,
+            limit_counter_id=limit_counter_id,
         ),
     )
 

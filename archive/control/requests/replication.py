@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.archive.protocol import NULL_VALUE
@@ -17,42 +17,49 @@ if TYPE_CHECKING:
 def _replicate(
     conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest
 ) -> None:
-    conductor.replications.start(
-        session,
-        request.correlation_id,
-        ReplicationRequest(
-            src_recording_id=request.src_recording_id,
-            src_control_channel=request.src_control_channel,
-            src_control_stream_id=request.src_control_stream_id,
-            replication_channel="",
-            dst_recording_id=request.dst_recording_id,
-            live_destination=request.live_destination,
-        ),
-    )
+    _start(conductor, session, request)
 
 
 def _tagged_replicate(
     conductor: Conductor, session: ControlSession, request: codecs.TaggedReplicateRequest
 ) -> None:
-    conductor.replications.start(
+    _start(
+        conductor,
         session,
-        request.correlation_id,
-        ReplicationRequest(
-            src_recording_id=request.src_recording_id,
-            src_control_channel=request.src_control_channel,
-            src_control_stream_id=request.src_control_stream_id,
-            replication_channel="",
-            dst_recording_id=request.dst_recording_id,
-            channel_tag_id=request.channel_tag_id,
-            subscription_tag_id=request.subscription_tag_id,
-            live_destination=request.live_destination,
-        ),
+        request,
+        channel_tag_id=request.channel_tag_id,
+        subscription_tag_id=request.subscription_tag_id,
     )
 
 
 def _replicate_2(
     conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest2
 ) -> None:
+    _start(
+        conductor,
+        session,
+        request,
+        replication_channel=request.replication_channel,
+        stop_position=request.stop_position,
+        channel_tag_id=request.channel_tag_id,
+        subscription_tag_id=request.subscription_tag_id,
+        # Those that an older client does not know.
+        file_io_max_length=_or_null(request.file_io_max_length),
+        replication_session_id=_or_null(request.replication_session_id),
+        encoded_credentials=request.encoded_credentials or b"",
+        src_response_channel=request.src_response_channel or "",
+    )
+
+
+def _start(
+    conductor: Conductor,
+    session: ControlSession,
+    request: codecs.ReplicateRequest | codecs.TaggedReplicateRequest | codecs.ReplicateRequest2,
+    *,
+    replication_channel: str = "",
+    **particulars: Any,
+) -> None:
+    """Start with what all requests say, and what only one of them does."""
     conductor.replications.start(
         session,
         request.correlation_id,
@@ -60,17 +67,10 @@ def _replicate_2(
             src_recording_id=request.src_recording_id,
             src_control_channel=request.src_control_channel,
             src_control_stream_id=request.src_control_stream_id,
-            replication_channel=request.replication_channel,
+            replication_channel=replication_channel,
             dst_recording_id=request.dst_recording_id,
-            stop_position=request.stop_position,
-            channel_tag_id=request.channel_tag_id,
-            subscription_tag_id=request.subscription_tag_id,
             live_destination=request.live_destination,
-            # Those that an older client does not know.
-            file_io_max_length=_or_null(request.file_io_max_length),
-            replication_session_id=_or_null(request.replication_session_id),
-            encoded_credentials=request.encoded_credentials or b"",
-            src_response_channel=request.src_response_channel or "",
+            **particulars,
         ),
     )
 
