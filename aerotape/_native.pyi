@@ -557,6 +557,99 @@ class SegmentScan:
     def unfinished_fragments(self) -> int:
         """Fragments of a message that has begun but not ended at the limit."""
 
+class _Range(Protocol):
+    """A range of a recording: `aerotape.replay.reader.RecordingRange`."""
+
+    @property
+    def archive_dir(self) -> str: ...
+    @property
+    def recording_id(self) -> int: ...
+    @property
+    def start_position(self) -> int: ...
+    @property
+    def term_length(self) -> int: ...
+    @property
+    def segment_length(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def from_position(self) -> int: ...
+    @property
+    def to_position(self) -> int: ...
+    @property
+    def limit_position(self) -> int: ...
+
+@final
+class RecordingPass:
+    """One pass over a range of a recording that counts what is there, and what is not.
+
+    Nothing ends it early: where there is no frame (a file is missing or too short, nothing was
+    written, something else stands there) it goes on at the next frame that can be found. Memory
+    does not depend on the size of the recording.
+    """
+
+    def __init__(self, range: _Range, edges: Sequence[int]) -> None:
+        """Prepare a pass. `edges` ascend from the range's first position to its end: a bin lies
+        between each two of them. Without edges there are no bins. ValueError for arguments that
+        make no sense."""
+    def advance(self, length: int) -> bool:
+        """Go on for about `length` bytes; return whether the range is done."""
+    @property
+    def position(self) -> int:
+        """Position after the last frame that was looked at."""
+    def counts(self) -> RecordingCounts:
+        """Return what was counted, once the range is done."""
+
+@final
+class RecordingCounts:
+    """What a pass has counted. What crosses an edge counts where it begins, gaps on both sides."""
+
+    @property
+    def messages(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def fragments(self) -> int:
+        """Frames of whole messages."""
+    @property
+    def fragmented_messages(self) -> int: ...
+    @property
+    def skipped_fragments(self) -> int: ...
+    @property
+    def unfinished_fragments(self) -> int: ...
+    @property
+    def padding_frames(self) -> int: ...
+    @property
+    def padding_bytes(self) -> int: ...
+    @property
+    def filler_frames(self) -> int:
+        """Padding frames that do not reach to the end of their term."""
+    @property
+    def filler_bytes(self) -> int: ...
+    @property
+    def shortest_bytes(self) -> int: ...
+    @property
+    def longest_bytes(self) -> int: ...
+    @property
+    def lengths(self) -> list[tuple[int, int, int, int]]:
+        """Buckets of message lengths that hold any, ascending: first length, first length beyond,
+        messages, bytes. A bucket is at most 1/128 of its first length wide."""
+    @property
+    def gap_count(self) -> int: ...
+    @property
+    def gap_bytes(self) -> int: ...
+    @property
+    def gaps(self) -> list[tuple[int, int, Literal["missing", "unwritten", "damaged"], str]]:
+        """The first 1000: positions from and to, kind, what a reader would be told there."""
+    @property
+    def bins(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
+        """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
+        messages: shortest, median, 99th percentile, longest (0 without messages)."""
+
 # ---- sbe/ (payloads of users' own schemas) -----------------------------------------------------
 
 class ArrowArray(Protocol):

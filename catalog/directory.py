@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.replay.damage import Mode
     from aerotape.replay.reader import Message
+    from aerotape.replay.statistics import RecordingStatistics
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
@@ -190,6 +191,22 @@ class Recording:
         return self.to_batches(
             from_position, to_position, checksum, columns=columns, mode=mode
         ).read_all()
+
+    def stats(
+        self,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        *,
+        bins: int = 100,
+    ) -> RecordingStatistics:
+        """Count messages, their lengths, padding and gaps over positions.
+
+        Takes the arguments and raises the errors of
+        `aerotape.replay.statistics.recording_statistics`.
+        """
+        from aerotape.replay.statistics import recording_statistics
+
+        return recording_statistics(self, from_position, to_position, bins=bins)
 
     def __repr__(self) -> str:
         return f"Recording({self._entry.descriptor!r})"

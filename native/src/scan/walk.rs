@@ -10,6 +10,7 @@
 //! follows, or the recording stopped). Aeron claims a message's frames in one piece of one term,
 //! so padding, a new beginning or a new term ends a message that was not finished.
 
+use super::gap::{self, GapKind};
 use super::recording::Recording;
 use super::window::Window;
 use crate::checksum::Checksum;
@@ -28,6 +29,9 @@ pub trait Sink {
     fn end(&mut self, end_position: i64, flags: u8);
     fn abandon(&mut self);
     fn is_full(&self) -> bool;
+    /// A padding frame that begins in the range.
+    #[inline]
+    fn padding(&mut self, _position: i64, _header: &FrameHeader) {}
 }
 
 /// The message that the walk is in the middle of.
@@ -127,7 +131,12 @@ impl Walk {
                 return Err(self.broken(position, &what));
             }
             match header.frame_type {
-                TYPE_PAD => self.drop_partial(sink),
+                TYPE_PAD => {
+                    self.drop_partial(sink);
+                    if position >= from && position < to {
+                        sink.padding(position, &header);
+                    }
+                }
                 TYPE_DATA => {
                     let frame = self.window.bytes(position, aligned)?;
                     let frame = frame.get(..aligned).unwrap_or_default();
@@ -200,6 +209,17 @@ impl Walk {
         Ok(())
     }
 
+    /// After an error: go to the next frame that can be found.
+    ///
+    /// Returns where that is, at most the limit, and what is in between.
+    pub fn pass_over(&mut self, sink: &mut impl Sink) -> (i64, GapKind) {
+        let limit = self.range.limit;
+        self.drop_partial(sink);
+        let kind = gap::kind(&mut self.window, self.position, limit);
+        self.position = gap::end(&mut self.window, self.position, limit);
+        (self.position, kind)
+    }
+
     fn drop_partial(&mut self, sink: &mut impl Sink) {
         if let Partial::Wanted { fragments, .. } = self.partial {
             sink.abandon();
@@ -232,7 +252,7 @@ impl Walk {
 
 /// Say what is wrong with a header that should begin a frame at `position`.
 #[inline]
-fn check(
+pub fn check(
     recording: &Recording,
     position: i64,
     limit: i64,
