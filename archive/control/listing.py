@@ -177,7 +177,7 @@ class SingleListing(_RecordingListing):
     """One recording by its id.
 
     Attributes:
-        descriptor: what was sent, as it stands in the catalog; None before, or of none.
+        was_sent: whether its descriptor has been sent.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class SingleListing(_RecordingListing):
     ) -> None:
         super().__init__(session, catalog, correlation_id)
         self._recording_id = recording_id
-        self.descriptor: bytes | None = None
+        self.was_sent = False
 
     def do_work(self) -> None:
         """Send the descriptor once it can be sent."""
@@ -203,10 +203,9 @@ class SingleListing(_RecordingListing):
             return
         if self._refuse_if_too_long(self._recording_id, len(descriptor)):
             return
-        sent = self._session.send_descriptor(self._correlation_id, descriptor)
-        self._note_progress(sent)
-        self.is_done = sent or self._session.is_done
-        self.descriptor = descriptor if sent else None
+        self.was_sent = self._session.send_descriptor(self._correlation_id, descriptor)
+        self._note_progress(self.was_sent)
+        self.is_done = self.was_sent or self._session.is_done
 
 
 class SubscriptionListing(_Listing):

@@ -2,10 +2,10 @@
 
     python tests/bench/listing.py [--rounds N] [--recordings 1000 10000] [--json]
 
-One Java client lists the whole catalog again and again, over IPC and over UDP; both archives
-serve a catalog of the same recordings, on the same kind of media driver, and take turns. Figures
-are medians of descriptors a second; the ratio is that of the rounds, ours to theirs (above 1: we
-are faster).
+One Java client lists the whole catalog again and again, over IPC and over UDP, and then asks for
+each recording by its id, once and in no order (`by id`); both archives serve a catalog of the same
+recordings, on the same kind of media driver, and take turns. Figures are medians of descriptors a
+second; the ratio is that of the rounds, ours to theirs (above 1: we are faster).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from operator import truediv
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -29,6 +30,7 @@ from support.java import AERON_ALL, find_jar
 from aerotape.catalog.catalog import Catalog
 
 IPC = "aeron:ipc"
+WAYS = ("all", "by id")
 RESPONSE_CHANNELS = {"ipc": IPC, "udp": "aeron:udp?endpoint=localhost:0"}
 
 
@@ -56,8 +58,8 @@ def make_catalog(archive_dir: Path, recordings: int) -> None:
 
 def descriptors_per_s(
     name: str, media: str, recordings: int, folder: Path, warm_up_s: float, measure_s: float
-) -> float:
-    """Start an archive on a catalog and have the Java client list it."""
+) -> dict[str, float]:
+    """Start an archive on a catalog and have the Java client list it, in each way."""
     aeron_dir, archive_dir = folder / "aeron", folder / "archive"
     make_catalog(archive_dir, recordings)
     try:
@@ -88,7 +90,7 @@ def descriptors_per_s(
         shutil.rmtree(archive_dir)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    return float(done.stdout)
+    return dict(zip(WAYS, map(float, done.stdout.split()), strict=True))
 
 
 def main() -> int:
@@ -107,31 +109,31 @@ def main() -> int:
     try:
         for media in options.media:
             for recordings in options.recordings:
-                rates: dict[str, list[float]] = {"aerotape": [], "java": []}
+                rates: dict[str, list[dict[str, float]]] = {"aerotape": [], "java": []}
                 for round_number in range(options.rounds):
                     for name in list(rates) if round_number % 2 == 0 else list(rates)[::-1]:
                         rate = descriptors_per_s(
                             name, media, recordings, folder, options.warm_up, options.measure
                         )
                         rates[name].append(rate)
-                ratios = [
-                    ours / theirs
-                    for ours, theirs in zip(rates["aerotape"], rates["java"], strict=True)
-                ]
-                row = {
-                    "media": media,
-                    "recordings": recordings,
-                    "ratio": statistics.median(ratios),
-                    "aerotape_per_s": statistics.median(rates["aerotape"]),
-                    "java_per_s": statistics.median(rates["java"]),
-                }
-                rows.append(row)
-                if not options.json:
-                    print(
-                        "{media} {recordings:6} recordings: aerotape {aerotape_per_s:9.0f}/s,"
-                        " Java {java_per_s:9.0f}/s, ratio {ratio:.2f}".format(**row),
-                        flush=True,
-                    )
+                for way in WAYS:
+                    ours, theirs = ([rate[way] for rate in rates[name]] for name in rates)
+                    row = {
+                        "media": media,
+                        "recordings": recordings,
+                        "way": way,
+                        "ratio": statistics.median(map(truediv, ours, theirs)),
+                        "aerotape_per_s": statistics.median(ours),
+                        "java_per_s": statistics.median(theirs),
+                    }
+                    rows.append(row)
+                    if not options.json:
+                        print(
+                            "{media} {recordings:6} recordings, {way:5}: aerotape"
+                            " {aerotape_per_s:9.0f}/s, Java {java_per_s:9.0f}/s,"
+                            " ratio {ratio:.2f}".format(**row),
+                            flush=True,
+                        )
         if options.json:
             print(json.dumps({"listing": rows}, indent=2))
     finally:

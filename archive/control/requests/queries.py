@@ -11,8 +11,13 @@ from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.codecs import archive as codecs
 
 if TYPE_CHECKING:
+    from aerotape._native import Lookups
     from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.session import ControlSession
+    from aerotape.catalog.catalog import Catalog
+
+# Descriptors that are made ready when one is asked for.
+KEPT_AHEAD = 32
 
 
 def _may_list(session: ControlSession, correlation_id: int) -> bool:
@@ -68,11 +73,21 @@ def _list_recording(
     listing.do_work()
     if not listing.is_done:
         session.listing = listing
-    elif conductor.lookups is not None and listing.descriptor is not None:
-        conductor.lookups.keep(
-            recording_id, responses.recording_descriptor(0, 0, listing.descriptor)
-        )
+    elif conductor.lookups is not None and listing.was_sent:
+        _keep_answers(conductor.lookups, conductor.catalog, recording_id)
         session.share(conductor.lookups)
+
+
+def _keep_answers(lookups: Lookups, catalog: Catalog, recording_id: int) -> None:
+    """Leave the descriptor that was sent, and those that come next, for answering natively.
+
+    Who asks for one recording by its id mostly goes on to others, which cost little now.
+    """
+    run = catalog.descriptors(recording_id, KEPT_AHEAD)
+    for index, next_id in enumerate(run.ids):
+        offset, length = run.slices[2 * index : 2 * index + 2]
+        descriptor = catalog.data[offset : offset + length]
+        lookups.keep(next_id, responses.recording_descriptor(0, 0, descriptor))
 
 
 def _list_recording_subscriptions(

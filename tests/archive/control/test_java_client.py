@@ -95,6 +95,22 @@ def test_a_descriptor_asked_for_again_is_of_today(client: JavaClient) -> None:
     assert client.call("listRecording", NOBODY) == []
 
 
+def test_a_descriptor_never_asked_for_is_of_today(client: JavaClient) -> None:
+    """What an archive has made ready while it was asked for others shows later changes too."""
+    client.call("startRecording", IPC, 1021, "LOCAL")
+    first, second = Recorded(client, IPC, 1021), Recorded(client, IPC, 1021)
+    assert second.recording_id > first.recording_id
+    for _ in range(5):
+        [row] = client.call("listRecording", first.recording_id)
+        assert (row["recordingId"], row["stopPosition"]) == (first.recording_id, NULL)
+    client.call("stopRecording", IPC, 1021)
+    await_true(lambda: second.is_stopped(client))
+    [row] = client.call("listRecording", second.recording_id)
+    assert row["recordingId"] == second.recording_id
+    assert row["sessionId"] == second.session_id
+    assert row["stopPosition"] == second.position
+
+
 @pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
 def test_recording_a_udp_stream(client: JavaClient, source: str) -> None:
     """A spy or a subscription of its own takes a UDP stream; the stripped channel drops set-up."""
