@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from aerotape.archive.control.session import ControlSession
     from aerotape.catalog.catalog import Catalog
 
-# Descriptors that are made ready when one is asked for.
-KEPT_AHEAD = 32
+# Descriptors that are made ready together when one of them is asked for.
+KEPT_BLOCK = 64
 
 
 def _may_list(session: ControlSession, correlation_id: int) -> bool:
@@ -79,11 +79,13 @@ def _list_recording(
 
 
 def _keep_answers(lookups: Lookups, catalog: Catalog, recording_id: int) -> None:
-    """Leave the descriptor that was sent, and those that come next, for answering natively.
+    """Leave the descriptor that was sent, and its neighbours, for answering natively.
 
-    Who asks for one recording by its id mostly goes on to others, which cost little now.
+    Who asks for one recording by its id mostly goes on to others, which cost little now. All ids
+    of a block are kept together, so that in whatever order they are asked for, each block is
+    kept once.
     """
-    run = catalog.descriptors(recording_id, KEPT_AHEAD)
+    run = catalog.descriptors(recording_id - recording_id % KEPT_BLOCK, KEPT_BLOCK)
     for index, next_id in enumerate(run.ids):
         offset, length = run.slices[2 * index : 2 * index + 2]
         descriptor = catalog.data[offset : offset + length]
