@@ -222,7 +222,7 @@ def test_an_external_driver_and_its_death(
         live.aeron.close()
         assert daemon.process.returncode == 1
         daemon.stop()
-        assert "media driver" in daemon.log()
+        daemon.await_log("media driver")
         assert "Traceback" not in daemon.log()
         with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
             assert catalog.stop_position(0) == live.position
@@ -313,7 +313,7 @@ def test_a_recording_left_open_by_a_crash_is_repaired(
     again = start_daemon(aeron_dir=tmp_path / "aeron-2")
     with Catalog.open(again.archive_dir, read_only=True) as catalog:
         assert catalog.stop_position(0) == live.position
-    assert "recording 0" in again.log()
+    again.await_log("recording 0")
 
 
 def test_an_archive_forgotten_open_leaves_its_stop_positions(

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -71,6 +72,13 @@ class AerotapeArchive:
     def log(self) -> str:
         """Return the last lines that it has written to stderr."""
         return "".join(self._log.copy())
+
+    def await_log(self, text: str, timeout_s: float = 15.0) -> None:
+        """Wait until it has said this; a thread reads what it says, sooner or later."""
+        deadline_s = time.monotonic() + timeout_s
+        while text not in self.log():
+            assert time.monotonic() < deadline_s, f"{text!r} is not in its log:\n{self.log()}"
+            time.sleep(0.02)
 
     def start(self, timeout_s: float = 30.0) -> Self:
         """Start it and wait until it serves; HarnessError with its log when it does not."""

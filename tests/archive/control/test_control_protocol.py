@@ -395,7 +395,7 @@ def test_a_client_that_stops_reading_is_timed_out(start_daemon: Callable[..., An
             break
         raw.request(codecs.StopPositionRequest, recording_id=0)
     await_true(lambda: control_session_counters(aeron) == [])
-    assert "no response could be sent" in daemon.log()
+    daemon.await_log("no response could be sent")
     aeron.close()
 
 

@@ -242,7 +242,7 @@ def test_a_message_longer_than_any_request_is_not_taken(
         )
         assert raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
         assert not [each for each in raw.received if each.correlation_id == request]
-    assert "longer than any request" in daemon.log()
+    daemon.await_log("longer than any request")
     served(daemon, bystander)
 
 

@@ -83,5 +83,5 @@ def test_a_catalog_that_cannot_grow(tmp_path: Path, start_daemon: Callable[..., 
     assert (last.code, last.relevant_id) == (ControlResponseCode.OK, position)
     assert not first.is_closed
     assert daemon.stop() == 0
-    assert "stream not recorded" in daemon.log()
+    daemon.await_log("stream not recorded")
     aeron.close()

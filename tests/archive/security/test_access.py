@@ -258,7 +258,7 @@ def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
     with connect(own_guarded, b"open:alice") as client:
         assert list(client.list_recordings()) == []
-    assert "authenticator failed" in own_guarded.log()
+    own_guarded.await_log("authenticator failed")
 
 
 def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> None:
@@ -268,7 +268,7 @@ def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> N
             client.start_recording("aeron:ipc", 77)
         assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
         assert list(client.list_recordings()) == []
-    assert "the authorisation service fails" in own_guarded.log()
+    own_guarded.await_log("the authorisation service fails")
 
 
 def test_a_replay_token_allows_no_more_than_its_session_may(own_guarded: Any) -> None:
