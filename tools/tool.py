@@ -18,6 +18,7 @@ from aerotape.tools._offline import (
     dumping,
     migrating,
     orphans,
+    statistics,
     verifying,
 )
 
@@ -30,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         describing,
         dumping,
         verifying,
+        statistics,
         cataloguing,
         orphans,
         checksums,

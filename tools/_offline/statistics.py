@@ -1,0 +1,243 @@
+"""The command that shows what recordings are like: lengths of messages, rates, gaps."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import AerotapeError
+from aerotape.quantities import bytes_text, count_text
+from aerotape.text import printable
+from aerotape.tools import _chart
+from aerotape.tools._offline._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+)
+from aerotape.tools.output import Progress, emit, note
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+    from aerotape.replay.statistics import RecordingStatistics
+
+_JSON_BINS: Final = 100
+_CHART_HEIGHT: Final = 8
+_SPARKLINE_WIDTH: Final = 24
+_LENGTH_ROWS: Final = 16
+_LISTED_GAPS: Final = 10
+_LABEL_WIDTH: Final = 8
+_MIB: Final = 1 << 20
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "stats", _stats)
+    add_recording_id(parser)
+    parser.add_argument(
+        "--bins",
+        type=int,
+        metavar="N",
+        help="into how many equal parts to divide a recording (default: as the terminal is wide; "
+        f"{_JSON_BINS} with --json)",
+    )
+
+
+def _stats(args: argparse.Namespace) -> int:
+    """Show a recording's message lengths, rate and gaps as a picture, or a line for each recording.
+
+    Damage does not end it: where there are no frames though there should be is a gap, and the exit
+    code is 3.
+    """
+    from aerotape.catalog.directory import open_directory
+
+    directory = open_directory(args.directory)
+    style, width = _chart.terminal_style(), _chart.terminal_width()
+    if args.recording_id is None:
+        return _stats_of_all(directory.recordings(), args, style)
+    recording = directory.recording(args.recording_id)
+    bins = args.bins
+    if bins is None:
+        bins = _JSON_BINS if args.json else width - _LABEL_WIDTH - 2
+    with _Counting([recording]) as counting:
+        statistics = counting.count(recording, bins)
+    if args.json:
+        emit(statistics.to_dict(), args)
+    else:
+        for line in picture(statistics, width, style):
+            print(line)
+    return EXIT_DATA_SUSPECT if statistics.gap_count else 0
+
+
+def _stats_of_all(
+    recordings: list[Recording], args: argparse.Namespace, style: _chart.Style
+) -> int:
+    failed = False
+    found = []
+    bins = args.bins
+    if bins is None:
+        bins = _JSON_BINS if args.json else _SPARKLINE_WIDTH
+    with _Counting(recordings) as counting:
+        for recording in recordings:
+            try:
+                found.append(counting.count(recording, bins))
+            except AerotapeError as error:
+                failed = True
+                note(f"left out: {error}")
+    if args.json:
+        emit((statistics.to_dict() for statistics in found), args)
+    else:
+        emit((_row(statistics, style) for statistics in found), args)
+    return EXIT_DATA_SUSPECT if failed or any(s.gap_count for s in found) else 0
+
+
+class _Counting(Progress):
+    """Counts one recording after the other, and shows how far it is."""
+
+    def __init__(self, recordings: list[Recording]) -> None:
+        self._behind = 0
+        total = sum(map(_length, recordings))
+        super().__init__(max(total // _MIB, 1), "counting", unit="MiB")
+
+    def count(self, recording: Recording, bins: int) -> RecordingStatistics:
+        from aerotape.replay.statistics import recording_statistics
+
+        found = recording_statistics(
+            recording, bins=bins, progress=lambda done: self.update((self._behind + done) // _MIB)
+        )
+        self._behind += found.length_bytes
+        return found
+
+
+def _length(recording: Recording) -> int:
+    try:
+        return max(recording.recorded_position - recording.start_position, 0)
+    except AerotapeError:  # told when it is counted
+        return 0
+
+
+def _row(statistics: RecordingStatistics, style: _chart.Style) -> dict[str, Any]:
+    rate = statistics.messages_per_s
+    densities = [_density(part) for part in statistics.bins]
+    [sparkline] = _chart.columns(densities, 1, max(densities, default=0), style)
+    return {
+        "recording_id": statistics.recording_id,
+        "stream_id": statistics.stream_id,
+        "messages": statistics.messages,
+        "payload_bytes": statistics.payload_bytes,
+        "median_bytes": statistics.quantile_bytes(0.5),
+        "p99_bytes": statistics.quantile_bytes(0.99),
+        "max_bytes": statistics.max_bytes,
+        "messages_per_s": None if rate is None else round(rate, 1),
+        "gap_bytes": statistics.gap_bytes,
+        "messages_over_positions": sparkline,
+    }
+
+
+def _density(part: Any) -> float:
+    """Messages per MiB of the recording."""
+    density: float = part.messages * _MIB / part.length_bytes
+    return density
+
+
+def picture(statistics: RecordingStatistics, width: int, style: _chart.Style) -> Iterator[str]:
+    """Draw what a recording is like, in lines that are no wider than `width` (40 at least)."""
+    title = f"recording {statistics.recording_id}, stream {statistics.stream_id}"
+    channel = printable(statistics.channel).encode("ascii", "replace").decode()
+    yield _chart.shortened(f"{title}, {channel}", width, style)
+    for name, text in _facts(statistics):
+        yield from textwrap.wrap(
+            f"{name + ':':<10} {text}", width, subsequent_indent=" " * 11, break_on_hyphens=False
+        )
+    for gap in statistics.gaps[:_LISTED_GAPS]:
+        where = f"{gap.from_position} to {gap.to_position} ({bytes_text(gap.length_bytes)})"
+        yield from textwrap.wrap(
+            printable(f"{gap.kind}: positions {where}: {gap.detail}"),
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
+    if statistics.gap_count > _LISTED_GAPS:
+        yield f"  and {statistics.gap_count - _LISTED_GAPS} more"
+    if not statistics.messages:
+        return
+    yield ""
+    yield "length of messages in bytes"
+    yield from _lengths(statistics, width, style)
+    yield ""
+    yield "messages per MiB of the recording"
+    yield from _over_positions(statistics, width, style)
+
+
+def _facts(statistics: RecordingStatistics) -> Iterator[tuple[str, str]]:
+    s = statistics
+    yield "positions", f"{s.from_position} to {s.to_position} ({bytes_text(s.length_bytes)})"
+    messages = f"{s.messages:,}, {bytes_text(s.payload_bytes)} of payload"
+    if s.fragmented_messages:
+        messages += f", {s.fragmented_messages:,} of them in several frames"
+    if s.incomplete_fragments:
+        messages += f"; {s.incomplete_fragments:,} frames of none that is whole"
+    yield "messages", messages
+    if s.messages_per_s is not None and s.bytes_per_s is not None and s.duration_s is not None:
+        rate = f"{count_text(s.messages_per_s)} messages/s, {bytes_text(s.bytes_per_s)}/s"
+        yield "mean rate", f"{rate} over {s.duration_s:,.1f} s"
+    if s.messages:
+        shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+        quantiles = (f"{name} {s.quantile_bytes(share):,}" for name, share in shares.items())
+        yield "length", ", ".join([f"min {s.min_bytes:,}", *quantiles, f"max {s.max_bytes:,}"])
+    padding = f"{s.padding_frames:,} frames, {bytes_text(s.padding_bytes)}"
+    if s.filler_frames:
+        padding += (
+            f"; {s.filler_frames:,} of them ({bytes_text(s.filler_bytes)}) within a term: "
+            "lost, aborted or never finished by the publisher"
+        )
+    yield "padding", padding
+    gaps = f"{s.gap_count:,}, {bytes_text(s.gap_bytes)}" if s.gap_count else "none"
+    yield "gaps", gaps
+
+
+def _lengths(statistics: RecordingStatistics, width: int, style: _chart.Style) -> Iterator[str]:
+    for divisions in (8, 4, 2, 1):
+        buckets = statistics.histogram(divisions)
+        if len(buckets) <= _LENGTH_ROWS:
+            break
+    last = [bucket.to_bytes - 1 for bucket in buckets]
+    left, right = len(f"{buckets[-1].from_bytes:,}"), len(f"{last[-1]:,}")
+    counts = [count_text(bucket.messages) for bucket in buckets]
+    room = max(map(len, counts))
+    # Two gaps of two, one of one, and a share of six characters.
+    bar_width = width - left - right - 3 - 2 - 1 - room - 2 - 6
+    most = max(bucket.messages for bucket in buckets)
+    for bucket, end, count in zip(buckets, last, counts, strict=True):
+        dash, until = ("-", f"{end:,}") if end > bucket.from_bytes else (" ", "")
+        bar = _chart.horizontal_bar(bucket.messages / most, bar_width, style)
+        share = f"{100 * bucket.messages / statistics.messages:.1f}%"
+        yield (
+            f"{bucket.from_bytes:>{left},} {dash} {until:>{right}}  {bar:<{bar_width}} "
+            f"{count:>{room}}  {share:>6}"
+        )
+
+
+def _over_positions(
+    statistics: RecordingStatistics, width: int, style: _chart.Style
+) -> Iterator[str]:
+    room = width - _LABEL_WIDTH - 2
+    bins = statistics.bins
+    repeat = max(room // len(bins), 1)
+    shown = bins[: room // repeat] if len(bins) > room else bins
+    values = [_density(part) for part in shown for _ in range(repeat)]
+    top = max(values)
+    lines = _chart.columns(values, _CHART_HEIGHT, top, style)
+    vertical, corner, horizontal = tuple(style.axis)
+    for number, line in enumerate(lines):
+        label = count_text(top) if number == 0 else ""
+        yield f"{label:>{_LABEL_WIDTH}} {vertical}{line}".rstrip()
+    yield f"{0:>{_LABEL_WIDTH}} {corner}{horizontal * len(values)}"
+    if statistics.gap_count:
+        marks = (style.mark if part.gap_bytes else " " for part in shown for _ in range(repeat))
+        yield f"{'gaps':>{_LABEL_WIDTH}}  {''.join(marks)}".rstrip()
+    middle = (statistics.from_position + statistics.to_position) // 2
+    places = [statistics.from_position, middle, statistics.to_position]
+    yield " " * (_LABEL_WIDTH + 2) + _chart.spread([bytes_text(p) for p in places], len(values))
