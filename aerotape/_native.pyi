@@ -680,6 +680,21 @@ class SbeDecoder:
         A payload that is not what the plan says is a null row with its error in the error column;
         without that column CodecError with the number of the row. OverflowError if a column would
         be longer than Arrow's 32-bit offsets reach."""
+    def decode_messages(
+        self,
+        payloads: ArrowArray,
+        *,
+        malformed: Literal["fail", "drop", "null"],
+        keep_others: bool,
+    ) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
+        """Decode those payloads that are to be rows; the decoder must have no error column.
+
+        `malformed` is what becomes of one that is not what the plan says: decoding ends before it,
+        it is left out, or a row of nulls. `keep_others` makes payloads of other schemas and
+        templates rows of nulls; else they are left out. Nulls stay.
+
+        Returns the rows, which payloads they are (indices, ascending; None when nothing was left
+        out before the end), and the index of each malformed payload with what is wrong."""
 
 # ---- segment/ ----------------------------------------------------------------------------------
 

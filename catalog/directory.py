@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
@@ -26,12 +27,12 @@ from aerotape.catalog.stop_position import (
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
+from aerotape.replay.table import read_batches
 
 if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.replay.damage import Mode
     from aerotape.replay.reader import Message
     from aerotape.replay.statistics import RecordingStatistics
 
@@ -39,6 +40,24 @@ if TYPE_CHECKING:
 _SETTLED_AFTER_NS = 1_000_000_000
 _SETTLING_ROUND_S = 0.05
 _SETTLING_ROUNDS = 25
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _takes_arguments_of(
+    function: Callable[Concatenate[Recording, _P], Any],
+) -> Callable[[Callable[..., _R]], Callable[Concatenate[Recording, _P], _R]]:
+    """Give a method the signature of a function of a recording, for type checkers and help()."""
+
+    def decorate(method: Callable[..., _R]) -> Callable[Concatenate[Recording, _P], _R]:
+        first, *_ = signature(method).parameters.values()
+        _, *others = signature(function).parameters.values()
+        own = signature(method).replace(parameters=[first, *others])
+        method.__signature__ = own  # type: ignore[attr-defined]
+        return method
+
+    return decorate
 
 
 class Recording:
@@ -158,39 +177,21 @@ class Recording:
 
         return read_messages(self, from_position, to_position, checksum)
 
-    def to_batches(
-        self,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        checksum: ChecksumName = "none",
-        *,
-        columns: Sequence[str] | None = None,
-        mode: Mode = "FAILFAST",
-    ) -> pyarrow.RecordBatchReader:
+    @_takes_arguments_of(read_batches)
+    def to_batches(self, *arguments: Any, **named: Any) -> pyarrow.RecordBatchReader:
         """Return the messages as a stream of Arrow batches, of any length in constant memory.
 
-        Takes the arguments and raises the errors of `aerotape.replay.reader.read_batches`.
+        Takes the arguments and raises the errors of `aerotape.replay.table.read_batches`.
         """
-        from aerotape.replay.reader import read_batches
+        return read_batches(self, *arguments, **named)
 
-        return read_batches(self, from_position, to_position, checksum, columns=columns, mode=mode)
-
-    def to_arrow(
-        self,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        checksum: ChecksumName = "none",
-        *,
-        columns: Sequence[str] | None = None,
-        mode: Mode = "FAILFAST",
-    ) -> pyarrow.Table:
+    @_takes_arguments_of(read_batches)
+    def to_arrow(self, *arguments: Any, **named: Any) -> pyarrow.Table:
         """Read the messages into an Arrow table in memory; see `to_batches` for longer ones.
 
-        Takes the arguments and raises the errors of `aerotape.replay.reader.read_batches`.
+        Takes the arguments and raises the errors of `aerotape.replay.table.read_batches`.
         """
-        return self.to_batches(
-            from_position, to_position, checksum, columns=columns, mode=mode
-        ).read_all()
+        return read_batches(self, *arguments, **named).read_all()
 
     def stats(
         self,

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
-from aerotape.codecs.ir import read_schema
-from aerotape.codecs.sbe_tool import find_sbe_jar, find_schema_folder, run_sbe_tool
-from aerotape.codecs.schema import Schema
+from aerotape.codecs.sbe_tool import find_sbe_jar, find_schema_folder
+from aerotape.codecs.schema_files import schema_from_xml
 from aerotape.codecs.source import module_source
 from aerotape.errors import AerotapeError
 
@@ -29,17 +27,6 @@ MODULES = {
 }
 
 
-def schema_of(schema_file: Path, sbe_jar: Path) -> Schema:
-    """Run sbe-tool on a schema and read what it makes of it.
-
-    Raises:
-        CodecError: the schema is wrong.
-        ConfigurationError: sbe-tool cannot be run.
-    """
-    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
-        return read_schema(run_sbe_tool(schema_file, sbe_jar, Path(folder)))
-
-
 def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, str]:
     """Generate the modules of Aeron Archive's schemas and return their text by file name.
 
@@ -48,7 +35,7 @@ def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, st
         ConfigurationError: a schema is missing, or sbe-tool cannot be run.
     """
     return {
-        module: module_source(schema_of(schema_folder / schema_file, sbe_jar), schema_file)
+        module: module_source(schema_from_xml(schema_folder / schema_file, sbe_jar), schema_file)
         for schema_file, module in MODULES.items()
     }
 
@@ -65,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
             modules = generate_archive_modules(options.schemas or find_schema_folder(), sbe_jar)
             texts = {options.out / name: text for name, text in modules.items()}
         else:
-            schema = schema_of(options.schema, sbe_jar)
+            schema = schema_from_xml(options.schema, sbe_jar)
             names = f"{options.schema.name} {options.module.name}"
             texts = {options.module: module_source(schema, options.schema.name, names)}
         return _write(texts, check=options.check)

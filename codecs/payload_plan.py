@@ -9,8 +9,8 @@ has the same shapes under the same names. What column each construct becomes is 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from aerotape.codecs.schema import (
@@ -99,13 +99,17 @@ class HeaderPlan:
 
 @dataclass(frozen=True, slots=True)
 class VarDataPlan:
-    """Variable data; `characters` as the kinds of a column of text."""
+    """Variable data; `characters` as the kinds of a column of text.
+
+    What is not `wanted` is stepped over and becomes no column; the same is true of groups.
+    """
 
     name: str
     since_version: int
     length: HeaderNumberPlan
     header_size: int
     characters: str
+    wanted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ class GroupPlan:
     block_length: HeaderNumberPlan
     count: HeaderNumberPlan
     body: BodyPlan
+    wanted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,31 @@ def compile_plan(
         ),
         tuple(compiler.message(message) for message in messages),
         template is not None,
+    )
+
+
+def choose_columns(plan: Plan, names: Collection[str]) -> Plan:
+    """Return a plan that makes only the columns with these names, in the same order.
+
+    What is malformed or of another template stays so: each payload is walked to its end.
+    """
+    messages = []
+    for message in plan.messages:
+        body = message.body
+        if plan.flat:
+            body = _choose(body, names)
+        elif message.name not in names:
+            body = _choose(body, ())
+        messages.append(replace(message, body=body))
+    return replace(plan, messages=tuple(messages))
+
+
+def _choose(body: BodyPlan, names: Collection[str]) -> BodyPlan:
+    return replace(
+        body,
+        columns=tuple(column for column in body.columns if column.name in names),
+        groups=tuple(replace(group, wanted=group.name in names) for group in body.groups),
+        var_data=tuple(replace(data, wanted=data.name in names) for data in body.var_data),
     )
 
 

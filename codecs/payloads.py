@@ -1,6 +1,6 @@
 """Decode SBE payloads into Arrow columns, by the schema that they were encoded with.
 
-    schema = PayloadSchema.from_xml("orders.xml", "NewOrder")
+    schema = PayloadSchema.from_file("orders.xml", "NewOrder")
     for batch in recording.to_batches(columns=["position", "payload"]):
         orders = schema.decode(batch)
 
@@ -33,11 +33,11 @@ column has none.
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from aerotape import _native
 from aerotape.codecs.ir import parse_schema, read_schema
@@ -48,10 +48,11 @@ from aerotape.codecs.payload_plan import (
     Plan,
     SetColumns,
     VarDataPlan,
+    choose_columns,
     compile_plan,
 )
-from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
 from aerotape.codecs.schema import Schema
+from aerotape.codecs.schema_files import load_schema, schema_from_xml
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,6 +60,21 @@ if TYPE_CHECKING:
 
 TEMPLATE_COLUMN = "template"
 """Where all templates are decoded: the name of each payload's template."""
+
+
+class DecodedMessages(NamedTuple):
+    """Rows made of payloads, and what became of the others.
+
+    Attributes:
+        batch: the rows, with the columns of the schema.
+        kept: which payloads they are, ascending indices; None when nothing was left out. After a
+            malformed payload that ended decoding there are no more rows.
+        problems: index of each malformed payload, and what is wrong with it.
+    """
+
+    batch: pyarrow.RecordBatch
+    kept: pyarrow.Array | None
+    problems: list[tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -80,7 +96,13 @@ class PayloadSchema:
     error_column: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse an error column with the name of another one (ConfigurationError)."""
+        """Refuse columns that would have the same name (ConfigurationError)."""
+        if not self.plan.flat and any(m.name == TEMPLATE_COLUMN for m in self.plan.messages):
+            raise ConfigurationError(
+                f"template: the schema has a message {TEMPLATE_COLUMN!r}, as the column with the "
+                "names of messages would be: name one template",
+                "template",
+            )
         if self.error_column in self._column_names():
             raise ConfigurationError(
                 f"error_column: the payloads have a column {self.error_column!r} of their own",
@@ -106,15 +128,29 @@ class PayloadSchema:
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
             error_column: see the class.
-            sbe_jar: `sbe-all-*.jar`; looked for in $AEROTAPE_JARS when None.
+            sbe_jar: `sbe-all-*.jar`; when None it is looked for in the folder $AEROTAPE_JARS, else
+                in Maven's and Spark's caches of this user.
 
         Raises:
             CodecError: sbe-tool refuses the schema, or it has no such template.
             ConfigurationError: schema, jar or Java are missing.
         """
-        jar = find_sbe_jar() if sbe_jar is None else Path(sbe_jar)
-        with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
-            schema = read_schema(run_sbe_tool(Path(schema_file), jar, Path(folder)))
+        schema = schema_from_xml(schema_file, sbe_jar)
+        return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
+
+    @classmethod
+    def from_file(
+        cls,
+        schema_file: str | Path,
+        template: str | int | None = None,
+        *,
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
+        error_column: str | None = None,
+        sbe_jar: str | Path | None = None,
+    ) -> PayloadSchema:
+        """Read a schema, XML or `.sbeir`: as `from_xml` or `from_ir`, whichever the file is."""
+        schema = load_schema(schema_file, sbe_jar)
         return cls.from_schema(schema, template, enums=enums, sets=sets, error_column=error_column)
 
     @classmethod
@@ -203,15 +239,47 @@ class PayloadSchema:
         """
         import pyarrow
 
-        if payloads.type != pyarrow.binary():
-            try:
-                payloads = payloads.cast(pyarrow.binary())
-            except pyarrow.ArrowException as error:
-                raise CodecError(f"payloads must be binary, not {payloads.type}: {error}") from None
+        payloads = _as_binary(payloads)
         try:
             return pyarrow.record_batch(self._decoder.decode(payloads))
         except OverflowError as error:
             raise CodecError(f"{len(payloads)} payloads: {error}") from None
+
+    def decode_messages(
+        self,
+        payloads: pyarrow.Array,
+        *,
+        malformed: Literal["fail", "drop", "null"],
+        keep_others: bool,
+    ) -> DecodedMessages:
+        """Decode those payloads that are to be rows. For schemas without an error column.
+
+        Args:
+            payloads: binary; null ones are rows of nulls.
+            malformed: what becomes of a payload that is not what the schema says: no row from it
+                on, no row, or a row of nulls.
+            keep_others: whether payloads of other templates and schemas are rows of nulls.
+
+        Raises:
+            CodecError: the payloads are no binary array, or too much for one batch.
+        """
+        import pyarrow
+
+        payloads = _as_binary(payloads)
+        try:
+            batch, kept, problems = self._decoder.decode_messages(
+                payloads, malformed=malformed, keep_others=keep_others
+            )
+        except OverflowError as error:
+            raise CodecError(f"{len(payloads)} payloads: {error}") from None
+        return DecodedMessages(
+            pyarrow.record_batch(batch), None if kept is None else pyarrow.array(kept), problems
+        )
+
+    def choose(self, columns: Collection[str]) -> PayloadSchema:
+        """Return a decoder that makes only some of the columns; the same payloads are its rows."""
+        plan = choose_columns(self.plan, columns)
+        return PayloadSchema(plan, error_column=self.error_column)
 
     def _column_names(self) -> set[str]:
         if not self.plan.flat:
@@ -236,3 +304,14 @@ class PayloadSchema:
     def __getstate__(self) -> dict[str, object]:
         # The native decoder stays behind; it is made anew from the plan.
         return {"plan": self.plan, "error_column": self.error_column}
+
+
+def _as_binary(payloads: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow
+
+    if payloads.type == pyarrow.binary():
+        return payloads
+    try:
+        return payloads.cast(pyarrow.binary())
+    except pyarrow.ArrowException as error:
+        raise CodecError(f"payloads must be binary, not {payloads.type}: {error}") from None

@@ -22,23 +22,40 @@ _ROOT = Path(__file__).resolve().parents[1]
 _JARS_IN_CHECKOUT = _ROOT / ".make" / "jars"
 _CARGO_LOCK = _ROOT / "native" / "Cargo.lock"
 
+_SBE_ARTIFACT = "uk.co.real-logic:sbe-all:1.38.1"
+# Not its sources, nor its documentation. Ivy puts the group's name in front.
+_SBE_JAR = re.compile(r"(uk\.co\.real-logic_)?sbe-all-[\d.]+\.jar")
+
 
 def find_sbe_jar() -> Path:
-    """Find the newest `sbe-all-*.jar` in $AEROTAPE_JARS, or where `make` puts the jars.
+    """Find the newest `sbe-all-*.jar`: in $AEROTAPE_JARS, else in the folders that have some.
+
+    These are where `make` puts the jars of a checkout, Maven's local repository and what Spark
+    fetches for `spark.jars.packages`.
 
     Raises:
         ConfigurationError: there is none.
     """
     named = os.environ.get("AEROTAPE_JARS")
-    folder = Path(named) if named else _JARS_IN_CHECKOUT
-    jars = sorted(folder.glob("sbe-all-*.jar"), key=_version_in_name)
-    if not jars:
-        raise ConfigurationError(
-            f"{folder} has no sbe-all-*.jar (sbe-tool): set AEROTAPE_JARS to a folder that has "
-            "one, or give --sbe-jar",
-            "AEROTAPE_JARS",
-        )
-    return jars[-1]
+    folders = [Path(named)] if named else [_JARS_IN_CHECKOUT, *_jar_caches()]
+    for folder in folders:
+        jars = [jar for jar in folder.glob("*sbe-all-*.jar") if _SBE_JAR.fullmatch(jar.name)]
+        if jars:
+            return max(jars, key=_version_in_name)
+    where = f"{named} has no sbe-all-*.jar" if named else "sbe-all-*.jar is nowhere to be found"
+    raise ConfigurationError(
+        f"{where}, and without it (sbe-tool) an XML schema cannot be read: get it with `mvn "
+        f"dependency:get -Dartifact={_SBE_ARTIFACT}`, or from Maven Central into a folder that "
+        "AEROTAPE_JARS names; or use the .sbeir file that sbe-tool writes with "
+        "-Dsbe.generate.ir=true, which needs neither the jar nor Java",
+        "AEROTAPE_JARS",
+    )
+
+
+def _jar_caches() -> list[Path]:
+    home = Path.home()
+    maven = sorted(home.glob(".m2/repository/uk/co/real-logic/sbe-all/*"), key=_version_in_name)
+    return [*reversed(maven), *sorted(home.glob(".ivy2*/jars"))]
 
 
 def find_schema_folder() -> Path:
@@ -79,7 +96,7 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
         if not file.is_file():
             raise ConfigurationError(f"{file} is not there")
     command = [
-        "java",
+        _java(),
         "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
         "-Dsbe.generate.ir=true",
         "-Dsbe.generate.stubs=false",
@@ -93,11 +110,20 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise ConfigurationError("java is not on the PATH: install a JDK, 17 or newer") from None
+        raise ConfigurationError(
+            f"{command[0]} is not there: sbe-tool needs Java, 17 or newer, on the PATH or in "
+            "JAVA_HOME"
+        ) from None
     written = sorted(output_folder.glob("*.sbeir"))
     if result.returncode != 0 or len(written) != 1:
         raise CodecError(f"sbe-tool refuses {schema_file}: {_reasons(result.stderr)}")
     return written[0]
+
+
+def _java() -> str:
+    # As Spark finds it: who has that running need not set up anything else.
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
 
 
 def _locked_version() -> str:

@@ -1,4 +1,8 @@
-"""What becomes of messages with frames that fail their checksum: the modes of Spark's sources."""
+"""What becomes of damaged messages: the modes of Spark's own sources.
+
+Damaged is a message with a frame that fails its checksum. Where payloads are decoded, one that is
+not what its schema says is dealt with in the same way.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ if TYPE_CHECKING:
     from aerotape._native import ChecksumName
 
 Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
-"""``FAILFAST``: reading ends with a SegmentError that names recording, file, offset and position.
-``DROPMALFORMED``: the message is left out. ``PERMISSIVE``: it is a row with null for its payload,
-and the column `_corrupt`, null elsewhere, says what such an error would say."""
+"""``FAILFAST``: reading ends with a SegmentError that names recording, file, offset and position
+(for a payload: CodecError, recording and position). ``DROPMALFORMED``: the message is left out.
+``PERMISSIVE``: it is a row with null for its payload (for all typed columns), and the column
+`_corrupt`, null elsewhere, says what such an error would say."""
 
 MODES: Final[tuple[Mode, ...]] = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 
@@ -25,9 +30,18 @@ def parse_mode(text: str, name: str = "mode") -> Mode:
     raise ConfigurationError(f"{name}: unknown mode {text!r} (there are {', '.join(MODES)})", name)
 
 
-def check_mode(mode: Mode, checksum: ChecksumName, name: str = "mode") -> None:
-    """Refuse a mode that would have nothing to decide about, as no frame is verified."""
-    if mode != "FAILFAST" and checksum == "none":
+def check_mode(
+    mode: Mode, checksum: ChecksumName, name: str = "mode", *, decodes: bool = False
+) -> None:
+    """Refuse a mode that would have nothing to decide about.
+
+    Args:
+        mode: the mode.
+        checksum: what frames are verified with.
+        name: of the option or argument that is the mode.
+        decodes: whether payloads are decoded, which may be malformed.
+    """
+    if mode != "FAILFAST" and checksum == "none" and not decodes:
         raise ConfigurationError(
             f"{name} {mode} is about frames that fail their checksum, and none is verified: give "
             "checksum too, crc-32 or crc-32c, whichever the archive's "

@@ -214,46 +214,6 @@ def _messages(chosen: RecordingRange, scan: _native.SegmentScan) -> Iterator[Mes
             )  # fmt: skip
 
 
-def read_batches(
-    recording: Recording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    checksum: ChecksumName = "none",
-    *,
-    columns: Sequence[str] | None = None,
-    mode: Mode = "FAILFAST",
-    batch_rows: int = 65_536,
-    batch_bytes: int = 8_388_608,
-) -> pyarrow.RecordBatchReader:
-    """Return the same messages as a stream of Arrow record batches; needs pyarrow.
-
-    The stream is read once, as it is asked for; memory does not grow with the recording. It has
-    Arrow's stream interface: DuckDB, Polars, pandas and others take it as it is.
-
-    Args:
-        recording: as for `read_messages`, and so are the positions and the checksum.
-        columns: names from `COLUMNS`, in the order wanted; all when None, with `_corrupt` in mode
-            PERMISSIVE only. What is not asked for is not built.
-        mode: what becomes of messages with a frame that fails its checksum
-            (`aerotape.replay.damage.Mode`).
-        batch_rows: messages in a batch at most.
-        batch_bytes: bytes of payload after which a batch ends.
-
-    Raises:
-        ConfigurationError: an argument cannot be, or pyarrow is not installed.
-        SegmentError: as for `read_messages`.
-    """
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ConfigurationError(
-            "pyarrow is not installed: `pip install pyarrow`, or `pip install aerotape[spark]`"
-        ) from error
-    chosen = recording_range(recording, from_position, to_position)
-    scan = chosen.scan(columns, checksum, batch_rows=batch_rows, batch_bytes=batch_bytes, mode=mode)
-    return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(scan.schema), arrow_batches(scan))
-
-
 def arrow_batches(scan: _native.SegmentScan) -> Iterator[pyarrow.RecordBatch]:
     """Iterate the batches of a native scan as pyarrow's."""
     import pyarrow

@@ -11,8 +11,15 @@ option             meaning                                                      
 ``streamId``       only recordings of this stream id                                   all
 ``columns``        names of columns to build, separated by commas                      all
 ``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
-``mode``           what becomes of messages with a frame that fails its checksum:      FAILFAST
-                   ``FAILFAST``, ``DROPMALFORMED`` or ``PERMISSIVE``
+``mode``           what becomes of messages with a frame that fails its checksum, and  FAILFAST
+                   of payloads that are not what ``schema`` says: ``FAILFAST``,
+                   ``DROPMALFORMED`` or ``PERMISSIVE``
+``schema``         SBE schema of the payloads, XML or `.sbeir`: fields become columns  none
+``template``       name or id of the message that is wanted of it                      all
+``others``         messages of other templates and schemas: ``drop`` leaves them out,  drop
+                   ``null`` makes rows of them whose typed columns are null
+``enums``          columns of enums are ``name`` or ``number``                         name
+``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
 ``partitionBytes`` bytes of recording that a partition should have                     128 MiB
 =================  ==================================================================  =========
 
@@ -22,17 +29,19 @@ An unknown option is refused, for a misspelt filter would silently read everythi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 from aerotape.errors import ConfigurationError
+from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
+    from aerotape.replay.payload_columns import PayloadColumns
 
 _T = TypeVar("_T")
 
@@ -64,9 +73,9 @@ _CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
 }
 _NAMES: Final = (
     "path", "recordingIds", "fromPosition", "toPosition", "channel", "streamId", "columns",
-    "checksum", "mode", "partitionBytes",
+    "checksum", "mode", "schema", "template", "others", "enums", "sets", "partitionBytes",
 )  # fmt: skip
-_NOT_YET: Final = ("schema", "template")
+_ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,9 @@ class ReadOptions:
         stream_id: only recordings of this stream.
         columns: names of columns, in the order wanted.
         checksum: which checksum frames are verified with.
-        mode: what becomes of messages with a frame that fails it.
+        mode: what becomes of messages with a frame that fails it, and of payloads that are not
+            what their schema says.
+        payloads: typed columns that there are, if any, and which messages are rows.
         partition_bytes: bytes of recording a partition should have; a term at least.
     """
 
@@ -95,24 +106,20 @@ class ReadOptions:
     columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
     checksum: ChecksumName = "none"
     mode: Mode = "FAILFAST"
+    payloads: PayloadColumns | None = None
     partition_bytes: int = DEFAULT_PARTITION_BYTES
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Parse the data source's options; names in any case.
+        """Parse the data source's options; names in any case. Reads the SBE schema, if any.
 
         Raises:
             ConfigurationError: an option is unknown, missing or has a value that cannot be.
+            CodecError: the SBE schema is none, or has no such template.
         """
         known = {name.lower(): name for name in _NAMES}
         given: dict[str, str] = {}
         for key, value in options.items():
-            if key.lower() in _NOT_YET:
-                raise ConfigurationError(
-                    f"option {key!r}: payloads are not decoded yet; read the column `payload` "
-                    "and decode it with a user-defined function",
-                    key,
-                )
             if key.lower() not in known:
                 close = get_close_matches(key.lower(), known, 1)
                 hint = f", do you mean {known[close[0]]}?" if close else ""
@@ -134,8 +141,13 @@ class ReadOptions:
             )
         checksum = _optional(given, "checksum", parse_checksum) or "none"
         mode = _optional(given, "mode", parse_mode) or "FAILFAST"
-        check_mode(mode, checksum)
-        usual_columns = tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
+        payloads = _payloads(given)
+        check_mode(mode, checksum, decodes=payloads is not None)
+        if "columns" in given:
+            typed = () if payloads is None else payloads.names
+            columns = parse_columns(given["columns"], "columns", (*COLUMN_TYPES, *typed))
+        else:
+            columns = _usual_columns(mode, payloads)
         return cls(
             archive_dir=_local_path(given["path"]),
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
@@ -143,15 +155,16 @@ class ReadOptions:
             to_position=to_position,
             channel=given.get("channel"),
             stream_id=_optional(given, "streamId", _integer),
-            columns=_optional(given, "columns", parse_columns) or usual_columns,
+            columns=columns,
             checksum=checksum,
             mode=mode,
+            payloads=payloads,
             partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
         )
 
 
-def _local_path(path: str) -> str:
+def _local_path(path: str, name: str = "path") -> str:
     """Return a path that means the same in every process of this machine.
 
     Workers may run in another folder than the driver, and Spark users write ``file:`` URLs with
@@ -161,10 +174,11 @@ def _local_path(path: str) -> str:
     if scheme is None:
         return str(Path(path).absolute())
     if scheme[1].lower() != "file" or scheme[2] not in (None, "//", "//localhost"):
+        what, who = ("archive directory", "every worker") if name == "path" else ("file", "Spark")
         raise ConfigurationError(
-            f"path: {path!r} is in no file system of this machine; mount it, or copy the archive "
-            "directory to where every worker can read it",
-            "path",
+            f"{name}: {path!r} is in no file system of this machine; mount it, or copy the {what} "
+            f"to where {who} can read it",
+            name,
         )
     return path[scheme.end() :]
 
@@ -200,19 +214,56 @@ def parse_position(text: str, name: str) -> int:
     return position
 
 
-def parse_columns(text: str, name: str) -> tuple[str, ...]:
+def parse_columns(
+    text: str, name: str, known: Sequence[str] = tuple(COLUMN_TYPES)
+) -> tuple[str, ...]:
     """Parse column names separated by commas."""
     columns = tuple(_names(text))
-    for column in columns:
-        if column not in COLUMN_TYPES:
-            raise ConfigurationError(
-                f"{name}: unknown column {column!r} (there are {', '.join(COLUMN_TYPES)})", name
-            )
-    if not columns:
-        raise ConfigurationError(f"{name}: no column in {text!r}", name)
-    if len(set(columns)) < len(columns):
-        raise ConfigurationError(f"{name}: a column is named twice in {text!r}", name)
+    check_columns(columns, known, name)
     return columns
+
+
+def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ...]:
+    if payloads is not None:
+        # Only here, for without a schema nothing native is needed yet.
+        from aerotape.replay.table import table_columns
+
+        return table_columns(mode, payloads)
+    return tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
+
+
+def _payloads(given: Mapping[str, str]) -> PayloadColumns | None:
+    if "schema" not in given:
+        for name in _ABOUT_SCHEMA:
+            if name in given:
+                raise ConfigurationError(
+                    f"{name}: it is about payloads that are decoded; give the option schema too, "
+                    "an SBE schema (XML or .sbeir)",
+                    name,
+                )
+        return None
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns
+    from aerotape.replay.payload_columns import OTHERS, PayloadColumns
+
+    template = given.get("template")
+    return PayloadColumns.of(
+        _local_path(given["schema"], "schema"),
+        # A name of SBE begins with a letter.
+        int(template) if template and template.isdecimal() else template,
+        others=parse_word(given.get("others", "drop"), "others", OTHERS),
+        enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
+        sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
+    )
+
+
+def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
+    """Parse one of some words, in any case."""
+    for word in words:
+        if text.lower() == word:
+            return word
+    raise ConfigurationError(
+        f"{name}: {text!r} is none of {', '.join(str(word) for word in words)}", name
+    )
 
 
 def parse_checksum(text: str, name: str) -> ChecksumName:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.datasource import Filter
 
-    from aerotape.replay.damage import Mode
     from aerotape.replay.reader import RecordingRange
     from aerotape.spark.pushdown import Selection
 
@@ -66,7 +65,7 @@ class AerotapeDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns asked for."""
-        return table_schema(self.read_options.columns, self.read_options.mode)
+        return table_schema(self.read_options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Make the reader of a batch query.
@@ -75,13 +74,15 @@ class AerotapeDataSource(DataSource):
             schema: what `schema()` gave, or what the user gave to `spark.read.schema`, which
                 chooses columns as the option `columns` does.
         """
+        known = table_types(self.read_options)
         for field in schema.fields:
-            expected = COLUMN_TYPES.get(field.name)
-            if expected is None or _SPARK_TYPES[expected] != field.dataType:
+            expected = known.get(field.name)
+            # Types as SQL writes them: those do not tell what may be null.
+            if expected is None or expected.simpleString() != field.dataType.simpleString():
+                there = ", ".join(f"{name} {kind.simpleString()}" for name, kind in known.items())
                 raise ConfigurationError(
                     f"schema: {field.name} {field.dataType.simpleString()} is no column of a "
-                    f"recording (there are "
-                    f"{', '.join(f'{name} {kind}' for name, kind in COLUMN_TYPES.items())})",
+                    f"recording (there are {there})",
                     "schema",
                 )
         make = FilteringReader if _filters_are_handed_over() else BatchReader
@@ -94,17 +95,29 @@ def _filters_are_handed_over() -> bool:
     return _FILTERING_WORKER in sys.modules or getattr(main, "name", "") == _FILTERING_WORKER
 
 
-def table_schema(columns: tuple[str, ...], mode: Mode) -> StructType:
-    """Return the Spark schema of a table with these columns.
+def table_types(options: ReadOptions) -> dict[str, DataType]:
+    """Return the Spark types of all columns that there are, by name."""
+    types = {name: _SPARK_TYPES[kind] for name, kind in COLUMN_TYPES.items()}
+    if options.payloads is not None:
+        from pyspark.sql.pandas.types import from_arrow_type
 
-    Nothing is ever null but the payload of a damaged message, and of a sound one what is wrong.
+        typed = options.payloads.arrow_schema
+        types |= {field.name: from_arrow_type(field.type) for field in typed}
+    return types
+
+
+def table_schema(options: ReadOptions) -> StructType:
+    """Return the Spark schema of the table with the columns that the options ask for.
+
+    What a recording has of a message is never null but the payload of a damaged one; typed columns
+    may always be, and of a sound message so is what is wrong.
     """
-    nullable = {"_corrupt", "payload"} if mode == "PERMISSIVE" else {"_corrupt"}
+    types = table_types(options)
+    sound = set(COLUMN_TYPES) - {"_corrupt"}
+    if options.mode == "PERMISSIVE":
+        sound -= {"payload"}
     return StructType(
-        [
-            StructField(name, _SPARK_TYPES[COLUMN_TYPES[name]], nullable=name in nullable)
-            for name in columns
-        ]
+        [StructField(name, types[name], nullable=name not in sound) for name in options.columns]
     )
 
 
@@ -148,25 +161,30 @@ class BatchReader(DataSourceReader):
         """Scan a partition's ranges into Arrow record batches."""
         # Spark makes up one partition, of its own class, when there is nothing to read.
         if isinstance(partition, ScanPartition):
-            for part in partition.ranges:
-                yield from self._scan(part)
+            yield from table_batches(self._options, self._schema, partition.ranges)
 
-    def _scan(self, part: RecordingRange) -> Iterator[pyarrow.RecordBatch]:
-        import pyarrow
 
-        from aerotape.replay.reader import arrow_batches
+def table_batches(
+    options: ReadOptions, schema: StructType, ranges: Iterable[RecordingRange]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Scan ranges into batches with the columns of a Spark schema and exactly its types."""
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
 
-        names = self._schema.fieldNames()
-        scan = part.scan(names, self._options.checksum, mode=self._options.mode)
-        for batch in arrow_batches(scan):
-            # Spark compares the promise about nulls too, and a user's schema may differ in it.
-            schema = pyarrow.schema(
-                [
-                    batch.schema.field(field.name).with_nullable(field.nullable)
-                    for field in self._schema.fields
-                ]
-            )
-            yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema)
+    from aerotape.replay.table import TableReader
+
+    table = TableReader(
+        schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
+    )
+    # Spark compares the promises about nulls too, and a user's schema may differ in them.
+    promised = to_arrow_schema(schema)
+    for part in ranges:
+        for batch in table.read(part):
+            columns = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(batch.columns, promised, strict=True)
+            ]
+            yield pyarrow.RecordBatch.from_arrays(columns, schema=promised)
 
 
 class FilteringReader(BatchReader):

@@ -12,6 +12,7 @@ import pytest
 
 from aerotape.codecs import generate, sbe_tool
 from aerotape.codecs.schema import Schema
+from aerotape.codecs.schema_files import schema_from_xml
 from aerotape.codecs.source import module_source
 from aerotape.errors import CodecError, ConfigurationError
 
@@ -70,7 +71,7 @@ def schema_of(folder: Path, jar: Path, *messages: str, byte_order: str = "little
         for index, fields in enumerate(messages)
     )
     path.write_text(SCHEMA.format(messages=elements, byte_order=byte_order))
-    return generate.schema_of(path, jar)
+    return schema_from_xml(path, jar)
 
 
 def test_committed_modules_are_up_to_date(
@@ -195,7 +196,7 @@ def test_missing_things_are_named(
 ) -> None:  # fmt: skip
     """A missing schema, jar, crate or Java is a one-line error that says what to do."""
     with pytest.raises(ConfigurationError, match=r"missing\.xml is not there"):
-        generate.schema_of(tmp_path / "missing.xml", jars["sbe-all"])
+        schema_from_xml(tmp_path / "missing.xml", jars["sbe-all"])
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match="run cargo fetch"):
         sbe_tool.find_schema_folder()
@@ -206,7 +207,8 @@ def test_missing_things_are_named(
     assert capsys.readouterr().err.startswith(f"error: {tmp_path} has no sbe-all")
     assert not list(tmp_path.glob("*.py"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigurationError, match="install a JDK"):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ConfigurationError, match="java is not there: sbe-tool needs Java"):
         schema_of(tmp_path, jars["sbe-all"], "")
 
 

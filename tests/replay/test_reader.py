@@ -12,7 +12,8 @@ from segment_builder import SegmentBuilder
 from aerotape import _native
 from aerotape.catalog.directory import open_directory
 from aerotape.errors import ConfigurationError, SegmentError
-from aerotape.replay.reader import Message, read_batches, read_messages, recording_range
+from aerotape.replay.reader import Message, read_messages, recording_range
+from aerotape.replay.table import read_batches
 
 
 def expected(builder: SegmentBuilder) -> list[Message]:

@@ -103,8 +103,12 @@ def test_paths_elsewhere_are_refused(path: str) -> None:
         ({"mode": "PERMISSIVE"}, "PERMISSIVE is about frames .* give checksum too"),
         ({"mode": "DROPMALFORMED", "checksum": "none"}, "none is verified"),
         ({"partitionBytes": "0"}, "above zero"),
-        ({"schema": "car.xml"}, "payloads are not decoded yet"),
-        ({"template": "1"}, "payloads are not decoded yet"),
+        ({"schema": "/none.xml"}, "cannot read the SBE schema /none.xml"),
+        ({"schema": "s3://b/car.xml"}, "schema: 's3://b/car.xml' is in no file system"),
+        ({"template": "1"}, "template: it is about payloads .* give the option schema too"),
+        ({"enums": "number"}, "enums: it is about payloads"),
+        ({"schema": "/car.xml", "sets": "bits"}, "sets: 'bits' is none of struct, number"),
+        ({"schema": "/car.xml", "others": "skip"}, "others: 'skip' is none of drop, null"),
     ],
 )
 def test_bad_options_are_refused(given: dict[str, str], complaint: str) -> None:

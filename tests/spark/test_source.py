@@ -123,7 +123,7 @@ def test_a_live_recording_is_read_as_it_was_when_planned(
         ({"recordingId": "1"}, "do you mean recordingIds"),
         ({"recordingIds": "77"}, "77"),
         ({"columns": "colour"}, "unknown column 'colour'"),
-        ({"schema": "car.xml"}, "payloads are not decoded yet"),
+        ({"template": "Car"}, "give the option schema too"),
     ],
 )
 def test_bad_options_reach_the_user(

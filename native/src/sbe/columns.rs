@@ -18,7 +18,7 @@ const ELEMENT: &str = "element";
 /// The columns of a body: its fields, groups and variable data, in the order of the wire.
 pub fn body_fields(body: &Body) -> Fields {
     let mut fields: Vec<Field> = body.columns.iter().map(column_field).collect();
-    for group in &body.groups {
+    for group in body.groups.iter().filter(|group| group.wanted) {
         let entry = body_fields(&group.body);
         // An entry without any column is nothing that a table could show.
         if !entry.is_empty() {
@@ -30,7 +30,7 @@ pub fn body_fields(body: &Body) -> Fields {
             ));
         }
     }
-    for data in &body.var_data {
+    for data in body.var_data.iter().filter(|data| data.wanted) {
         fields.push(Field::new(
             &data.name,
             values::text_type(data.characters),
@@ -132,12 +132,16 @@ fn body_columns(body: &Body, blocks: &Blocks, data: &[u8]) -> Result<Vec<ArrayRe
         columns.push(column_array(column, &source)?);
     }
     for (group, entries) in body.groups.iter().zip(&blocks.groups) {
-        if let Some(list) = group_column(&group.body, entries, data)? {
+        if group.wanted
+            && let Some(list) = group_column(&group.body, entries, data)?
+        {
             columns.push(list);
         }
     }
     for (variable, places) in body.var_data.iter().zip(&blocks.var_data) {
-        columns.push(values::variable(data, places, variable.characters)?);
+        if variable.wanted {
+            columns.push(values::variable(data, places, variable.characters)?);
+        }
     }
     Ok(columns)
 }
@@ -169,14 +173,12 @@ fn column_array(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError
         Kind::Numbers => number_lists(column, source),
         Kind::Text(characters) => values::fixed_text(source, column, characters),
         Kind::Enum => values::names(source, column),
-        Kind::Set => {
-            let flags = column
-                .names
-                .iter()
-                .map(|(bit, _)| values::flags(source, column, *bit))
-                .collect();
-            structs(set_fields(column), flags, column, source)
-        }
+        Kind::Set => structs(
+            set_fields(column),
+            values::flags(source, column),
+            column,
+            source,
+        ),
         Kind::Struct => {
             let children = column
                 .children

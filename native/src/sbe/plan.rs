@@ -153,14 +153,23 @@ impl HeaderNumber {
     /// Read it from the bytes of its header; `None` where they do not reach.
     #[inline]
     pub fn read(self, header: &[u8]) -> Option<u64> {
-        let size = self.primitive.size();
-        let bytes = header.get(self.offset..self.offset.checked_add(size)?)?;
-        let mut number = [0; 8];
-        number[..size].copy_from_slice(bytes);
+        Some(match self.primitive.size() {
+            1 => u64::from(u8::from_le_bytes(self.word(header)?)),
+            2 => u64::from(u16::from_le_bytes(self.word(header)?)),
+            4 => u64::from(u32::from_le_bytes(self.word(header)?)),
+            _ => u64::from_le_bytes(self.word(header)?),
+        })
+    }
+
+    /// Its bytes, least significant first.
+    #[inline]
+    fn word<const N: usize>(self, header: &[u8]) -> Option<[u8; N]> {
+        let bytes = header.get(self.offset..self.offset.checked_add(N)?)?;
+        let mut word: [u8; N] = bytes.try_into().ok()?;
         if self.big_endian {
-            number[..size].reverse();
+            word.reverse();
         }
-        Some(u64::from_le_bytes(number))
+        Some(word)
     }
 }
 
@@ -180,6 +189,8 @@ pub struct VarData {
     pub length: HeaderNumber,
     pub header_size: usize,
     pub characters: Characters,
+    /// Whether it is a column; if not, it is only stepped over.
+    pub wanted: bool,
 }
 
 /// What a message and a group entry have in common: a block, then groups, then variable data.
@@ -213,6 +224,8 @@ pub struct Group {
     pub block_length: HeaderNumber,
     pub count: HeaderNumber,
     pub body: Body,
+    /// Whether it is a column; if not, it is only stepped over.
+    pub wanted: bool,
 }
 
 #[derive(Clone, Debug, FromPyObject)]

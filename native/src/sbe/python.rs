@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StructArray, UInt32Array,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -14,21 +16,61 @@ use super::plan::Plan;
 use super::values::strings;
 use super::walk::{Outcome, Walk};
 
-/// Why a batch could not be decoded.
-enum Failure {
-    /// A payload is wrong, and the caller wants none of them wrong.
-    Payload {
-        row: usize,
-        problem: String,
-    },
-    Arrow(ArrowError),
+/// What becomes of payloads that are not what the plan says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Malformed {
+    /// Decoding ends before the first one.
+    Fail,
+    Drop,
+    /// They are rows of nulls.
+    Null,
 }
 
-impl From<ArrowError> for Failure {
-    fn from(error: ArrowError) -> Self {
-        Self::Arrow(error)
+impl Malformed {
+    fn parse(name: &str) -> PyResult<Self> {
+        match name {
+            "fail" => Ok(Self::Fail),
+            "drop" => Ok(Self::Drop),
+            "null" => Ok(Self::Null),
+            other => Err(PyValueError::new_err(format!(
+                "malformed is {other:?}: use \"fail\", \"drop\" or \"null\""
+            ))),
+        }
     }
 }
+
+/// Which payloads have become rows of the batch.
+#[derive(Default)]
+struct Kept {
+    rows: usize,
+    /// Their indices; `None` as long as all have.
+    chosen: Option<Vec<u32>>,
+}
+
+impl Kept {
+    #[inline]
+    fn keep(&mut self, payload: usize) {
+        if let Some(chosen) = &mut self.chosen {
+            chosen.push(payload as u32);
+        }
+        self.rows += 1;
+    }
+
+    fn drop(&mut self) {
+        let rows = self.rows as u32;
+        self.chosen.get_or_insert_with(|| (0..rows).collect());
+    }
+}
+
+struct Decoded {
+    batch: RecordBatch,
+    kept: Kept,
+    /// Indices of malformed payloads, and what is wrong with each.
+    problems: Vec<(usize, String)>,
+}
+
+/// The same for Python: rows, indices of their payloads unless all are rows, problems.
+type DecodedMessages = (PyRecordBatch, Option<PyArray>, Vec<(usize, String)>);
 
 #[pyclass(module = "aerotape._native", frozen)]
 struct SbeDecoder {
@@ -65,47 +107,106 @@ impl SbeDecoder {
     }
 
     fn decode(&self, py: Python<'_>, payloads: PyArray) -> PyResult<PyRecordBatch> {
+        let malformed = match self.error_column {
+            Some(_) => Malformed::Null,
+            None => Malformed::Fail,
+        };
+        let decoded = self.decode_payloads(py, &payloads, malformed, true)?;
+        match decoded.problems.first() {
+            Some((payload, problem)) if malformed == Malformed::Fail => {
+                Err(codec_error(py, *payload, problem)?)
+            }
+            _ => Ok(PyRecordBatch::new(decoded.batch)),
+        }
+    }
+
+    #[pyo3(signature = (payloads, *, malformed, keep_others))]
+    fn decode_messages(
+        &self,
+        py: Python<'_>,
+        payloads: PyArray,
+        malformed: &str,
+        keep_others: bool,
+    ) -> PyResult<DecodedMessages> {
+        let malformed = Malformed::parse(malformed)?;
+        if self.error_column.is_some() {
+            return Err(PyValueError::new_err(
+                "problems are told apart from the batch: make the decoder without error column",
+            ));
+        }
+        let decoded = self.decode_payloads(py, &payloads, malformed, keep_others)?;
+        let kept = decoded
+            .kept
+            .chosen
+            .map(|chosen| PyArray::from_array_ref(Arc::new(UInt32Array::from(chosen))));
+        Ok((PyRecordBatch::new(decoded.batch), kept, decoded.problems))
+    }
+}
+
+impl SbeDecoder {
+    fn decode_payloads(
+        &self,
+        py: Python<'_>,
+        payloads: &PyArray,
+        malformed: Malformed,
+        keep_others: bool,
+    ) -> PyResult<Decoded> {
         let Some(array) = payloads.array().as_any().downcast_ref::<BinaryArray>() else {
             return Err(PyTypeError::new_err(format!(
                 "payloads are {}, not binary",
                 payloads.array().data_type()
             )));
         };
-        match py.detach(|| self.decode_array(array)) {
-            Ok(batch) => Ok(PyRecordBatch::new(batch)),
-            Err(Failure::Payload { row, problem }) => Err(codec_error(py, row, &problem)?),
-            Err(Failure::Arrow(error)) => Err(PyOverflowError::new_err(error.to_string())),
-        }
+        py.detach(|| self.decode_array(array, malformed, keep_others))
+            .map_err(|error| PyOverflowError::new_err(error.to_string()))
     }
-}
 
-impl SbeDecoder {
-    fn decode_array(&self, payloads: &BinaryArray) -> Result<RecordBatch, Failure> {
-        let rows = payloads.len();
+    fn decode_array(
+        &self,
+        payloads: &BinaryArray,
+        malformed: Malformed,
+        keep_others: bool,
+    ) -> Result<Decoded, ArrowError> {
         let data = payloads.value_data();
         let offsets = payloads.value_offsets();
         let mut walk = Walk::new(&self.plan, data);
-        let mut templates = self.template_column.as_ref().map(|_| vec![None; rows]);
+        let mut templates = self
+            .template_column
+            .as_ref()
+            .map(|_| Vec::with_capacity(payloads.len()));
+        let mut kept = Kept::default();
         let mut problems: Vec<(usize, String)> = Vec::new();
-        for row in 0..rows {
-            if payloads.is_null(row) {
-                continue;
-            }
-            // Offsets of Arrow are never negative, and a batch has fewer than 2^31 rows.
-            let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-            match walk.payload(row as u32, start, end) {
-                Ok(Outcome::Message(index)) => {
-                    if let Some(templates) = &mut templates {
-                        templates[row] = Some(index);
+        for payload in 0..payloads.len() {
+            let mut template = None;
+            if payloads.is_valid(payload) {
+                // Offsets of Arrow are never negative, and a batch has fewer than 2^31 rows.
+                let (start, end) = (offsets[payload] as usize, offsets[payload + 1] as usize);
+                match walk.payload(kept.rows as u32, start, end) {
+                    Ok(Outcome::Message(index)) => template = Some(index),
+                    Ok(Outcome::Other) if keep_others => {}
+                    Ok(Outcome::Other) => {
+                        kept.drop();
+                        continue;
+                    }
+                    Err(problem) => {
+                        problems.push((payload, problem));
+                        match malformed {
+                            Malformed::Fail => break,
+                            Malformed::Drop => {
+                                kept.drop();
+                                continue;
+                            }
+                            Malformed::Null => {}
+                        }
                     }
                 }
-                Ok(Outcome::Other) => {}
-                Err(problem) if self.error_column.is_none() => {
-                    return Err(Failure::Payload { row, problem });
-                }
-                Err(problem) => problems.push((row, problem)),
+            }
+            kept.keep(payload);
+            if let Some(templates) = &mut templates {
+                templates.push(template);
             }
         }
+        let rows = kept.rows;
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(templates) = templates {
             let messages = &self.plan.messages;
@@ -126,6 +227,7 @@ impl SbeDecoder {
             }
         }
         if self.error_column.is_some() {
+            // Only `decode` has that column, where each payload is a row.
             let mut next = problems.iter().peekable();
             let texts: Vec<Option<&str>> = (0..rows)
                 .map(|row| {
@@ -135,11 +237,16 @@ impl SbeDecoder {
                 .collect();
             columns.push(strings(texts.into_iter())?);
         }
-        Ok(RecordBatch::try_new_with_options(
+        let batch = RecordBatch::try_new_with_options(
             self.schema.clone(),
             columns,
             &RecordBatchOptions::new().with_row_count(Some(rows)),
-        )?)
+        )?;
+        Ok(Decoded {
+            batch,
+            kept,
+            problems,
+        })
     }
 }
 

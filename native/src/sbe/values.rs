@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, BooleanBufferBuilder, NullBufferBuilder,
-    PrimitiveArray, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, NullBufferBuilder, PrimitiveArray, StringArray,
 };
-use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
     Int32Type, Int64Type,
@@ -53,30 +52,38 @@ impl<'a> Source<'a> {
         self.data.get(start..start + size).unwrap_or_default()
     }
 
+    /// What a function makes of the bytes of each row, least significant first.
     #[inline]
-    fn word<const N: usize>(&self, column: &'a Column, row: usize) -> [u8; N] {
-        let bytes = match &column.constant {
-            Some(constant) => constant.get(..N),
-            None => {
-                let start = self.starts[row] + column.offset;
-                self.data.get(start..start + N)
-            }
-        };
-        let mut word: [u8; N] = bytes.and_then(|b| b.try_into().ok()).unwrap_or([0; N]);
-        if column.big_endian && column.constant.is_none() {
-            word.reverse();
+    fn words<const N: usize, T>(&self, column: &Column, make: impl Fn([u8; N]) -> T) -> Vec<T> {
+        if let Some(constant) = &column.constant {
+            let word = constant.first_chunk().copied().unwrap_or([0; N]);
+            return self.starts.iter().map(|_| make(word)).collect();
         }
-        word
+        let word = |start: &usize| {
+            let from = self.data.get(start + column.offset..);
+            from.and_then(<[u8]>::first_chunk)
+                .copied()
+                .unwrap_or([0; N])
+        };
+        if column.big_endian {
+            let reversed = |start| {
+                let mut word = word(start);
+                word.reverse();
+                make(word)
+            };
+            self.starts.iter().map(reversed).collect()
+        } else {
+            self.starts.iter().map(|start| make(word(start))).collect()
+        }
     }
 
-    /// A column's value as an unsigned number, for names.
-    #[inline]
-    fn unsigned(&self, column: &'a Column, row: usize) -> u64 {
+    /// A column's values as unsigned numbers, for names.
+    fn unsigned(&self, column: &Column) -> Vec<u64> {
         match column.primitive.size() {
-            1 => u64::from(u8::from_le_bytes(self.word(column, row))),
-            2 => u64::from(u16::from_le_bytes(self.word(column, row))),
-            4 => u64::from(u32::from_le_bytes(self.word(column, row))),
-            _ => u64::from_le_bytes(self.word(column, row)),
+            1 => self.words(column, |word| u64::from(u8::from_le_bytes(word))),
+            2 => self.words(column, |word| u64::from(u16::from_le_bytes(word))),
+            4 => self.words(column, |word| u64::from(u32::from_le_bytes(word))),
+            _ => self.words(column, u64::from_le_bytes),
         }
     }
 }
@@ -133,22 +140,16 @@ fn primitive<T: ArrowPrimitiveType, const N: usize>(
     column: &Column,
     convert: impl Fn([u8; N]) -> T::Native,
 ) -> PrimitiveArray<T> {
-    let rows = 0..source.starts.len();
-    let values: ScalarBuffer<T::Native> = rows
-        .clone()
-        .map(|row| convert(source.word(column, row)))
-        .collect();
+    let values = ScalarBuffer::from(source.words(column, convert));
     let known = source.known(column.since_version);
     let present = null_word::<N>(column).map(|null| {
         // Of a floating point number every NaN is null, however it was made.
         let floating = matches!(column.primitive, Primitive::Float | Primitive::Double);
-        if floating && is_nan(&null) {
-            rows.map(|row| !is_nan(&source.word::<N>(column, row)))
-                .collect::<NullBuffer>()
+        NullBuffer::from(if floating && is_nan(&null) {
+            source.words(column, |word: [u8; N]| !is_nan(&word))
         } else {
-            rows.map(|row| source.word::<N>(column, row) != null)
-                .collect::<NullBuffer>()
-        }
+            source.words(column, |word| word != null)
+        })
     });
     let nulls = NullBuffer::union(known.as_ref(), present.as_ref());
     PrimitiveArray::new(values, nulls.filter(|nulls| nulls.null_count() > 0))
@@ -322,8 +323,7 @@ pub fn names(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
         }
     }
     let mut built = Bytes::new(rows);
-    for row in 0..rows {
-        let value = source.unsigned(column, row);
+    for (row, value) in source.unsigned(column).into_iter().enumerate() {
         if known.as_ref().is_some_and(|known| known.is_null(row)) {
             built.push_null();
             continue;
@@ -349,14 +349,15 @@ pub fn names(source: &Source, column: &Column) -> Result<ArrayRef, ArrowError> {
     built.finish(Characters::Utf8)
 }
 
-/// One flag of a set.
-pub fn flags(source: &Source, column: &Column, bit: u64) -> ArrayRef {
-    let rows = source.starts.len();
-    let mut values = BooleanBufferBuilder::new(rows);
-    for row in 0..rows {
-        values.append(bit < 64 && source.unsigned(column, row) >> bit & 1 == 1);
-    }
-    Arc::new(BooleanArray::new(values.finish(), None))
+/// The flags of a set, one column a bit.
+pub fn flags(source: &Source, column: &Column) -> Vec<ArrayRef> {
+    let values = source.unsigned(column);
+    let flag = |bit: u64| -> ArrayRef {
+        let set = |value: u64| bit < 64 && value >> bit & 1 == 1;
+        let buffer = BooleanBuffer::collect_bool(values.len(), |row| set(values[row]));
+        Arc::new(BooleanArray::new(buffer, None))
+    };
+    column.names.iter().map(|(bit, _)| flag(*bit)).collect()
 }
 
 /// Strings with nulls, of errors and of template names.

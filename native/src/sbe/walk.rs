@@ -240,7 +240,9 @@ impl Cursor<'_> {
         }
         for (data, places) in body.var_data.iter().zip(&mut blocks.var_data) {
             if self.version < data.since_version {
-                places.push(None);
+                if data.wanted {
+                    places.push(None);
+                }
                 continue;
             }
             let header = self.take(data.header_size as u64, &data.name, "a length")?;
@@ -249,7 +251,9 @@ impl Cursor<'_> {
                 .read(&self.data[header..self.position])
                 .unwrap_or(u64::MAX);
             let start = self.take(length, &data.name, "variable data")?;
-            places.push(Some((start, self.position - start)));
+            if data.wanted {
+                places.push(Some((start, self.position - start)));
+            }
         }
         Ok(())
     }

@@ -1,0 +1,63 @@
+"""Read SBE schemas from the files that users have: XML, or what sbe-tool made of it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from aerotape.codecs.ir import read_schema
+from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+from aerotape.codecs.schema import Schema
+from aerotape.errors import CodecError, ConfigurationError
+
+# After the schema's id, sbe-tool writes the version of its representation, which is 0: XML has no
+# such bytes, in whatever encoding.
+_IR_VERSION: Final = slice(4, 8)
+_BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+
+
+def load_schema(schema_file: str | Path, sbe_jar: str | Path | None = None) -> Schema:
+    """Read a schema, XML (through sbe-tool) or `.sbeir`; which it is, its content tells.
+
+    Raises:
+        CodecError: the file is neither, or sbe-tool refuses it.
+        ConfigurationError: the file cannot be read; for XML: the jar or Java are missing.
+    """
+    source = Path(schema_file)
+    try:
+        with source.open("rb") as file:
+            head = file.read(256)
+        if head[_IR_VERSION] == bytes(4):
+            return read_schema(source)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read the SBE schema {source}: {error.strerror}", "schema"
+        ) from error
+    if not head.startswith(_BYTE_ORDER_MARKS) and not head.lstrip().startswith(b"<"):
+        raise CodecError(
+            f"{source} is no SBE schema: neither XML nor what sbe-tool makes of it (.sbeir)"
+        )
+    if source.suffix != ".xml":
+        raise ConfigurationError(
+            f"{source} is XML, and sbe-tool takes that only from files whose names end with .xml: "
+            "rename it",
+            "schema",
+        )
+    return schema_from_xml(source, sbe_jar)
+
+
+def schema_from_xml(schema_file: str | Path, sbe_jar: str | Path | None = None) -> Schema:
+    """Read an XML schema through sbe-tool, which needs Java and its jar.
+
+    Args:
+        schema_file: the schema; what it includes stands beside it.
+        sbe_jar: `sbe-all-*.jar`; looked for (`find_sbe_jar`) when None.
+
+    Raises:
+        CodecError: sbe-tool refuses the schema.
+        ConfigurationError: schema, jar or Java are missing.
+    """
+    jar = find_sbe_jar() if sbe_jar is None else Path(sbe_jar)
+    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
+        return read_schema(run_sbe_tool(Path(schema_file), jar, Path(folder)))

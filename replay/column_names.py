@@ -1,0 +1,23 @@
+"""Names of columns that somebody has asked for, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from aerotape.errors import ConfigurationError
+
+
+def check_columns(columns: Sequence[str], known: Sequence[str], name: str = "columns") -> None:
+    """Refuse columns that are not known, named twice, or none at all (ConfigurationError)."""
+    for column in columns:
+        if column not in known:
+            close = get_close_matches(column, known, 1)
+            hint = f", do you mean {close[0]}?" if close else ""
+            raise ConfigurationError(
+                f"{name}: unknown column {column!r}{hint} (there are {', '.join(known)})", name
+            )
+    if not columns:
+        raise ConfigurationError(f"{name}: no column is named", name)
+    if len(set(columns)) < len(columns):
+        raise ConfigurationError(f"{name}: a column is named twice in {', '.join(columns)}", name)
