@@ -526,13 +526,23 @@ class SegmentScan:
         batch_bytes: int = 8_388_608,
         nullable: bool = False,
         mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST",
+        given: bool = False,
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
         `mode` is what becomes of messages with a frame that fails its checksum: an error, nothing,
         or a row without payload and with the reason in `_corrupt`. That column is among those of
         `columns=None` in the last case only. `nullable` makes the schema say that any column may
-        hold null; otherwise only those two may."""
+        hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
+        None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
+        and to ask for the batch again. `archive_dir` is then just what errors name."""
+    @property
+    def wanted(self) -> int | None:
+        """Position of the first byte that is to be given, None when none is needed."""
+    def give(self, data: bytes) -> None:
+        """Give any number of bytes from `wanted` on (ValueError when none are)."""
+    def refuse(self, reason: str) -> None:
+        """End the scan, as these bytes cannot be had: SegmentError after the last message."""
     @property
     def schema(self) -> ArrowSchema: ...
     def next_batch(self) -> ArrowRecordBatch | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
+from aerotape.url_path import named_path
+
 # ArchiveException.UNKNOWN_RECORDING
 _UNKNOWN_RECORDING = 5
 
@@ -200,7 +202,7 @@ class StorageError(AerotapeError):
 
     def __init__(self, message: str, path: str | Path = "") -> None:
         super().__init__(message)
-        self.path = Path(path)
+        self.path = named_path(path)
 
 
 class SegmentError(StorageError):

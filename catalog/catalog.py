@@ -97,6 +97,24 @@ class Catalog(CatalogLookup, Closing):
             file.close()
             raise
 
+    @classmethod
+    def of_bytes(cls, path: Path, content: bytes) -> Catalog:
+        """Read a catalog that was fetched from elsewhere.
+
+        Args:
+            path: what it is called in errors.
+            content: all of it.
+
+        Raises:
+            CatalogError: as `open`.
+        """
+        file = CatalogFile.of_bytes(path, content)
+        try:
+            return cls(file, "none")
+        except BaseException:
+            file.close()
+            raise
+
     def close(self) -> None:
         """Force what was written to storage and close. Idempotent."""
         self._file.close()

@@ -71,6 +71,21 @@ class CatalogFile:
             )
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
+        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level)
+
+    @classmethod
+    def of_bytes(cls, path: Path, content: bytes) -> Self:
+        """Read a catalog that was fetched from elsewhere; `path` is what it is called (errors)."""
+        descriptor = os.memfd_create(layout.CATALOG_FILE_NAME, os.MFD_CLOEXEC)
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
+        return cls._opened(path, descriptor, read_only=True, capacity_bytes=0, sync_level=0)
+
+    @classmethod
+    def _opened(
+        cls, path: Path, descriptor: int, read_only: bool, capacity_bytes: int, sync_level: int
+    ) -> Self:
+        """Map an open file, which is closed again when that fails."""
         try:
             existing = _check(path, descriptor, read_only)
             if read_only:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
-from aerotape.catalog.segments import SegmentFile, list_segment_files
+from aerotape.catalog.segments import SegmentFile, list_segment_files, segment_file_name
 from aerotape.catalog.stop_position import (
     PAGE_LENGTH,
     SECTOR_LENGTH,
+    RecordingEnd,
     belongs,
     find_recording_end,
     first_segment_base,
@@ -28,6 +31,7 @@ from aerotape.catalog.stop_position import (
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
 from aerotape.replay.table import read_batches
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,6 +80,11 @@ class Recording:
     def archive_dir(self) -> Path:
         """The directory."""
         return self._archive_dir
+
+    @property
+    def storage(self) -> StorageOptions:
+        """How to reach the directory, for one in a storage elsewhere."""
+        return NO_OPTIONS
 
     @property
     def recording_id(self) -> int:
@@ -166,6 +175,24 @@ class Recording:
             and belongs(descriptor, segment.base_position)
         ]
 
+    def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
+        """Find the end of a recording without a stop position, and what stands behind it.
+
+        Raises:
+            CatalogError: the descriptor is damaged.
+            StorageError: a segment file cannot be read.
+        """
+        return find_recording_end(self.descriptor, self.segment_files(), checksum)
+
+    def open_segment(self, base_position: int) -> BinaryIO:
+        """Open the segment file that begins there (FileNotFoundError, StorageError)."""
+        return (self._archive_dir / segment_file_name(self.recording_id, base_position)).open("rb")
+
+    @contextmanager
+    def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
+        """Give segment files that native code can open: these, or copies while it lasts."""
+        yield list(segments)
+
     def messages(
         self,
         from_position: int | None = None,
@@ -213,7 +240,7 @@ class Recording:
         return f"Recording({self._entry.descriptor!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ArchiveDirectory:
     """A directory that holds an archive. Nothing is kept open: each call looks afresh.
 
@@ -225,12 +252,14 @@ class ArchiveDirectory:
 
     def recordings(self) -> list[Recording]:
         """Return the valid recordings, by ascending id; see `Recording.damage` (CatalogError)."""
+        return self.recordings_of(
+            [entry for entry in self.entries() if entry.state == RecordingState.VALID]
+        )
+
+    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[Recording]:
+        """Return the recordings of entries of the catalog, whatever their state (StorageError)."""
         marks = self.suspect_notes()
-        return [
-            Recording(self.path, entry, marks.get(entry.recording_id, []))
-            for entry in self.entries()
-            if entry.state == RecordingState.VALID
-        ]
+        return [Recording(self.path, entry, marks.get(entry.recording_id, [])) for entry in entries]
 
     def recording(self, recording_id: int) -> Recording:
         """Return one valid recording.
@@ -248,8 +277,12 @@ class ArchiveDirectory:
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries of the catalog, those that are no longer valid too."""
-        with Catalog.open(self.path, read_only=True) as catalog:
+        with self.open_catalog() as catalog:
             yield from catalog.entries()
+
+    def open_catalog(self) -> Catalog:
+        """Open the catalog for reading (CatalogError)."""
+        return Catalog.open(self.path, read_only=True)
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
         """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
@@ -260,14 +293,32 @@ class ArchiveDirectory:
         return MarkFile.read(self.path)
 
 
-def open_directory(path: str | os.PathLike[str]) -> ArchiveDirectory:
+def open_directory(
+    path: str | os.PathLike[str], storage: StorageOptions | Mapping[str, str] = NO_OPTIONS
+) -> ArchiveDirectory:
     """Open an archive directory for reading; its archive may run.
+
+    Args:
+        path: a folder of this machine, or the URL of a copy elsewhere: ``s3://bucket/prefix``,
+            ``hdfs://host:port/path`` and others that pyarrow or fsspec know.
+        storage: how to reach that (endpoint, credentials), by names of the arguments of pyarrow's
+            file system, or of fsspec's; what is not given comes from the environment. A folder of
+            this machine needs none.
 
     Raises:
         CatalogError: it holds no catalog that can be read.
+        ConfigurationError: there is no way to such a URL, or an option cannot be.
+        StorageError: the storage cannot be reached, or refuses.
     """
-    directory = ArchiveDirectory(Path(path))
-    with Catalog.open(directory.path, read_only=True):
+    place = parse_location(path)
+    directory = ArchiveDirectory(place)
+    if isinstance(place, UrlPath):
+        from aerotape.catalog.remote_directory import RemoteDirectory
+
+        if not isinstance(storage, StorageOptions):
+            storage = StorageOptions.of(storage)
+        directory = RemoteDirectory(place, storage)
+    with directory.open_catalog():
         return directory
 
 

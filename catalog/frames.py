@@ -74,15 +74,15 @@ def read_frames(recording: Recording) -> Iterator[Frame]:
             descriptor.segment_file_length,
         )
         segment_end = base + descriptor.segment_file_length
-        path = recording.archive_dir / segment_file_name(recording.recording_id, base)
-        for frame in _read_segment(path, base, position, min(segment_end, end)):
+        for frame in _read_segment(recording, base, position, min(segment_end, end)):
             yield frame
             position += layout.align(frame.length, FRAME_HEADER_LENGTH)
 
 
-def _read_segment(path: Path, base: int, position: int, end: int) -> Iterator[Frame]:
+def _read_segment(recording: Recording, base: int, position: int, end: int) -> Iterator[Frame]:
+    path = recording.archive_dir / segment_file_name(recording.recording_id, base)
     try:
-        with path.open("rb") as file:
+        with recording.open_segment(base) as file:
             file.seek(position - base)
             while position < end:
                 header = file.read(FRAME_HEADER_LENGTH)

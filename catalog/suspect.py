@@ -54,6 +54,12 @@ def mark_file_name(recording_id: int) -> str:
     return f"aerotape-{recording_id}.suspect"
 
 
+def marked_recording(name: str) -> int | None:
+    """Return which recording a file marks by its name, None for any other file."""
+    match = _MARK_NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
 def quarantine_path(archive_dir: Path, recording_id: int, position: int, now_ms: int) -> Path:
     """Name a file that is not there yet, for bytes of a recording taken out at `position`."""
     stem = f"aerotape-{recording_id}-{position}-{now_ms}"
@@ -79,9 +85,9 @@ def read_marks(archive_dir: str | os.PathLike[str]) -> dict[int, list[SuspectNot
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                match = _MARK_NAME.fullmatch(entry.name)
-                if match is not None:
-                    marks[int(match[1])] = _read(directory / entry.name)
+                recording_id = marked_recording(entry.name)
+                if recording_id is not None:
+                    marks[recording_id] = _read(directory / entry.name)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -204,7 +210,20 @@ def _read(path: Path) -> list[SuspectNote]:
     try:
         if not path.is_file():  # to read a pipe would be to wait
             raise OSError("it is no file")
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return [SuspectNote(**note) for note in content["notes"]]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        return [SuspectNote("unreadable mark", f"{path.name} cannot be read: {error}", -1, 0)]
+        content = path.read_bytes()
+    except OSError as error:
+        return [_unreadable(path.name, error)]
+    return parse_mark(path.name, content)
+
+
+def parse_mark(name: str, content: bytes) -> list[SuspectNote]:
+    """Return the notes in the file `name`; one that says so when they cannot be read."""
+    try:
+        parsed: dict[str, Any] = json.loads(content.decode("utf-8"))
+        return [SuspectNote(**note) for note in parsed["notes"]]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return [_unreadable(name, error)]
+
+
+def _unreadable(name: str, error: Exception) -> SuspectNote:
+    return SuspectNote("unreadable mark", f"{name} cannot be read: {error}", -1, 0)

@@ -12,14 +12,9 @@ from dataclasses import dataclass
 from aerotape import _native
 from aerotape.catalog.descriptor import NULL_VALUE
 from aerotape.catalog.directory import ArchiveDirectory, Recording
-from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segments import SegmentFile
-from aerotape.catalog.stop_position import (
-    find_recording_end,
-    missing_base_positions,
-    walk,
-)
+from aerotape.catalog.stop_position import missing_base_positions, walk
 from aerotape.errors import AerotapeError, UnknownRecordingError
 
 _LISTED = 5
@@ -106,11 +101,9 @@ def verify(
             f"no recording with id {recording_id} in archive directory {directory.path}",
             recording_id,
         )
-    notes = directory.suspect_notes()
     checks = []
-    for done, entry in enumerate(entries, start=1):
-        recording = Recording(directory.path, entry, notes.get(entry.recording_id, []))
-        checks.append(_Check(recording, entry, all_segments, checksum).run())
+    for done, recording in enumerate(directory.recordings_of(entries), start=1):
+        checks.append(_Check(recording, all_segments, checksum).run())
         progress(done)
     return checks
 
@@ -121,13 +114,12 @@ class _Check:
     def __init__(
         self,
         recording: Recording,
-        entry: CatalogEntry,
         all_segments: bool,
         checksum: ChecksumName,
     ) -> None:
         self._recording = recording
-        self._entry = entry
-        self._descriptor = entry.descriptor
+        self._entry = recording.entry
+        self._descriptor = recording.descriptor
         self._all_segments = all_segments
         self._checksum: ChecksumName = checksum
         self._problems: list[Problem] = []
@@ -176,7 +168,7 @@ class _Check:
         if self._descriptor.is_active:
             self._stop_position = self._recording.recorded_position
             if not self._recording.is_being_written:
-                end = find_recording_end(self._descriptor, segments, self._checksum)
+                end = self._recording.find_end(self._checksum)
                 self._stop_position = end.position
                 if end.torn:
                     path = str(end.segment.path) if end.segment else ""
@@ -203,7 +195,8 @@ class _Check:
         expected = min(self._stop_position - segment.base_position, length)
         # Behind the end of a recording that is being written there may be more every moment.
         limit = expected if self._descriptor.is_active else length
-        found = walk(self._descriptor, segment, self._checksum, limit)
+        with self._recording.local_copies([segment]) as [copy]:
+            found = walk(self._descriptor, copy, self._checksum, limit)
         self._segments += 1
         self._frames += found.frames
         self._payload_bytes += found.payload_bytes

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from aerotape import _native
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.replay.damage import Mode, check_mode, parse_mode
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,6 +68,36 @@ class Message(NamedTuple):
         return len(self.payload)
 
 
+class Scan(Protocol):
+    """A scan of a range; see `_native.SegmentScan`, which is one."""
+
+    @property
+    def schema(self) -> Any:
+        """Schema of the batches (Arrow's C interface)."""
+
+    def next_batch(self) -> Any:
+        """Return the next record batch (Arrow's C interface), None at the end (SegmentError)."""
+
+    def next_messages(self) -> list[tuple[int, int, int, int, int, int, bytes]] | None:
+        """Return the next messages, None at the end (SegmentError)."""
+
+    @property
+    def rows(self) -> int:
+        """Messages given so far."""
+
+    @property
+    def skipped_fragments(self) -> int:
+        """Fragments so far that belong to no whole message."""
+
+    @property
+    def unfinished_fragments(self) -> int:
+        """Fragments of a message that had not ended at the limit."""
+
+    @property
+    def dropped_messages(self) -> int:
+        """Damaged messages left out so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordingRange:
     """Messages of one recording that begin from `from_position` up to `to_position`.
@@ -74,8 +106,10 @@ class RecordingRange:
     sees the same directory.
 
     Attributes:
+        archive_dir: path of the directory, or its URL when it is in a storage elsewhere.
         limit_position: the recorded position when the range was made. Nothing from there on is
             read; a message that begins in the range is read to its end.
+        storage: how that storage is reached.
     """
 
     archive_dir: str
@@ -89,6 +123,7 @@ class RecordingRange:
     from_position: int
     to_position: int
     limit_position: int
+    storage: StorageOptions = NO_OPTIONS
 
     @property
     def length(self) -> int:
@@ -108,12 +143,14 @@ class RecordingRange:
         batch_bytes: int = 8_388_608,
         nullable: bool = False,
         mode: Mode = "FAILFAST",
-    ) -> _native.SegmentScan:
-        """Prepare the native scan of this range (ConfigurationError)."""
+    ) -> Scan:
+        """Prepare the scan of this range (ConfigurationError)."""
         mode = parse_mode(mode)
         check_mode(mode, checksum)
+        place = parse_location(self.archive_dir)
+        remote = isinstance(place, UrlPath)
         try:
-            return _native.SegmentScan(
+            scan = _native.SegmentScan(
                 archive_dir=self.archive_dir,
                 recording_id=self.recording_id,
                 start_position=self.start_position,
@@ -131,9 +168,15 @@ class RecordingRange:
                 batch_bytes=batch_bytes,
                 nullable=nullable,
                 mode=mode,
+                given=remote,
             )
         except ValueError as error:
             raise ConfigurationError(str(error)) from error
+        if not isinstance(place, UrlPath):
+            return scan
+        from aerotape.replay.remote_scan import RemoteScan
+
+        return RemoteScan(scan, self, place)
 
 
 def recording_range(
@@ -173,6 +216,7 @@ def recording_range(
         from_position=begin,
         to_position=max(begin, end),
         limit_position=limit,
+        storage=recording.storage,
     )
 
 
@@ -203,7 +247,7 @@ def read_messages(
     return _messages(chosen, chosen.scan(checksum=checksum))
 
 
-def _messages(chosen: RecordingRange, scan: _native.SegmentScan) -> Iterator[Message]:
+def _messages(chosen: RecordingRange, scan: Scan) -> Iterator[Message]:
     recording_id, stream_id = chosen.recording_id, chosen.stream_id
     session_id = chosen.session_id
     while (batch := scan.next_messages()) is not None:
@@ -214,8 +258,8 @@ def _messages(chosen: RecordingRange, scan: _native.SegmentScan) -> Iterator[Mes
             )  # fmt: skip
 
 
-def arrow_batches(scan: _native.SegmentScan) -> Iterator[pyarrow.RecordBatch]:
-    """Iterate the batches of a native scan as pyarrow's."""
+def arrow_batches(scan: Scan) -> Iterator[pyarrow.RecordBatch]:
+    """Iterate the batches of a scan as pyarrow's."""
     import pyarrow
 
     while (batch := scan.next_batch()) is not None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aerotape import _native
+from aerotape.catalog.location import require_local
 from aerotape.errors import ConfigurationError
 from aerotape.replay.reader import recording_range
 
@@ -267,6 +268,7 @@ def recording_statistics(
     """
     if not 0 <= bins <= MAX_BINS:
         raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
+    require_local(recording.archive_dir, "statistics")
     chosen = recording_range(recording, from_position, to_position)
     now_ms = time.time_ns() // _NS_PER_MS
     edges = position_edges(chosen.from_position, chosen.to_position, bins)

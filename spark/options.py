@@ -3,7 +3,7 @@
 =================  ==================================================================  =========
 option             meaning                                                             default
 =================  ==================================================================  =========
-``path``           the archive directory (the argument of ``load``)                    required
+``path``           the archive directory (the argument of ``load``): a path or a URL   required
 ``recordingIds``   recording ids, separated by commas                                  all
 ``fromPosition``   leave out messages that begin before this position                  start
 ``toPosition``     leave out messages that begin at this position or later             recorded
@@ -21,6 +21,7 @@ option             meaning                                                      
 ``enums``          columns of enums are ``name`` or ``number``                         name
 ``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
 ``partitionBytes`` bytes of recording that a partition should have                     128 MiB
+``storage.NAME``   how a storage elsewhere is reached: argument NAME of its file system environment
 =================  ==================================================================  =========
 
 An unknown option is refused, for a misspelt filter would silently read everything.
@@ -28,19 +29,25 @@ An unknown option is refused, for a misspelt filter would silently read everythi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
+from aerotape.catalog.location import (
+    NO_OPTIONS,
+    StorageOptions,
+    absolute_location,
+    parse_location,
+)
 from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import ArchiveDirectory
     from aerotape.replay.payload_columns import PayloadColumns
 
 _T = TypeVar("_T")
@@ -76,6 +83,7 @@ _NAMES: Final = (
     "checksum", "mode", "schema", "template", "others", "enums", "sets", "partitionBytes",
 )  # fmt: skip
 _ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
+STORAGE_PREFIX: Final = "storage."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,8 @@ class ReadOptions:
     """What to read of an archive directory, and how.
 
     Attributes:
-        archive_dir: the directory with `archive.catalog` and the segment files.
+        archive_dir: the directory with `archive.catalog` and the segment files: an absolute path,
+            or a URL.
         recording_ids: only these recordings, all when None; each must exist.
         from_position: as for `aerotape.replay.reader.recording_range`.
         to_position: as for `aerotape.replay.reader.recording_range`.
@@ -95,6 +104,7 @@ class ReadOptions:
             what their schema says.
         payloads: typed columns that there are, if any, and which messages are rows.
         partition_bytes: bytes of recording a partition should have; a term at least.
+        storage: how the storage of a URL is reached.
     """
 
     archive_dir: str
@@ -108,6 +118,13 @@ class ReadOptions:
     mode: Mode = "FAILFAST"
     payloads: PayloadColumns | None = None
     partition_bytes: int = DEFAULT_PARTITION_BYTES
+    storage: StorageOptions = NO_OPTIONS
+
+    def open_directory(self) -> ArchiveDirectory:
+        """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
+        from aerotape.catalog.directory import open_directory
+
+        return open_directory(self.archive_dir, self.storage)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -119,7 +136,11 @@ class ReadOptions:
         """
         known = {name.lower(): name for name in _NAMES}
         given: dict[str, str] = {}
+        storage: dict[str, str] = {}
         for key, value in options.items():
+            if key.lower().startswith(STORAGE_PREFIX):
+                storage[key[len(STORAGE_PREFIX) :]] = value
+                continue
             if key.lower() not in known:
                 close = get_close_matches(key.lower(), known, 1)
                 hint = f", do you mean {known[close[0]]}?" if close else ""
@@ -149,7 +170,7 @@ class ReadOptions:
         else:
             columns = _usual_columns(mode, payloads)
         return cls(
-            archive_dir=_local_path(given["path"]),
+            archive_dir=absolute_location(given["path"]),
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
             from_position=from_position,
             to_position=to_position,
@@ -161,26 +182,20 @@ class ReadOptions:
             payloads=payloads,
             partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
             or DEFAULT_PARTITION_BYTES,
+            storage=StorageOptions.of(storage),
         )
 
 
-def _local_path(path: str, name: str = "path") -> str:
-    """Return a path that means the same in every process of this machine.
-
-    Workers may run in another folder than the driver, and Spark users write ``file:`` URLs with
-    one slash, three, or the host's name between them.
-    """
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(//[^/]*)?", path)
-    if scheme is None:
-        return str(Path(path).absolute())
-    if scheme[1].lower() != "file" or scheme[2] not in (None, "//", "//localhost"):
-        what, who = ("archive directory", "every worker") if name == "path" else ("file", "Spark")
+def _local_path(path: str, name: str) -> str:
+    """Return the absolute path of a file of this machine."""
+    location = parse_location(path, name)
+    if isinstance(location, UrlPath):
         raise ConfigurationError(
-            f"{name}: {path!r} is in no file system of this machine; mount it, or copy the {what} "
-            f"to where {who} can read it",
+            f"{name}: {path!r} is in no file system of this machine; copy the file to where Spark "
+            "can read it",
             name,
         )
-    return path[scheme.end() :]
+    return str(location.absolute())
 
 
 def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
-from aerotape.catalog.directory import Recording, open_directory
+from aerotape.catalog.directory import Recording
+from aerotape.catalog.location import absolute_location
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.options import ReadOptions
@@ -114,8 +115,8 @@ def convert(
     if "://" in str(out_dir) or ":/" in str(out_dir):
         raise ConfigurationError(f"{out_dir}: only paths of a file system can be written yet")
     out_dir = out_dir.resolve()
-    options = dataclasses.replace(options, archive_dir=str(Path(options.archive_dir).resolve()))
-    recordings = choose_recordings(open_directory(options.archive_dir), options)
+    options = dataclasses.replace(options, archive_dir=absolute_location(options.archive_dir))
+    recordings = choose_recordings(options.open_directory(), options)
     _refuse_existing(recordings, out_dir, overwrite)
     ranges, unreadable = _plan(recordings, options)
     partitions = plan_partitions(list(ranges.values()), options.partition_bytes)

@@ -2,7 +2,8 @@
 
 Partitions are cut at term boundaries, which no message spans, into parts of roughly equal bytes;
 a part is never less than a term. Recordings smaller than a partition share one, so that a
-directory with thousands of small recordings does not become thousands of tasks.
+directory with thousands of small recordings does not become thousands of tasks, and they are
+spread so that no partition is much larger than the others.
 
 Planning looks at a directory that may be recording: what counts as recorded is read here, once,
 and goes into each range as its limit, so that all partitions agree.
@@ -95,12 +96,30 @@ def cut(whole: RecordingRange, partition_bytes: int) -> list[RecordingRange]:
 def plan_partitions(
     ranges: Sequence[RecordingRange], partition_bytes: int
 ) -> list[tuple[RecordingRange, ...]]:
-    """Cut ranges into parts and put small ones together; each partition keeps their order."""
+    """Cut ranges into parts and put small ones together; each partition keeps their order.
+
+    There are as few partitions as `partition_bytes` allows, and the largest is then as small as
+    can be: the job ends when the largest one does.
+    """
+    parts = [part for whole in ranges for part in cut(whole, partition_bytes)]
+    fewest = len(_gather(parts, partition_bytes))
+    low, high = max((part.length for part in parts), default=0), partition_bytes
+    while low < high:
+        middle = (low + high) // 2
+        if len(_gather(parts, middle)) > fewest:
+            low = middle + 1
+        else:
+            high = middle
+    return _gather(parts, high)
+
+
+def _gather(parts: Sequence[RecordingRange], most_bytes: int) -> list[tuple[RecordingRange, ...]]:
+    """Put parts together, in their order, as long as they have at most so many bytes."""
     partitions: list[tuple[RecordingRange, ...]] = []
     gathered: list[RecordingRange] = []
     gathered_bytes = 0
-    for part in (part for whole in ranges for part in cut(whole, partition_bytes)):
-        if gathered and gathered_bytes + part.length > partition_bytes:
+    for part in parts:
+        if gathered and gathered_bytes + part.length > most_bytes:
             partitions.append(tuple(gathered))
             gathered, gathered_bytes = [], 0
         gathered.append(part)

@@ -138,7 +138,6 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded at this moment into partitions."""
-        from aerotape.catalog.directory import open_directory
         from aerotape.spark.planning import (
             choose_recordings,
             plan_partitions,
@@ -147,7 +146,7 @@ class BatchReader(DataSourceReader):
         )
 
         options = self._options
-        recordings = choose_recordings(open_directory(options.archive_dir), options)
+        recordings = choose_recordings(options.open_directory(), options)
         if self._selection is not None:
             recordings = list(self._selection.recordings(recordings))
             narrowed = self._selection.positions(options)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.spark import options as parse
 from aerotape.tools.output import Progress, emit, note
@@ -31,7 +32,9 @@ _EXIT_DATA_SUSPECT: Final = 3
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("archive_dir", type=Path, metavar="DIR", help="the archive directory")
+    parser.add_argument(
+        "archive_dir", type=parse_location, metavar="DIR", help="the archive directory, or its URL"
+    )
     parser.add_argument("out_dir", type=Path, metavar="OUT", help="the folder of the table")
     parser.add_argument(
         "--recording-ids",
@@ -65,6 +68,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="bytes of recording for each task and file (default: 128m)",
     )
     parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="how the storage of a URL is reached, e.g. endpoint_override=HOST:PORT (repeatable; "
+        "keep credentials in the environment)",
+    )
+    parser.add_argument(
         "--master", metavar="URL", help="Spark's master (default: all cores of this machine)"
     )
     parser.add_argument(
@@ -86,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         to_position=args.to_position,
         checksum=args.checksum,
         partition_bytes=args.partition_bytes,
+        storage=_storage(args.storage),
     )
     with Progress(None, "converting", unit="tasks") as progress:
         report = convert(
@@ -102,6 +114,16 @@ def run(args: argparse.Namespace) -> int:
         if recording.error is not None:
             note(f"aerotape parquet: left out: {recording.error}")
     return _exit_code(report)
+
+
+def _storage(given: list[str]) -> StorageOptions:
+    options = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise ConfigurationError("--storage takes NAME=VALUE", "--storage")
+        options[name] = value
+    return StorageOptions.of(options)
 
 
 def _print(report: JobReport, args: argparse.Namespace) -> None:

@@ -8,8 +8,8 @@ lost or suspect.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from aerotape.catalog.location import parse_location, require_local
 from aerotape.errors import StorageError
 from aerotape.tools._offline import (
     cataloguing,
@@ -21,11 +21,17 @@ from aerotape.tools._offline import (
     statistics,
     verifying,
 )
+from aerotape.url_path import UrlPath
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the commands and their arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the archive directory")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        type=parse_location,
+        help="the archive directory; describe, count-entries, dump and verify take a URL too",
+    )
     commands = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
     for module in (
         describing,
@@ -42,7 +48,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command on the directory."""
-    if not args.directory.is_dir():
+    if isinstance(args.directory, UrlPath):
+        if not args.reads_urls:
+            require_local(args.directory, args.action)
+    elif not args.directory.is_dir():
         reason = "not a directory" if args.directory.exists() else "no such directory"
         raise StorageError(f"{reason}: {args.directory}", args.directory)
     code: int = args.run_action(args)

@@ -66,6 +66,14 @@ def test_small_recordings_share_partitions() -> None:
     assert [part for partition in partitions for part in partition] == ranges
 
 
+def test_no_crumb_is_left_for_the_last_partition() -> None:
+    """What does not fit in one partition is spread over two of about the same size."""
+    ranges = [whole(0, 12 * MIB, id=id) for id in range(11)]
+    partitions = plan_partitions(ranges, 128 * MIB)
+    assert [sum(part.length for part in p) // MIB for p in partitions] == [72, 60]
+    assert plan_partitions([], MIB) == []
+
+
 def test_recordings_are_chosen_by_id_stream_and_channel(tmp_path: Path) -> None:
     """Filters combine; a channel matches when the original channel contains it."""
     for stream_id in (10, 11, 10):

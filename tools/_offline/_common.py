@@ -40,8 +40,12 @@ def add_command(
     run_it: Callable[[argparse.Namespace], int],
     *,
     writes: bool = False,
+    reads_urls: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command that `run_it` runs, with its docstring as help; --dry-run if it writes."""
+    """Add a command that `run_it` runs, with its docstring as help; --dry-run if it writes.
+
+    With `reads_urls` the directory may be in a storage elsewhere.
+    """
     help_line = (run_it.__doc__ or "").partition("\n")[0]
     parser = commands.add_parser(name, description=run_it.__doc__, help=help_line)
     if writes:
@@ -49,7 +53,7 @@ def add_command(
             "--dry-run", action="store_true", help="tell what would be done, and do nothing"
         )
     add_common_options(parser, default=argparse.SUPPRESS)
-    parser.set_defaults(run_action=run_it)
+    parser.set_defaults(run_action=run_it, reads_urls=reads_urls)
     return parser
 
 

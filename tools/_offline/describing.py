@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Commands) -> None:
     """Add the commands."""
-    add_recording_id(add_command(commands, "describe", _describe))
-    add_command(commands, "describe-all", _describe_all)
-    add_command(commands, "count-entries", _count)
+    add_recording_id(add_command(commands, "describe", _describe, reads_urls=True))
+    add_command(commands, "describe-all", _describe_all, reads_urls=True)
+    add_command(commands, "count-entries", _count, reads_urls=True)
     add_command(commands, "pid", _pid)
     add_command(commands, "errors", _errors)
 
@@ -44,11 +44,10 @@ def _describe_all(args: argparse.Namespace) -> int:
 def _describe_recordings(
     directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
 ) -> int:
-    from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState, version_string
 
-    with Catalog.open(directory.path, read_only=True) as catalog:
+    with directory.open_catalog() as catalog:
         summary = {
             "version": version_string(catalog.version),
             "capacity_bytes": catalog.capacity_bytes,

@@ -21,23 +21,19 @@ _LINE_LENGTH = 16
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    add_command(commands, "dump", _dump).add_argument(
+    add_command(commands, "dump", _dump, reads_urls=True).add_argument(
         "limit", metavar="FRAMES", type=int, nargs="?", help="how many of each recording at most"
     )
 
 
 def _dump(args: argparse.Namespace) -> int:
     """Print each recording, of whatever state, and its frames; with --json, the frames alone."""
-    from aerotape.catalog.directory import Recording, open_directory
+    from aerotape.catalog.directory import open_directory
 
     if args.limit is not None and args.limit <= 0:
         raise ConfigurationError(f"{args.limit} is no number of frames", "FRAMES")
     directory = open_directory(args.directory)
-    notes = directory.suspect_notes()
-    recordings = [
-        Recording(directory.path, entry, notes.get(entry.recording_id, []))
-        for entry in directory.entries()
-    ]
+    recordings = directory.recordings_of(directory.entries())
     dump = _Dump(args.limit)
     if args.json:
         emit(

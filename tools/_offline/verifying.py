@@ -16,7 +16,7 @@ from aerotape.tools._offline._common import (
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    parser = add_command(commands, "verify", _verify)
+    parser = add_command(commands, "verify", _verify, reads_urls=True)
     add_recording_id(parser)
     parser.add_argument(
         "-a", dest="all_segments", action="store_true", help="check all segment files"

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use arrow::datatypes::SchemaRef;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::{PyRecordBatch, PySchema};
 
@@ -35,19 +36,32 @@ struct Scan {
     to: i64,
     rows: u64,
     dropped_messages: u64,
+    /// A batch that could not be finished before more bytes are given.
+    unfinished: Option<Messages>,
+    /// Why these bytes cannot be had.
+    refused: Option<Error>,
     /// Why the scan cannot go on. Raised after the messages before it have been given.
     failure: Option<Error>,
 }
 
 impl Scan {
-    /// Collect the next batch; `None` at the end of the range.
+    /// Collect the next batch; `None` at the end of the range, or where more bytes are wanted.
     fn next(&mut self, columns: &[Column]) -> Result<Option<Messages>> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let expected = usize::try_from(self.to - self.walk.position()).unwrap_or(0);
-        let mut messages = Messages::new(columns, self.limits, self.mode, expected);
-        let ended = self.walk.run(&mut messages);
+        let mut messages = self.unfinished.take().unwrap_or_else(|| {
+            let expected = usize::try_from(self.to - self.walk.position()).unwrap_or(0);
+            Messages::new(columns, self.limits, self.mode, expected)
+        });
+        let ended = match self.refused.take() {
+            Some(error) => Err(error),
+            None => self.walk.run(&mut messages),
+        };
+        if ended.is_ok() && self.walk.wanted().is_some() {
+            self.unfinished = Some(messages);
+            return Ok(None);
+        }
         self.dropped_messages += messages.dropped;
         if let Err(error) = ended {
             self.failure = Some(error.clone());
@@ -92,7 +106,7 @@ impl SegmentScan {
         *, archive_dir, recording_id, start_position, term_length, segment_length,
         initial_term_id, session_id, stream_id, from_position, to_position, limit_position,
         columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false, mode = "FAILFAST"
+        nullable = false, mode = "FAILFAST", given = false
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -113,6 +127,7 @@ impl SegmentScan {
         batch_bytes: usize,
         nullable: bool,
         mode: &str,
+        given: bool,
     ) -> PyResult<Self> {
         let recording = Recording {
             archive_dir,
@@ -149,7 +164,8 @@ impl SegmentScan {
             to: to_position,
             limit: limit_position,
         };
-        let walk = Walk::new(recording, range, Checksum::parse(checksum)?);
+        let begin = if given { Walk::given } else { Walk::new };
+        let walk = begin(recording, range, Checksum::parse(checksum)?);
         Ok(Self {
             schema: schema(&columns, mode, nullable),
             columns,
@@ -163,8 +179,33 @@ impl SegmentScan {
                 to: to_position.min(limit_position),
                 rows: 0,
                 dropped_messages: 0,
+                unfinished: None,
+                refused: None,
                 failure: None,
             }),
+        })
+    }
+
+    #[getter]
+    fn wanted(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |scan| scan.walk.wanted())
+    }
+
+    fn give(&self, py: Python<'_>, data: PyBackedBytes) -> PyResult<()> {
+        self.with(py, |scan| {
+            if scan.walk.wanted().is_some() {
+                scan.walk.give(&data);
+                return Ok(());
+            }
+            Err(())
+        })?
+        .map_err(|()| PyValueError::new_err("no bytes are wanted"))
+    }
+
+    fn refuse(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        self.with(py, |scan| {
+            let position = scan.walk.position();
+            scan.refused = Some(scan.walk.recording().error(position, reason));
         })
     }
 

@@ -60,6 +60,8 @@ pub struct Walk {
     range: Range,
     checksum: Option<Checksum>,
     position: i64,
+    /// Whether the walk has to be given bytes before it can go on.
+    starved: bool,
     partial: Partial,
     skipped_fragments: u64,
     unfinished_fragments: u64,
@@ -80,6 +82,7 @@ impl Walk {
             },
             checksum,
             position: if from < to { position } else { range.limit },
+            starved: false,
             partial: Partial::None,
             skipped_fragments: 0,
             unfinished_fragments: 0,
@@ -95,6 +98,26 @@ impl Walk {
         self.position
     }
 
+    /// The same for a walk that does not read segment files, but is given their bytes.
+    pub fn given(recording: Recording, range: Range, checksum: Option<Checksum>) -> Self {
+        let walk = Self::new(recording.clone(), range, checksum);
+        Self {
+            window: Window::given(recording, walk.position, range.limit),
+            ..walk
+        }
+    }
+
+    /// Position of the bytes that have to be given before the walk can go on.
+    pub fn wanted(&self) -> Option<i64> {
+        self.starved.then(|| self.window.end())
+    }
+
+    /// Take the bytes from the wanted position on.
+    pub fn give(&mut self, bytes: &[u8]) {
+        self.window.give(self.position, bytes);
+        self.starved = false;
+    }
+
     /// Fragments in the range that belong to no whole message.
     pub fn skipped_fragments(&self) -> u64 {
         self.skipped_fragments
@@ -105,7 +128,8 @@ impl Walk {
         self.unfinished_fragments
     }
 
-    /// Go on until the sink is full or the range is done.
+    /// Go on until the sink is full, the range is done or more bytes are wanted. In the last case
+    /// the sink may hold a part of a message, and shall be used again.
     ///
     /// After an error the walk stays where the bad frame is, and would fail there again.
     pub fn run(&mut self, sink: &mut impl Sink) -> Result<()> {
@@ -121,6 +145,9 @@ impl Walk {
             }
             if self.window.recording().term_offset(position) == 0 {
                 self.drop_partial(sink);
+            }
+            if self.starves(position, HEADER_LENGTH) {
+                return Ok(());
             }
             let bytes = self.window.bytes(position, HEADER_LENGTH)?;
             let Some(header) = FrameHeader::read(bytes) else {
@@ -138,6 +165,9 @@ impl Walk {
                     }
                 }
                 TYPE_DATA => {
+                    if self.starves(position, aligned) {
+                        return Ok(());
+                    }
                     let frame = self.window.bytes(position, aligned)?;
                     let frame = frame.get(..aligned).unwrap_or_default();
                     let mut wrong = None;
@@ -218,6 +248,12 @@ impl Walk {
         let kind = gap::kind(&mut self.window, self.position, limit);
         self.position = gap::end(&mut self.window, self.position, limit);
         (self.position, kind)
+    }
+
+    #[inline]
+    fn starves(&mut self, position: i64, length: usize) -> bool {
+        self.starved = !self.window.has(position, length);
+        self.starved
     }
 
     fn drop_partial(&mut self, sink: &mut impl Sink) {

@@ -4,6 +4,9 @@
 //! be running, and truncating or purging a recording shortens or removes files under its readers.
 //! On a map that is a SIGBUS that takes the whole process down; here it is an error that names
 //! the file. The extra copy stays in the processor's cache, as the window is small.
+//!
+//! Segments in a storage elsewhere are not files of this machine. Then whoever owns the window gives
+//! it their bytes, one piece after the other, and it says when it has come to the end of them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,6 +26,8 @@ pub struct Window {
     recording: Recording,
     /// Nothing from this position on is ever read: it may not have been written yet.
     limit: i64,
+    /// Whether bytes are given rather than read; then the buffer holds no more than these.
+    given: bool,
     segment: Option<Segment>,
     buffer: Vec<u8>,
     start: i64,
@@ -30,10 +35,12 @@ pub struct Window {
 }
 
 impl Window {
+    /// A window that reads segment files.
     pub fn new(recording: Recording, limit: i64) -> Self {
         Self {
             recording,
             limit,
+            given: false,
             segment: None,
             buffer: Vec::new(),
             start: 0,
@@ -41,8 +48,24 @@ impl Window {
         }
     }
 
+    /// A window that is given the bytes from `start` on.
+    pub fn given(recording: Recording, start: i64, limit: i64) -> Self {
+        Self {
+            given: true,
+            start,
+            ..Self::new(recording, limit)
+        }
+    }
+
     pub fn recording(&self) -> &Recording {
         &self.recording
+    }
+
+    /// Whether there are `length` bytes at `position`, or can be read. If not, more have to be
+    /// given first.
+    #[inline]
+    pub fn has(&self, position: i64, length: usize) -> bool {
+        !self.given || position + length as i64 <= self.end()
     }
 
     /// Bytes from `position` on: at least `length`, or an error that says what is missing.
@@ -56,6 +79,28 @@ impl Window {
             at = 0;
         }
         Ok(self.buffer.get(at..self.filled).unwrap_or_default())
+    }
+
+    /// Position of the first byte that has not been given.
+    pub fn end(&self) -> i64 {
+        self.start + self.filled as i64
+    }
+
+    /// Take the bytes from `end` on; those before `position` are not needed any more.
+    pub fn give(&mut self, position: i64, bytes: &[u8]) {
+        let done = usize::try_from(position - self.start).unwrap_or(0);
+        if done < self.filled {
+            self.buffer.drain(..done);
+            self.buffer.extend_from_slice(bytes);
+            self.start = position;
+        } else {
+            // The position may lie further on: padding is passed over without a look at it.
+            let passed = (done - self.filled).min(bytes.len());
+            self.start = self.end() + passed as i64;
+            self.buffer.clear();
+            self.buffer.extend_from_slice(&bytes[passed..]);
+        }
+        self.filled = self.buffer.len();
     }
 
     #[cold]

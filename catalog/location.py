@@ -1,0 +1,99 @@
+"""Where an archive directory is: a folder of this machine, or a URL of a storage elsewhere.
+
+Both come as strings that users wrote. What goes to other processes is a string that means the same
+in each (`absolute_location`): an absolute path, or a URL in the one form that its `UrlPath` has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape.errors import ConfigurationError
+from aerotape.url_path import UrlPath
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?")
+_HADOOP = ("hdfs", "viewfs")
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """How to reach a storage: endpoint, credentials and the like. Its values are never printed.
+
+    Attributes:
+        items: name and value of each option.
+    """
+
+    items: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> StorageOptions:
+        """Make them from a mapping, in an order of their own, so that equal ones compare so."""
+        return cls(tuple(sorted(options.items())))
+
+    def __repr__(self) -> str:
+        return f"StorageOptions({', '.join(name for name, _ in self.items)})"
+
+    def redacted(self, text: str) -> str:
+        """Take the values out of a message of somebody else's."""
+        for name, value in self.items:
+            if len(value) > 3 and re.search("key|secret|token|password|pass|auth", name, re.I):
+                text = text.replace(value, "…")
+        return text
+
+
+NO_OPTIONS = StorageOptions()
+
+
+def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return where a path or URL leads: a local path as it was written, or a `UrlPath`.
+
+    Spark users write ``file:`` URLs with one slash, three, or the host's name between them.
+
+    Args:
+        path: as a user gave it.
+        name: of the option or argument, for the error.
+
+    Raises:
+        ConfigurationError: it is a ``file:`` URL of another machine.
+    """
+    if isinstance(path, UrlPath):
+        return path
+    text = os.fspath(path)
+    match = _URL.match(text)
+    if match is None:
+        return Path(text)
+    scheme, authority = match[1].lower(), match[2]
+    if scheme == "file":
+        if authority not in (None, "", "localhost"):
+            raise ConfigurationError(
+                f"{name}: {text!r} names a file of another machine; mount it here and name its "
+                "path, or use a storage that all workers can reach",
+                name,
+            )
+        return Path(text[match.end() :])
+    rest = f"{authority or ''}{text[match.end() :]}"
+    if not authority and scheme in _HADOOP:
+        # Of the file system that Hadoop's configuration names.
+        rest = f"default{text[match.end() :]}"
+    return UrlPath(f"{scheme}://{rest.lstrip('/')}")
+
+
+def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:
+    """Return where a path or URL leads, for processes that run in other folders too.
+
+    Takes the arguments and raises the errors of `parse_location`.
+    """
+    location = parse_location(path, name)
+    return str(location if isinstance(location, UrlPath) else location.absolute())
+
+
+def require_local(path: Path, what: str) -> None:
+    """Refuse a directory in a storage elsewhere for `what` only works here (ConfigurationError)."""
+    if isinstance(path, UrlPath):
+        raise ConfigurationError(
+            f"{what} works on folders of this machine only; copy {path} to one first", "path"
+        )

@@ -1,0 +1,274 @@
+"""The files of an archive directory in a storage elsewhere: S3, HDFS, GCS, Azure, and others.
+
+They are reached through Arrow's file systems, which read without the interpreter lock and know the
+usual places for credentials (environment, profiles, instance roles). For schemes that Arrow does
+not know there is fsspec. Either is imported when first needed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from aerotape.catalog.location import StorageOptions
+from aerotape.errors import ConfigurationError, StorageError
+from aerotape.url_path import UrlPath
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow import fs
+
+_S3: Final = ("s3", "s3a", "s3n")
+_GCS: Final = ("gs", "gcs")
+_AZURE: Final = ("abfs", "abfss")
+_HADOOP: Final = ("hdfs", "viewfs")
+_DEFAULT_HDFS_PORT: Final = "8020"
+_BUFFER_LENGTH: Final = 1 << 20
+_COPY_LENGTH: Final = 8 << 20
+_REGION_VARIABLES: Final = (
+    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
+)  # fmt: skip
+_VARIABLES: Final = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
+# What goes wrong below is told in as many ways as there are storages; these bases cover them.
+_FAILURES: Final = (OSError, ValueError, NotImplementedError)
+
+
+class ObjectFile:
+    """One opened file; several threads may read from it at once."""
+
+    def __init__(self, folder: ObjectFolder, name: str, file: pyarrow.NativeFile) -> None:
+        self._folder = folder
+        self._name = name
+        self._file = file
+
+    @property
+    def length(self) -> int:
+        """Bytes in it."""
+        return int(self._file.size())
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset` on; fewer at the file's end (StorageError)."""
+        with self._folder.failures(self._name):
+            data: bytes = self._file.read_at(length, offset)
+            return data
+
+    def close(self) -> None:
+        """Close it. What is being read meanwhile is read to its end."""
+        self._file.close()
+
+
+class ObjectFolder:
+    """A folder in a storage elsewhere, read only.
+
+    Attributes:
+        path: where it is.
+        options: how it is reached.
+    """
+
+    def __init__(self, path: UrlPath, options: StorageOptions) -> None:
+        """Open the folder; no request is sent yet.
+
+        Raises:
+            ConfigurationError: there is no way to such a storage, or an option cannot be.
+        """
+        self.path = path
+        self.options = options
+        scheme, _, rest = str(path).partition("://")
+        authority = rest.partition("/")[0]
+        # Where credentials come from the environment, others there mean another file system.
+        environment = tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
+        self._file_system = _file_system(scheme, authority, options, environment)
+        self._prefix = _path_within(scheme, rest)
+
+    def list(self) -> dict[str, int]:
+        """Return the names of the files in the folder and their lengths in bytes (StorageError)."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self._prefix, allow_not_found=True)
+        with self.failures(""):
+            found = self._file_system.get_file_info(selector)
+        return {
+            PurePosixPath(info.path).name: info.size
+            for info in found
+            if info.type == fs.FileType.File
+        }
+
+    def open(self, name: str) -> ObjectFile:
+        """Open a file (FileNotFoundError when it is not there, StorageError)."""
+        with self.failures(name):
+            file = self._file_system.open_input_file(f"{self._prefix}/{name}")
+        return ObjectFile(self, name, file)
+
+    def read(self, name: str) -> bytes:
+        """Return all of a small file (FileNotFoundError when it is not there, StorageError)."""
+        file = self.open(name)
+        try:
+            return file.read(0, file.length)
+        finally:
+            file.close()
+
+    def open_stream(self, name: str) -> BinaryIO:
+        """Open a file to be read from front to back in small reads.
+
+        FileNotFoundError when it is not there, StorageError.
+        """
+        with self.failures(name):
+            file = self._file_system.open_input_file(f"{self._prefix}/{name}")
+        return io.BufferedReader(file, _BUFFER_LENGTH)
+
+    def copy_to(self, descriptor: int, name: str) -> None:
+        """Copy a file into an open one of this machine (StorageError)."""
+        try:
+            file = self.open(name)
+        except FileNotFoundError:
+            path = self.path / name
+            raise StorageError(f"cannot read {path}: it is not there", path) from None
+        offset = 0
+        while data := file.read(offset, _COPY_LENGTH):
+            os.pwrite(descriptor, data, offset)
+            offset += len(data)
+        file.close()
+
+    @contextmanager
+    def failures(self, name: str) -> Iterator[None]:
+        """Turn what a file system raises into StorageError, but for a file that is not there."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except _FAILURES as error:
+            place = self.path / name if name else self.path
+            # A message from outside may quote what was sent.
+            reason = self.options.redacted(str(error).strip().partition("\n")[0])
+            raise StorageError(
+                f"cannot read {place}: {reason or type(error).__name__} (are endpoint, region and "
+                "credentials right? they come from the environment and from storage options)",
+                place,
+            ) from None
+
+
+@lru_cache(maxsize=32)
+def _file_system(
+    scheme: str, authority: str, options: StorageOptions, environment: tuple[tuple[str, str], ...]
+) -> fs.FileSystem:
+    """Return the file system of a storage; one for a process, since each has connections."""
+    try:
+        from pyarrow import fs
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{scheme}: pyarrow is not installed: `pip install aerotape[spark]`"
+        ) from error
+    given = dict(options.items)
+    try:
+        if scheme in _S3:
+            _choose_region(fs, authority, given)
+            return _make(fs, "S3FileSystem", given)
+        if scheme in _GCS:
+            return _make(fs, "GcsFileSystem", given)
+        if scheme in _AZURE:
+            # abfs://container@account.dfs.core.windows.net/path
+            given.setdefault("account_name", authority.rpartition("@")[2].partition(".")[0])
+            return _make(fs, "AzureFileSystem", given)
+        if scheme in _HADOOP:
+            host, _, port = authority.partition(":")
+            given["host"] = host if host == "default" else f"{scheme}://{host}"
+            given.setdefault("port", port or ("0" if host == "default" else _DEFAULT_HDFS_PORT))
+            return _make(fs, "HadoopFileSystem", given)
+        return _fsspec(scheme, authority, given)
+    except _FAILURES as error:
+        reason = options.redacted(str(error).strip().partition("\n")[0])
+        raise ConfigurationError(f"{scheme}://{authority}: {reason}", "path") from None
+
+
+def _choose_region(fs: Any, bucket: str, given: dict[str, Any]) -> None:
+    """Ask AWS where a bucket is, unless something says which region or server to use."""
+    told = "region" in given or "endpoint_override" in given
+    if told or any(name in os.environ for name in _REGION_VARIABLES):
+        return
+    # Where AWS does not know the bucket, the first request says so better.
+    with suppress(*_FAILURES):
+        given["region"] = fs.resolve_s3_region(bucket)
+
+
+def _make(fs: Any, name: str, given: dict[str, Any]) -> fs.FileSystem:
+    make: Callable[..., fs.FileSystem]
+    try:
+        make = getattr(fs, name)
+    except (ImportError, AttributeError):
+        raise ConfigurationError(
+            f"this pyarrow was built without {name}; install one from PyPI or conda-forge"
+        ) from None
+    try:
+        return make(**{option: _value(option, value) for option, value in given.items()})
+    except TypeError as error:
+        # It names the argument, which is all that can be wrong here.
+        reason = str(error).replace(f"{name}.__init__() ", "")
+        raise ConfigurationError(
+            f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
+        ) from None
+
+
+_NUMBERS: Final = {
+    "request_timeout": float, "connect_timeout": float, "load_frequency": int,
+    "port": int, "replication": int, "buffer_size": int, "default_block_size": int,
+}  # fmt: skip
+_TRUTH: Final = {"true": True, "false": False}
+
+
+def _value(option: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if option in _NUMBERS:
+        try:
+            return _NUMBERS[option](value)
+        except ValueError:
+            raise ConfigurationError(
+                f"storage.{option}: {value!r} is not a number", f"storage.{option}"
+            ) from None
+    return _TRUTH.get(value.lower(), value)
+
+
+def _fsspec(scheme: str, authority: str, given: dict[str, Any]) -> fs.FileSystem:
+    """Return a file system of fsspec; options with dots make dictionaries of arguments."""
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    try:
+        import fsspec
+    except ImportError:
+        raise ConfigurationError(
+            f"{scheme}://: fsspec is not installed: `pip install aerotape[spark]`", "path"
+        ) from None
+    arguments: dict[str, Any] = {}
+    for option, value in given.items():
+        *outer, last = option.split(".")
+        inner = arguments
+        for key in outer:
+            inner = inner.setdefault(key, {})
+        inner[last] = _value(last, value)
+    try:
+        kind = fsspec.get_filesystem_class(scheme)
+        # What is before the path (host, port, user) is the file system's to understand.
+        arguments = {**kind._get_kwargs_from_urls(f"{scheme}://{authority}/"), **arguments}
+        return PyFileSystem(FSSpecHandler(kind(**arguments)))
+    except (ImportError, TypeError) as error:
+        raise ConfigurationError(f"{scheme}://{authority}: {error}", "path") from None
+
+
+def _path_within(scheme: str, rest: str) -> str:
+    """Return the path that a file system knows a folder by."""
+    authority, _, path = rest.partition("/")
+    if scheme in (*_S3, *_GCS):
+        return rest
+    if scheme in _AZURE:
+        return f"{authority.partition('@')[0]}/{path}"
+    if scheme in _HADOOP:
+        return f"/{path}"
+    import fsspec
+
+    stripped: str = fsspec.get_filesystem_class(scheme)._strip_protocol(f"{scheme}://{rest}")
+    return stripped

@@ -1,0 +1,61 @@
+"""Paths and URLs of archive directories."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from aerotape.catalog.location import StorageOptions, absolute_location, parse_location
+from aerotape.errors import ConfigurationError
+from aerotape.url_path import UrlPath
+
+
+@pytest.mark.parametrize(
+    ("given", "location"),
+    [
+        ("/a/b", "/a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("FILE://localhost/a/b", "/a/b"),
+        ("/a/b:/c", "/a/b:/c"),
+        ("tapes/b:c", str(Path.cwd() / "tapes/b:c")),
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("S3A://bucket/a", "s3a://bucket/a"),
+        ("hdfs://name:8020/a", "hdfs://name:8020/a"),
+        ("hdfs:///a", "hdfs://default/a"),
+        ("hdfs:/a", "hdfs://default/a"),
+        ("memory://a", "memory://a"),
+        (
+            "abfss://box@account.dfs.core.windows.net/a",
+            "abfss://box@account.dfs.core.windows.net/a",
+        ),
+    ],
+)
+def test_a_location_means_the_same_everywhere(given: str, location: str) -> None:
+    """Local paths become absolute, URLs get one form, and that form stays as it is."""
+    assert absolute_location(given) == location
+    assert absolute_location(location) == location
+
+
+def test_a_file_of_another_machine_is_refused() -> None:
+    """A `file:` URL with a host can be no local path and no storage."""
+    with pytest.raises(ConfigurationError, match=r"path: .*file://elsewhere/a.*another machine"):
+        parse_location("file://elsewhere/a")
+
+
+def test_paths_below_a_url_print_as_urls() -> None:
+    """So that errors name what the user named, also after a trip to another process."""
+    path = parse_location("s3://bucket/prefix") / "3-0.rec"
+    assert isinstance(path, UrlPath)
+    assert (str(path), f"{path}", path.name) == ("s3://bucket/prefix/3-0.rec",) * 2 + ("3-0.rec",)
+    assert str(pickle.loads(pickle.dumps(path))) == "s3://bucket/prefix/3-0.rec"
+
+
+def test_storage_options_keep_their_values_to_themselves() -> None:
+    """Neither their text nor a message that quotes them shows a secret."""
+    options = StorageOptions.of({"secret_key": "s3cret-value", "region": "eu-west-1"})
+    assert "s3cret" not in f"{options!r} {options}"
+    assert options.redacted("bad s3cret-value in eu-west-1") == "bad … in eu-west-1"
+    assert options == StorageOptions.of({"region": "eu-west-1", "secret_key": "s3cret-value"})

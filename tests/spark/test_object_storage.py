@@ -1,0 +1,114 @@
+"""The data source and the Parquet job over a directory in object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import SegmentBuilder
+from support import object_store
+from support.object_store import ObjectStore
+
+from aerotape.catalog.directory import open_directory
+
+pytest.importorskip("pyspark")
+pytest.importorskip("moto")
+
+from aerotape.spark.options import ReadOptions
+from aerotape.spark.parquet_job import convert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store.serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two recordings: one with stop position, one without."""
+    directory = tmp_path_factory.mktemp("archive")
+    add_recording(directory, fill(SegmentBuilder(), 300))
+    add_recording(directory, fill(SegmentBuilder(start_position=98_304), 300, seed=2), live=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def url(store: ObjectStore, archive_dir: Path) -> str:
+    return store.upload(archive_dir, "archive")
+
+
+def rows(table: DataFrame) -> list[dict[str, Any]]:
+    found = [row.asDict() for row in table.collect()]
+    return sorted(found, key=lambda row: (row["recording_id"], row["position"]))
+
+
+def test_the_same_rows_as_from_a_folder(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
+) -> None:
+    """All columns of all messages from many partitions; the plan shows no secret."""
+    reader = spark.read.format("aerotape").option("partitionBytes", "128k")
+    table = reader.options(**store.spark_options).load(url)
+    assert rows(table) == rows(reader.load(str(archive_dir)))
+    plan = table._jdf.queryExecution().toString()
+    assert "aerotape" in plan
+    assert store.options["secret_key"] not in plan
+    assert store.options["access_key"] not in plan
+
+
+def test_only_touched_segments_are_read(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
+) -> None:
+    """A range of positions within one segment of one recording: the server is asked for no other,
+    and with the filter in a condition neither."""
+    messages = list(open_directory(archive_dir).recording(0).messages())
+    second = [m.position for m in messages if 131_072 <= m.position < 2 * 131_072]
+    source = spark.read.format("aerotape").options(**store.spark_options)
+    store.requests.clear()
+    narrowed = source.options(recordingIds=0, fromPosition=second[0], toPosition=second[-1] + 1)
+    assert narrowed.load(url).count() == len(second)
+    assert {r.key.rpartition("/")[2] for r in store.gets()} == {"0-131072.rec"}
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        store.requests.clear()
+        source = spark.read.format("aerotape").options(**store.spark_options)
+        where = f"recording_id = 0 AND position BETWEEN {second[0]} AND {second[-1]}"
+        assert source.load(url).where(where).count() == len(second)
+        assert {r.key.rpartition("/")[2] for r in store.gets()} == {"0-131072.rec"}
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_wrong_credentials_fail_the_query_and_say_so(
+    spark: SparkSession, store: ObjectStore, url: str
+) -> None:
+    """The error names the object and what to look at, and not the secret."""
+    wrong = {**store.spark_options, "storage.secret_key": "not-the-right-secret"}
+    with store.strict():
+        assert spark.read.format("aerotape").options(**store.spark_options).load(url).count() == 600
+        with pytest.raises(Exception, match=f"cannot read {url}.*credentials") as raised:
+            spark.read.format("aerotape").options(**wrong).load(url).count()
+    assert "not-the-right-secret" not in str(raised.value)
+
+
+def test_the_parquet_job_reads_from_there(
+    spark: SparkSession, store: ObjectStore, url: str, tmp_path: Path
+) -> None:
+    """Tasks fetch what they convert; what cannot be fetched leaves its recording out."""
+    from pyarrow import dataset
+
+    from aerotape.catalog.location import StorageOptions
+
+    options = ReadOptions(
+        archive_dir=url, partition_bytes=1 << 18, storage=StorageOptions.of(store.options)
+    )
+    report = convert(options, tmp_path / "out")
+    assert [(r.messages, r.error) for r in report.recordings] == [(300, None), (300, None)]
+    table = dataset.dataset(tmp_path / "out", format="parquet", partitioning="hive").to_table()
+    assert table.num_rows == 600
