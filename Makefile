@@ -72,7 +72,7 @@ $(STAMPS)/environment: $(STAMPS)/prerequisites pyproject.toml
 
 $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
-	@$(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,dev]'
+	@$(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
 	@touch $@
 
 $(STAMPS)/jars/.complete: tests/support/pom.xml | $(STAMPS)/prerequisites

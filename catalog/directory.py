@@ -35,8 +35,10 @@ from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     import pyarrow
+    from matplotlib.axes import Axes
 
     from aerotape._native import ChecksumName
+    from aerotape.replay.plot import Panel
     from aerotape.replay.reader import Message
     from aerotape.replay.statistics import RecordingStatistics
 
@@ -235,6 +237,43 @@ class Recording:
         from aerotape.replay.statistics import recording_statistics
 
         return recording_statistics(self, from_position, to_position, bins=bins)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        panel: Panel = "rate",
+        from_position: int | None = None,
+        to_position: int | None = None,
+        bins: int | None = None,
+    ) -> Axes:
+        """Draw rate and message lengths; needs matplotlib (`pip install aerotape[plot]`).
+
+        Args:
+            ax: axes to draw one panel into; a new figure with all of them when None.
+            panel: which one: "rate" or "lengths" over positions, or "distribution" of lengths.
+            from_position: as for `stats`, and so is `to_position`.
+            bins: as for `stats`; when None 200, fewer where there are few messages.
+
+        Returns:
+            The axes drawn into, of the rate in a new figure. Their attribute `figure` is it all.
+
+        Raises:
+            ConfigurationError: an argument cannot be, or matplotlib is not installed.
+            CatalogError, StorageError: as for `stats`.
+        """
+        from aerotape.replay import plot
+        from aerotape.replay.statistics import picture_statistics
+
+        if bins is None:
+            statistics = picture_statistics(
+                self, from_position, to_position, bins=plot.DEFAULT_BINS
+            )
+        else:
+            statistics = self.stats(from_position, to_position, bins=bins)
+        if ax is not None:
+            return plot.draw_panel(statistics, ax, panel)
+        return plot.draw(statistics, plot.interactive_figure())
 
     def __repr__(self) -> str:
         return f"Recording({self._entry.descriptor!r})"

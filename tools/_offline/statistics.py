@@ -58,11 +58,11 @@ def _stats(args: argparse.Namespace) -> int:
     if args.recording_id is None:
         return _stats_of_all(directory.recordings(), args, style)
     recording = directory.recording(args.recording_id)
-    bins = args.bins
+    bins, exactly = args.bins, args.json or args.bins is not None
     if bins is None:
         bins = _JSON_BINS if args.json else width - _LABEL_WIDTH - 2
     with _Counting([recording]) as counting:
-        statistics = counting.count(recording, bins)
+        statistics = counting.count(recording, bins, exactly=exactly)
     if args.json:
         emit(statistics.to_dict(), args)
     else:
@@ -76,13 +76,13 @@ def _stats_of_all(
 ) -> int:
     failed = False
     found = []
-    bins = args.bins
+    bins, exactly = args.bins, args.json or args.bins is not None
     if bins is None:
         bins = _JSON_BINS if args.json else _SPARKLINE_WIDTH
     with _Counting(recordings) as counting:
         for recording in recordings:
             try:
-                found.append(counting.count(recording, bins))
+                found.append(counting.count(recording, bins, exactly=exactly))
             except AerotapeError as error:
                 failed = True
                 note(f"left out: {error}")
@@ -101,10 +101,11 @@ class _Counting(Progress):
         total = sum(map(_length, recordings))
         super().__init__(max(total // _MIB, 1), "counting", unit="MiB")
 
-    def count(self, recording: Recording, bins: int) -> RecordingStatistics:
-        from aerotape.replay.statistics import recording_statistics
+    def count(self, recording: Recording, bins: int, *, exactly: bool) -> RecordingStatistics:
+        from aerotape.replay.statistics import picture_statistics, recording_statistics
 
-        found = recording_statistics(
+        count = recording_statistics if exactly else picture_statistics
+        found = count(
             recording, bins=bins, progress=lambda done: self.update((self._behind + done) // _MIB)
         )
         self._behind += found.length_bytes
@@ -225,9 +226,9 @@ def _over_positions(
 ) -> Iterator[str]:
     room = width - _LABEL_WIDTH - 2
     bins = statistics.bins
-    repeat = max(room // len(bins), 1)
-    shown = bins[: room // repeat] if len(bins) > room else bins
-    values = [_density(part) for part in shown for _ in range(repeat)]
+    # Each part of the recording has a column at least, if there is room, and all is filled.
+    shown = [bins[column * len(bins) // room] for column in range(room)]
+    values = [_density(part) for part in shown]
     top = max(values)
     lines = _chart.columns(values, _CHART_HEIGHT, top, style)
     vertical, corner, horizontal = tuple(style.axis)
@@ -236,7 +237,7 @@ def _over_positions(
         yield f"{label:>{_LABEL_WIDTH}} {vertical}{line}".rstrip()
     yield f"{0:>{_LABEL_WIDTH}} {corner}{horizontal * len(values)}"
     if statistics.gap_count:
-        marks = (style.mark if part.gap_bytes else " " for part in shown for _ in range(repeat))
+        marks = (style.mark if part.gap_bytes else " " for part in shown)
         yield f"{'gaps':>{_LABEL_WIDTH}}  {''.join(marks)}".rstrip()
     middle = (statistics.from_position + statistics.to_position) // 2
     places = [statistics.from_position, middle, statistics.to_position]

@@ -1,0 +1,129 @@
+"""Draw a recording's rate and message lengths into a file.
+
+Positions go from left to right. Gaps, where there are no frames though there should be, are
+hatched, and make the exit code 3. The archive may be running. Needs matplotlib:
+`pip install aerotape[plot]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aerotape.catalog.location import parse_location
+from aerotape.errors import ConfigurationError, StorageError
+from aerotape.tools.output import Progress, emit, note
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import ArchiveDirectory, Recording
+    from aerotape.replay.statistics import RecordingStatistics
+
+_FORMATS: Final = ("png", "svg", "pdf")
+_DOTS_PER_INCH: Final = 150
+_EXIT_DATA_SUSPECT: Final = 3
+_LISTED_IDS: Final = 10
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "archive_dir", type=parse_location, metavar="DIR", help="the archive directory"
+    )
+    parser.add_argument(
+        "recording_id",
+        type=int,
+        nargs="?",
+        metavar="RECORDING_ID",
+        help="the recording; may be left out where there is only one",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a .png, .svg or .pdf, replaced if it exists (default: recording-ID.png)",
+    )
+    parser.add_argument("--from-position", type=int, metavar="P", help="begin there")
+    parser.add_argument("--to-position", type=int, metavar="P", help="end there")
+    parser.add_argument(
+        "--bins", type=int, metavar="N", help="into how many equal parts to divide it"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the picture and say where it is."""
+    from aerotape.catalog.directory import open_directory
+
+    if args.out is not None:
+        _format(args.out)
+    from aerotape.replay import plot
+    from aerotape.replay.statistics import picture_statistics, recording_statistics
+
+    recording = _chosen(open_directory(args.archive_dir), args.recording_id)
+    out = args.out or Path(f"recording-{recording.recording_id}.png")
+    length = max(recording.recorded_position - recording.start_position, 0)
+    with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
+        count = picture_statistics if args.bins is None else recording_statistics
+        statistics = count(
+            recording,
+            args.from_position,
+            args.to_position,
+            bins=plot.DEFAULT_BINS if args.bins is None else args.bins,
+            progress=lambda done: progress.update(done >> 20),
+        )
+    _save(statistics, out)
+    row = {"file": out, "recording_id": recording.recording_id, "messages": statistics.messages}
+    if args.json:
+        emit({**row, "gaps": statistics.gap_count}, args)
+    else:
+        print(out)
+    if statistics.gap_count:
+        first = statistics.gaps[0]
+        note(
+            f"aerotape plot: {statistics.gap_count} gaps, the first at position "
+            f"{first.from_position}: {first.detail}"
+        )
+        return _EXIT_DATA_SUSPECT
+    return 0
+
+
+def _chosen(directory: ArchiveDirectory, recording_id: int | None) -> Recording:
+    if recording_id is not None:
+        return directory.recording(recording_id)
+    recordings = directory.recordings()
+    if len(recordings) == 1:
+        return recordings[0]
+    if not recordings:
+        raise StorageError(f"no recordings in {directory.path}", directory.path)
+    ids = [str(recording.recording_id) for recording in recordings[:_LISTED_IDS]]
+    more = ", …" if len(recordings) > _LISTED_IDS else ""
+    raise ConfigurationError(
+        f"which of the {len(recordings)} recordings? Give RECORDING_ID, one of "
+        f"{', '.join(ids)}{more}",
+        "RECORDING_ID",
+    )
+
+
+def _format(out: Path) -> str:
+    chosen = out.suffix.lower().removeprefix(".")
+    if chosen not in _FORMATS:
+        raise ConfigurationError(
+            f"cannot draw into {out}: its name must end in .{', .'.join(_FORMATS)}", "--out"
+        )
+    return chosen
+
+
+def _save(statistics: RecordingStatistics, out: Path) -> None:
+    """Draw into a file beside it and rename: nobody sees half a picture."""
+    from aerotape.replay import plot
+
+    figure = plot.new_figure()
+    plot.draw(statistics, figure)
+    beside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        figure.savefig(beside, format=_format(out), dpi=_DOTS_PER_INCH)
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
