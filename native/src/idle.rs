@@ -1,5 +1,6 @@
 //! What a polling thread does when there is nothing to do.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Spin, then yield, then park for longer and longer: Agrona's backoff idle strategy.
@@ -62,6 +63,56 @@ impl Default for Backoff {
     fn default() -> Self {
         Self::new(10, 20, Duration::from_micros(1), Duration::from_millis(1))
     }
+}
+
+/// Have the sleeps of this thread end when they should.
+///
+/// Linux lets them last 50 microseconds longer, many times the first parks of a backoff.
+pub fn sleep_precisely() {
+    thread_local!(static IS_PRECISE: Cell<bool> = const { Cell::new(false) });
+    if !IS_PRECISE.replace(true) {
+        timer_slack::shorten();
+    }
+}
+
+/// Have the sleeps of threads that `start` starts end when they should; this thread's stay as
+/// they are.
+pub fn starting_precise_sleepers<T>(start: impl FnOnce() -> T) -> T {
+    let before = timer_slack::shorten();
+    let started = start();
+    timer_slack::set(before);
+    started
+}
+
+/// How much later than asked the sleeps of a thread may end; its children have it from it.
+#[cfg(target_os = "linux")]
+mod timer_slack {
+    use nix::sys::prctl;
+
+    const SHORT_NS: std::ffi::c_ulong = 1_000;
+
+    /// Make it short, and return what it was, nanoseconds. Where that fails sleeps are longer, and
+    /// nothing else.
+    pub fn shorten() -> Option<std::ffi::c_ulong> {
+        let before = prctl::get_timerslack().ok();
+        set(Some(SHORT_NS));
+        before.and_then(|slack_ns| slack_ns.try_into().ok())
+    }
+
+    pub fn set(slack_ns: Option<std::ffi::c_ulong>) {
+        if let Some(slack_ns) = slack_ns {
+            let _ = prctl::set_timerslack(slack_ns);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod timer_slack {
+    pub fn shorten() -> Option<()> {
+        None
+    }
+
+    pub fn set(_: Option<()>) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The mailbox: what native threads leave for the conductor, which is Python.
 
-use crate::aeron::{Image, ImageHandle, Subscription, SubscriptionHandle};
-use crate::idle::Backoff;
+use crate::aeron::{Helper, Image, ImageHandle, Subscription, SubscriptionHandle};
+use crate::idle::{Backoff, sleep_precisely};
 use crate::lookups::Lookups;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -136,6 +136,8 @@ pub struct MailboxHandle(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
+    /// The conductors of the clients that post here.
+    conductors: Mutex<Vec<Helper>>,
 }
 
 #[derive(Default)]
@@ -148,6 +150,29 @@ impl MailboxHandle {
     pub fn post(&self, event: Event) {
         self.lock().events.push_back(event);
         self.0.arrived.notify_one();
+    }
+
+    /// Have who waits here do the work of a client's conductor while the driver owes it an answer.
+    pub fn help(&self, conductor: Helper) {
+        let mut conductors = self.conductors();
+        conductors.retain(|each| !each.is_useless());
+        conductors.push(conductor);
+    }
+
+    fn conductors(&self) -> MutexGuard<'_, Vec<Helper>> {
+        match self.0.conductors.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// Help where it is urgent; whether that brought something.
+    fn help_all(&self) -> bool {
+        let mut worked = false;
+        for conductor in self.conductors().iter() {
+            worked |= conductor.help();
+        }
+        worked
     }
 
     pub fn wake(&self) {
@@ -187,7 +212,7 @@ impl MailboxHandle {
         let mut idle = Backoff::default();
         loop {
             // Events first: an image is announced before its messages.
-            let mut woken = self.take(&mut events);
+            let mut woken = self.help_all() | self.take(&mut events);
             for subscription in subscriptions {
                 subscription.poll_into(fragment_limit, &mut events);
             }
@@ -213,6 +238,7 @@ impl MailboxHandle {
             if subscriptions.is_empty() {
                 self.park(left);
             } else if let Some(park) = idle.next_park() {
+                sleep_precisely();
                 self.park(park.min(left));
             }
         }

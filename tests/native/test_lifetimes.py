@@ -304,3 +304,40 @@ driver.close()
         aeron_dir,
         str(tmp_path),
     )
+
+
+def test_closing_a_client_that_another_thread_works_for(aeron_dir: Path) -> None:
+    """Who waits at a mailbox does a client's work while an answer is awaited; closing the client
+    meanwhile ends that, and the waiting comes to no harm."""
+    run(
+        """
+for round in range(40):
+    mailbox = _native.Mailbox()
+    client = connect(mailbox=mailbox)
+    subscription = client.add_subscription("aeron:ipc", 1, mailbox)
+    kinds, is_over = [], threading.Event()
+
+    def wait():
+        while not is_over.is_set():
+            kinds.extend(event[0] for event in mailbox.wait([subscription], SECOND_NS // 100))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    pending = [client.async_add_exclusive_publication("aeron:ipc", 1) for _ in range(5)]
+    if round % 2:
+        wait_until(lambda: all(each.poll() is not None for each in pending[:1]), "no answer")
+    client.close()
+    is_over.set()
+    waiting.join(20)
+    assert not waiting.is_alive()
+    assert subscription.is_closed
+    if round % 2:
+        wait_until(lambda: "image_available" in kinds or kinds.extend(
+            event[0] for event in mailbox.wait([], 0)), "the mailbox heard of no image")
+    del pending
+    gc.collect()
+assert client_threads() == 0
+driver.close()
+""",
+        aeron_dir,
+    )

@@ -5,7 +5,6 @@ use super::counter::{Counter, CountersReader};
 use super::listening::Listening;
 use super::pending::{
     Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
-    wait_for,
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
@@ -72,9 +71,16 @@ impl Entered<'_> {
         self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
     }
 
-    /// Take note that the driver owes an answer, and have it asked for at once.
+    /// Take note that the driver owes an answer; it is asked for by who waits, or soon.
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
+    }
+
+    /// Have the driver asked at once for what it owes.
+    pub fn hurry(&self) {
+        if let Some(raw) = self.0.as_ref() {
+            raw.conducting.hurry();
+        }
     }
 }
 
@@ -433,7 +439,7 @@ impl AeronClient {
         timeout_ns: u64,
     ) -> PyResult<Publication> {
         let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
-        wait_for(py, timeout_ns, channel, || pending.poll_once())
+        pending.wait(py, timeout_ns, channel)
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]
@@ -445,7 +451,7 @@ impl AeronClient {
         timeout_ns: u64,
     ) -> PyResult<ExclusivePublication> {
         let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
-        wait_for(py, timeout_ns, channel, || pending.poll_once())
+        pending.wait(py, timeout_ns, channel)
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None, timeout_ns=ADD_TIMEOUT_NS))]
@@ -459,7 +465,7 @@ impl AeronClient {
     ) -> PyResult<Subscription> {
         let mailbox = mailbox.map(Mailbox::handle);
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, mailbox)?;
-        wait_for(py, timeout_ns, channel, || pending.poll_once())
+        pending.wait(py, timeout_ns, channel)
     }
 
     #[pyo3(signature = (type_id, key, label, timeout_ns=ADD_TIMEOUT_NS))]
@@ -472,7 +478,7 @@ impl AeronClient {
         timeout_ns: u64,
     ) -> PyResult<Counter> {
         let pending = PendingCounter::start(&self.handle, type_id, key, label)?;
-        wait_for(py, timeout_ns, label, || pending.poll_once())
+        pending.wait(py, timeout_ns, label)
     }
 
     fn close(&self, py: Python<'_>) {

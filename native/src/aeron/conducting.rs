@@ -1,33 +1,90 @@
-//! The thread of a client's conductor: it talks to the driver for all others of the client.
+//! The conductor of a client: it talks to the driver for all threads of the client.
 //!
-//! C has such a thread of its own, which can only sleep for a while and look again. This one is
-//! woken when something is asked of the driver, looks often while an answer is outstanding, and
-//! wakes who waits for it. C is kept from starting its thread by saying that the client's user
-//! will do the conductor's work, but only after the client was made: one that knows this from the
-//! start no longer takes commands from several threads.
+//! C has a thread of its own for this, which can only sleep for a while and look again. This one
+//! looks often while an answer is outstanding and wakes who waits for it; and who waits at a
+//! mailbox does the conductor's work itself meanwhile, which saves changing threads on the way to
+//! the driver and back. C is kept from starting its thread by saying that the client's user will
+//! do the conductor's work, but only after the client was made: one that knows this from the start
+//! no longer takes commands from several threads.
 
-use crate::idle::Backoff;
+use crate::fork::Process;
+use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::MailboxHandle;
 use rusteron_client::bindings as c;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
 /// Longest sleep while the driver owes an answer.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
 
-#[derive(Default)]
 struct Shared {
+    /// Held while the conductor's work is done, by whoever does it.
+    aeron: Mutex<AeronPointer>,
     is_stopping: AtomicBool,
     /// Adds that the driver has not answered, or whose answer nobody has fetched.
     awaited: AtomicUsize,
+    /// There are no threads to take turns with in a child of it.
+    process: Process,
+}
+
+impl Shared {
+    fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::SeqCst) > 0
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+
+    /// Do the conductor's work once; negative when the driver is lost.
+    fn work(&self, aeron: &MutexGuard<'_, AeronPointer>) -> i32 {
+        // SAFETY: valid until `stop`, which waits for the mutex after saying that it stops; who
+        // holds the mutex has looked. One thread at a time does this work.
+        unsafe {
+            let worked = c::aeron_main_do_work(aeron.0);
+            if worked < 0 {
+                // C has told the client's listener. What is cleared is thread-local.
+                c::aeron_err_clear();
+            }
+            worked
+        }
+    }
+}
+
+/// A conductor whose work others may do as well, for as long as it runs.
+pub struct Helper(Weak<Shared>);
+
+impl Helper {
+    /// Do the work once where an answer is awaited; whether there was some.
+    pub fn help(&self) -> bool {
+        let Some(shared) = self.0.upgrade() else {
+            return false;
+        };
+        if !shared.is_awaited() || !shared.process.is_this() {
+            return false;
+        }
+        let aeron = match shared.aeron.try_lock() {
+            Ok(aeron) => aeron,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        !shared.is_stopping() && shared.work(&aeron) > 0
+    }
+
+    /// Whether the conductor has gone.
+    pub fn is_useless(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 /// A running conductor thread; `stop` ends it.
 pub(super) struct Conducting {
     thread: JoinHandle<()>,
     shared: Arc<Shared>,
+    /// Whether somebody waits at a mailbox who does the work where it is urgent.
+    is_helped: bool,
 }
 
 struct AeronPointer(*mut c::aeron_t);
@@ -50,27 +107,49 @@ impl Conducting {
             c::aeron_context_set_use_conductor_agent_invoker(context, true);
             c::aeron_start(aeron);
         }
-        let shared = Arc::<Shared>::default();
-        let (pointer, for_thread) = (AeronPointer(aeron), Arc::clone(&shared));
+        let shared = Arc::new(Shared {
+            aeron: Mutex::new(AeronPointer(aeron)),
+            is_stopping: AtomicBool::new(false),
+            awaited: AtomicUsize::new(0),
+            process: Process::this(),
+        });
+        let is_helped = mailbox.is_some();
+        if let Some(mailbox) = &mailbox {
+            mailbox.help(Helper(Arc::downgrade(&shared)));
+        }
+        let for_thread = Arc::clone(&shared);
         let thread = Builder::new()
             .name("aeron-client".into())
-            .spawn(move || conduct(&pointer, &for_thread, longest_park, mailbox.as_ref()))?;
-        Ok(Self { thread, shared })
+            .spawn(move || conduct(&for_thread, longest_park, mailbox.as_ref()))?;
+        Ok(Self {
+            thread,
+            shared,
+            is_helped,
+        })
     }
 
     /// Take note that an answer of the driver is awaited, until the result is dropped.
     pub fn awaiting(&self) -> Awaiting {
         self.shared.awaited.fetch_add(1, Ordering::SeqCst);
-        self.thread.thread().unpark();
+        if !self.is_helped {
+            self.hurry();
+        }
         Awaiting(Arc::clone(&self.shared))
     }
 
-    /// End the thread. Must not be called on it.
+    /// Have the thread look at once.
+    pub fn hurry(&self) {
+        self.thread.thread().unpark();
+    }
+
+    /// End the conductor's work. Must not be called by who does it.
     pub fn stop(self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
-        self.thread.thread().unpark();
+        self.hurry();
         // Fails only when the thread has panicked, and then it has ended too.
         let _ = self.thread.join();
+        // Who helps now has seen that there is more to do than to stop; nobody begins any more.
+        drop(self.shared.aeron.lock());
     }
 }
 
@@ -83,23 +162,19 @@ impl Drop for Awaiting {
     }
 }
 
-fn conduct(
-    aeron: &AeronPointer,
-    shared: &Shared,
-    longest_park: Duration,
-    mailbox: Option<&MailboxHandle>,
-) {
+fn conduct(shared: &Shared, longest_park: Duration, mailbox: Option<&MailboxHandle>) {
+    sleep_precisely();
     let mut idle = Backoff::new(10, 20, Duration::from_micros(1), longest_park);
-    while !shared.is_stopping.load(Ordering::SeqCst) {
-        // SAFETY: valid until this thread has been joined; nobody else does this work.
-        let worked = unsafe { c::aeron_main_do_work(aeron.0) };
+    while !shared.is_stopping() {
+        let worked = match shared.aeron.lock() {
+            Ok(aeron) => shared.work(&aeron),
+            Err(poisoned) => shared.work(&poisoned.into_inner()),
+        };
         if worked < 0 {
-            // The driver is lost, or the client was timed out: C has told the client's listener.
-            // SAFETY: works on thread-local state.
-            unsafe { c::aeron_err_clear() };
+            // The driver is lost, or the client was timed out.
             return;
         }
-        let is_awaited = shared.awaited.load(Ordering::SeqCst) > 0;
+        let is_awaited = shared.is_awaited();
         if worked > 0 {
             idle.reset();
             if let Some(mailbox) = mailbox.filter(|_| is_awaited) {

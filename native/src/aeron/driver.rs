@@ -2,6 +2,7 @@
 
 use crate::errors::{Error, Result};
 use crate::fork;
+use crate::idle::starting_precise_sleepers;
 use pyo3::prelude::*;
 use rusteron_media_driver::bindings as d;
 use std::collections::BTreeMap;
@@ -117,7 +118,7 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
             d::aeron_driver_context_close(context);
             return Err(error);
         }
-        if d::aeron_driver_start(driver, false) < 0 {
+        if starting_precise_sleepers(|| d::aeron_driver_start(driver, false)) < 0 {
             let error = last_error(&what);
             d::aeron_driver_close(driver);
             d::aeron_driver_context_close(context);

@@ -19,6 +19,7 @@ mod reading;
 mod subscription;
 
 pub use client::{AeronClient, ClientHandle};
+pub use conducting::Helper;
 pub use counter::{Counter, CounterHandle, ForeignCounter};
 pub use image::{Image, ImageHandle};
 pub use publication::{ExclusivePublication, ExclusivePublicationHandle};

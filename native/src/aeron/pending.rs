@@ -174,6 +174,7 @@ impl Drop for Outstanding {
 /// Wait for the answer to a command with the interpreter released.
 pub(super) fn wait_for<T>(
     py: Python<'_>,
+    outstanding: &Outstanding,
     timeout_ns: u64,
     what: &str,
     mut poll: impl FnMut() -> Result<Option<T>> + Send,
@@ -182,6 +183,9 @@ where
     T: Send,
 {
     let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+    if let Some(entered) = outstanding.client.enter() {
+        entered.hurry();
+    }
     loop {
         let slice = deadline.min(Instant::now() + Duration::from_millis(100));
         let found = py.detach(|| -> Result<Option<T>> {
@@ -228,6 +232,10 @@ macro_rules! pending_class {
                 let found = self.outstanding.poll(poll)?;
                 let make: fn(&Outstanding, *mut _) -> $object = $make;
                 Ok(found.map(|()| make(&self.outstanding, object)))
+            }
+
+            pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {
+                wait_for(py, &self.outstanding, timeout_ns, what, || self.poll_once())
             }
         }
 

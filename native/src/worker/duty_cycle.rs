@@ -7,7 +7,7 @@ use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
 use super::statistics::{CycleTime, Traffic};
 use crate::checksum::Checksum;
-use crate::idle::Backoff;
+use crate::idle::{Backoff, sleep_precisely};
 use crate::mailbox::{Event, MailboxHandle};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,6 +47,7 @@ pub struct DutyCycle {
 impl DutyCycle {
     /// Run until told to close, or until nobody is left to tell.
     pub fn run(mut self) {
+        sleep_precisely();
         while self.take_commands() {
             self.cycle_time.turn();
             let worked = self.turn_recordings() | self.turn_replays();
