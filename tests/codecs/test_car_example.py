@@ -1,13 +1,13 @@
 """SBE's own example, a car in two versions of one schema, as its Java codecs encode it.
 
-The schemas and the payload that SBE's Java sample has written come from a checkout of SBE's
-repository (github.com/aeron-io/simple-binary-encoding) that $AEROTAPE_SBE_REPOSITORY names; the
-jar of sbe-tool does not have them.
+The schemas, and the payload that SBE's Java sample has written, come from SBE's repository, for no
+jar has them: from a checkout that $AEROTAPE_SBE_REPOSITORY names, else over the network.
 """
 
 from __future__ import annotations
 
 import os
+import urllib.request
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,14 @@ import pytest
 from support.java_payloads import encode_with_java
 
 from aerotape.codecs.payloads import PayloadSchema
+
+REPOSITORY = "https://raw.githubusercontent.com/aeron-io/simple-binary-encoding/1.38.1"
+FILES = (
+    "sbe-samples/src/main/resources/common-types.xml",
+    "sbe-samples/src/main/resources/example-schema.xml",
+    "sbe-samples/src/main/resources/example-extension-schema.xml",
+    "rust/car_example_baseline_data.sbe",
+)
 
 
 def float32(value: float) -> float:
@@ -68,15 +76,31 @@ NEWER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_both_versions(jars: dict[str, Path], tmp_path: Path) -> None:
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """A folder with the files of the example where SBE's repository has them."""
+    if named := os.environ.get("AEROTAPE_SBE_REPOSITORY"):
+        return Path(named)
+    for file in FILES:
+        copy = tmp_path / "sbe" / file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with urllib.request.urlopen(f"{REPOSITORY}/{file}", timeout=10) as answer:
+                copy.write_bytes(answer.read())
+        except OSError as error:
+            pytest.skip(
+                f"AEROTAPE_SBE_REPOSITORY names no checkout of SBE's repository, and {REPOSITORY} "
+                f"cannot be had: {error}"
+            )
+    return tmp_path / "sbe"
+
+
+def test_both_versions(jars: dict[str, Path], example: Path, tmp_path: Path) -> None:
     """Each version's payload by each version's schema: what is new is null in the older payload,
     and is skipped by the older schema."""
-    if "AEROTAPE_SBE_REPOSITORY" not in os.environ:
-        pytest.skip("AEROTAPE_SBE_REPOSITORY names no checkout of SBE's repository")
-    repository = Path(os.environ["AEROTAPE_SBE_REPOSITORY"])
-    schemas = repository / "sbe-samples" / "src" / "main" / "resources"
+    schemas = example / "sbe-samples/src/main/resources"
     extension = schemas / "example-extension-schema.xml"
-    sample = (repository / "rust" / "car_example_baseline_data.sbe").read_bytes()
+    sample = (example / "rust/car_example_baseline_data.sbe").read_bytes()
     (newer,) = encode_with_java(extension, "ExampleCarWriter", jars["sbe-all"], tmp_path)
     payloads = pa.array([sample, newer])
 

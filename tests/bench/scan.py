@@ -1,0 +1,189 @@
+"""Benchmark: recordings into Arrow without Spark, on one processor.
+
+    python tests/bench/scan.py [--bytes N] [--rounds N] [--cases TEXT …] [--json]
+
+Recordings are written at once into memory (`/dev/shm`), so that reading them is a matter of the
+processor. Each case is measured in a process of its own, bound to one processor, after one reading
+that does not count; figures are medians of the rounds. GB/s count what is in the segment files,
+frame headers too; the memory is the most that the process ever had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "demo"))
+
+import pyarrow
+from bench.written import write_recording
+from market_data import Quote
+
+from aerotape import _native
+from aerotape.catalog.directory import open_directory
+from aerotape.codecs.payloads import PayloadSchema
+from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+
+if TYPE_CHECKING:
+    from aerotape._native import ChecksumName
+
+SCHEMA = Path(__file__).resolve().parents[1] / "demo" / "market-data.xml"
+QUOTE = Quote(7, 1_700_000_000_000_000_000, 42, 300, 200, 101_250_000, 101_270_000).encode()
+SEQUENCE_AT = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        columns: None for all; of a quote typed ones.
+        decode_only: payloads that are in memory already are decoded.
+    """
+
+    name: str
+    message_bytes: int
+    columns: tuple[str, ...] | None = None
+    checksum: ChecksumName = "none"
+    quotes: bool = False
+    decode_only: bool = False
+
+
+CASES = (
+    Case("scan, all columns", 32),
+    Case("scan, position and payload", 32, ("position", "payload")),
+    Case("scan, all columns", 256),
+    Case("scan, position and payload", 256, ("position", "payload")),
+    Case("scan, all columns, CRC-32C", 256, checksum="crc-32c"),
+    Case("scan, all columns", 1024),
+    Case("scan and decode, all fields and position", len(QUOTE), None, quotes=True),
+    Case("scan and decode, two fields", len(QUOTE), ("bidPrice", "askPrice"), quotes=True),
+    Case("decode only, all fields", len(QUOTE), quotes=True, decode_only=True),
+)
+QUOTE_COLUMNS = (
+    "position", "sequence", "eventTime", "instrumentId", "bidSize", "askSize", "bidPrice",
+    "askPrice",
+)  # fmt: skip
+
+
+def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, Any]:
+    """Read the recording of a case again and again; return what a row of the table needs."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    recording = open_directory(archive_dir).recording(0)
+    schema = PayloadSchema.from_ir(ir, "Quote") if case.quotes else None
+    arguments: dict[str, Any] = {"checksum": case.checksum, "columns": case.columns}
+    if schema is not None:
+        arguments |= {"schema": schema, "columns": case.columns or QUOTE_COLUMNS}
+    payloads: list[pyarrow.Array] = []
+    if case.decode_only:
+        # A few batches are enough: what is decoded lies in the cache in a scan, too.
+        limit = recording.start_position + min(recording.recorded_position, 64 << 20)
+        scanned = recording.to_batches(to_position=limit, columns=["payload"])
+        payloads = [batch.column("payload") for batch in scanned]
+    times = []
+    for _ in range(rounds + 1):
+        begin = time.perf_counter()
+        messages = 0
+        if schema is not None and case.decode_only:
+            for array in payloads:
+                messages += schema.decode_payloads(array).num_rows
+        else:
+            for batch in recording.to_batches(**arguments):
+                messages += batch.num_rows
+        times.append(time.perf_counter() - begin)
+    frame_bytes = messages * ((case.message_bytes + 63) & ~31)
+    seconds = statistics.median(times[1:])
+    return {
+        "messages": messages,
+        "messages_per_s": messages / seconds,
+        "gb_per_s": frame_bytes / seconds / 1e9,
+        "fastest_messages_per_s": messages / min(times[1:]),
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def run(case: Case, folder: Path, length: int, rounds: int) -> dict[str, Any]:
+    """Write the recording of a case and measure it in a process of its own."""
+    archive_dir = folder / "archive"
+    if case.quotes:
+        payload, counted_at = QUOTE, SEQUENCE_AT
+    else:
+        payload, counted_at = bytes(i & 0xFF for i in range(case.message_bytes)), 0
+    checksum = None if case.checksum == "none" else partial(_native.checksum, case.checksum)
+    try:
+        _, messages = write_recording(archive_dir, payload, length, checksum, counted_at)
+        done = subprocess.run(
+            [
+                sys.executable, __file__, "--measure", str(CASES.index(case)), str(folder),
+                "--rounds", str(rounds),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(archive_dir, ignore_errors=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    measured: dict[str, Any] = json.loads(done.stdout)
+    if not case.decode_only and measured["messages"] != messages:
+        raise RuntimeError(f"{case.name}: read {measured['messages']} of {messages} messages")
+    return asdict(case) | measured
+
+
+def main() -> int:
+    """Run the benchmark and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="bytes of each recording")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", nargs="+", default=[""], help="parts of their names")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        index, where = options.measure
+        case = CASES[int(index)]
+        ir = Path(where) / "quotes.sbeir"
+        print(json.dumps(measure(case, Path(where) / "archive", ir, options.rounds)))
+        return 0
+    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
+    rows = []
+    try:
+        shutil.copy(run_sbe_tool(SCHEMA, find_sbe_jar(), folder), folder / "quotes.sbeir")
+        if not options.json:
+            print("| what | message | M messages/s | GB/s | memory |")
+            print("| --- | --- | --- | --- | --- |")
+        for case in CASES:
+            if any(text in case.name for text in options.cases):
+                row = run(case, folder, options.bytes, options.rounds)
+                rows.append(row)
+                if not options.json:
+                    print(
+                        "| {name} | {message_bytes} B | {0:.1f} | {gb_per_s:.2f} | "
+                        "{peak_memory_mib:.0f} MiB |".format(row["messages_per_s"] / 1e6, **row),
+                        flush=True,
+                    )
+        if options.json:
+            print(json.dumps(rows, indent=2))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
