@@ -329,6 +329,7 @@ class CountersReader:
 # ("client_closed",)                      the driver or the client's conductor went away
 # ("client_error", code, message)
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
+# ("time_index_failed", recording_id, message)
 # ("replay_ready", replay_session_id)     checks passed: the client may be told OK
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
 Event = tuple[Any, ...]
@@ -431,6 +432,7 @@ class SessionWorker:
         start_position: int,
         segment_length: int,
         events: tuple[bytes, bytes, bytes] | None = None,
+        time_index: tuple[str, bytes, int, int] | None = None,
     ) -> None:
         """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
 
@@ -439,7 +441,11 @@ class SessionWorker:
         segment that fails stops the recording at its last whole frame and says so.
         `start_position` is the recording's; writing begins at the image's join position.
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
-        `publish_events`; the position at the end of the last two is filled in here."""
+        `publish_events`; the position at the end of the last two is filled in here.
+        `time_index` is the path of the file that remembers when the recording had which
+        position, what a new one begins with, and how far its points are apart: at least so many
+        nanoseconds, and so many bytes unless ten times as long has passed. A file that cannot
+        be written is told with `time_index_failed`, once; the recording goes on."""
     def publish_events(self, publication: ExclusivePublication) -> None:
         """Tell in `publication`, which the worker takes over, what becomes of recordings that
         begin from now on. Events that it does not take at once are dropped: progress is told

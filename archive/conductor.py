@@ -209,6 +209,7 @@ class Conductor:
             "client_closed": self._on_client_closed,
             "client_error": self._on_client_error,
             "recording_stopped": self._on_recording_stopped,
+            "time_index_failed": self._on_time_index_failed,
             "replay_ready": self.replays.on_ready,
             "replay_done": self.replays.on_done,
         }
@@ -389,6 +390,11 @@ class Conductor:
         finally:
             self.recordings.on_stopped(recording_id, position, error_code, message)
 
+    def _on_time_index_failed(self, recording_id: int, message: str) -> None:
+        self.errors.record(
+            "time index not written", f"recording {recording_id} goes on without: {message}"
+        )
+
     def _on_image_unavailable(self, subscription_id: int, image_id: int) -> None:
         if subscription_id not in self._control_subscriptions:
             return
@@ -407,7 +413,7 @@ class Conductor:
         except AerotapeError as error:
             self.errors.record("closing", error)
         for event in self._events:
-            if event[0] in ("recording_stopped", "replay_done"):
+            if event[0] in ("recording_stopped", "time_index_failed", "replay_done"):
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
         self._quietly(self.replications.close)
         self._quietly(self.recordings.close)

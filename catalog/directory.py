@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from aerotape._native import ChecksumName
+    from aerotape.catalog.time_index import TimeIndex
     from aerotape.replay.plot import Panel
     from aerotape.replay.reader import Message
     from aerotape.replay.statistics import RecordingStatistics
+    from aerotape.times import TimeLike
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
@@ -147,6 +149,13 @@ class Recording:
             time.sleep(_SETTLING_ROUND_S)
         return end.position
 
+    @cached_property
+    def time_index(self) -> TimeIndex:
+        """When what was recorded, as far as is known (errors as `recorded_position`)."""
+        from aerotape.catalog.time_index import TimeIndex
+
+        return TimeIndex.of(self)
+
     @property
     def is_being_written(self) -> bool:
         """Whether it has no stop position and an archive gives signs of life in the directory."""
@@ -200,11 +209,19 @@ class Recording:
         from_position: int | None = None,
         to_position: int | None = None,
         checksum: ChecksumName = "none",
+        *,
+        from_time: TimeLike | None = None,
+        to_time: TimeLike | None = None,
     ) -> Iterator[Message]:
-        """Iterate the messages that begin in a range: `aerotape.replay.reader.read_messages`."""
+        """Iterate the messages of a range of positions, and of times if given.
+
+        Takes the arguments and raises the errors of `aerotape.replay.reader.read_messages`.
+        """
         from aerotape.replay.reader import read_messages
 
-        return read_messages(self, from_position, to_position, checksum)
+        return read_messages(
+            self, from_position, to_position, checksum, from_time=from_time, to_time=to_time
+        )
 
     @_takes_arguments_of(read_batches)
     def to_batches(self, *arguments: Any, **named: Any) -> pyarrow.RecordBatchReader:

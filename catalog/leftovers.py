@@ -24,6 +24,7 @@ from aerotape.catalog.segments import (
     file_names,
     segment_base_position,
 )
+from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.errors import StorageError
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
@@ -170,5 +171,7 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
     """
     plan = plan_compaction(catalog, archive_dir)
     delete_files(plan.paths)
+    for recording_id in plan.recording_ids:
+        remove_time_index(archive_dir, recording_id)
     catalog.compact()
     return plan

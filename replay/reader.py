@@ -21,6 +21,7 @@ from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.replay.damage import Mode, check_mode, parse_mode
+from aerotape.times import ALL_TIMES, TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -180,7 +181,10 @@ class RecordingRange:
 
 
 def recording_range(
-    recording: Recording, from_position: int | None = None, to_position: int | None = None
+    recording: Recording,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    times: TimeRange = ALL_TIMES,
 ) -> RecordingRange:
     """Clip a range of positions to what is recorded now; it may be empty.
 
@@ -188,6 +192,8 @@ def recording_range(
         recording: of an opened archive directory.
         from_position: messages that begin before are left out; the recording's start when None.
         to_position: messages that begin there or later are left out; what is recorded when None.
+        times: messages that were certainly recorded at other times are left out
+            (`aerotape.catalog.time_index`).
 
     Raises:
         ConfigurationError: a position is negative, or the range goes backwards.
@@ -204,6 +210,9 @@ def recording_range(
     limit = max(recording.recorded_position, start)
     begin = start if from_position is None else min(max(from_position, start), limit)
     end = limit if to_position is None else min(to_position, limit)
+    if times:
+        earliest, latest = recording.time_index.positions(times)
+        begin, end = max(begin, earliest), min(end, latest)
     return RecordingRange(
         archive_dir=str(recording.archive_dir),
         recording_id=descriptor.recording_id,
@@ -225,6 +234,9 @@ def read_messages(
     from_position: int | None = None,
     to_position: int | None = None,
     checksum: ChecksumName = "none",
+    *,
+    from_time: TimeLike | None = None,
+    to_time: TimeLike | None = None,
 ) -> Iterator[Message]:
     """Iterate the messages that begin in a range of positions, in order.
 
@@ -237,13 +249,18 @@ def read_messages(
         to_position: as for `recording_range`.
         checksum: verify each frame against the checksum that `aeron.archive.record.checksum`
             wrote: "crc-32" or "crc-32c"; "none" verifies nothing.
+        from_time: messages that were certainly recorded before are left out. See
+            `aerotape.times` for how times are given, and `aerotape.catalog.time_index` for what
+            is known of when a message was recorded.
+        to_time: messages that were certainly recorded then or later are left out.
 
     Raises:
-        ConfigurationError: a position or the checksum's name cannot be.
+        ConfigurationError: a position, a time or the checksum's name cannot be.
         SegmentError: a segment file is missing, too short, damaged or fails its checksum; it
             names recording, file, offset and position. Messages before that come first.
     """
-    chosen = recording_range(recording, from_position, to_position)
+    times = TimeRange.of(from_time, to_time)
+    chosen = recording_range(recording, from_position, to_position, times)
     return _messages(chosen, chosen.scan(checksum=checksum))
 
 

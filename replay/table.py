@@ -10,6 +10,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
 from aerotape.replay.reader import COLUMNS, RecordingRange, arrow_batches, recording_range
+from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
     import pyarrow
@@ -102,6 +103,8 @@ def read_batches(
     to_position: int | None = None,
     checksum: ChecksumName = "none",
     *,
+    from_time: TimeLike | None = None,
+    to_time: TimeLike | None = None,
     columns: Sequence[str] | None = None,
     mode: Mode = "FAILFAST",
     schema: PayloadSchema | str | Path | None = None,
@@ -117,7 +120,7 @@ def read_batches(
 
     Args:
         recording: of an opened archive directory, as for `aerotape.replay.reader.read_messages`,
-            and so are the positions and the checksum.
+            and so are the positions, the times and the checksum.
         columns: names of `aerotape.replay.reader.COLUMNS` and of typed columns, in the order
             wanted; all when None, but `_corrupt` in mode PERMISSIVE only and `payload` without a
             schema only. What is not asked for is not built.
@@ -159,4 +162,5 @@ def read_batches(
         batch_rows=batch_rows,
         batch_bytes=batch_bytes,
     )
-    return table.read(recording_range(recording, from_position, to_position))
+    times = TimeRange.of(from_time, to_time)
+    return table.read(recording_range(recording, from_position, to_position, times))

@@ -113,6 +113,9 @@ class ArchiveConfig:
     authenticator_supplier: str = DEFAULT_AUTHENTICATOR
     authorisation_service_supplier: str = ""
     users_file: Path | None = None
+    # Zero: no time index is written.
+    time_index_interval_ns: int = 100_000_000
+    time_index_length: int = 64 * 1024
 
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

@@ -17,6 +17,8 @@ ARCHIVE_PREFIX = "aeron.archive."
 # Our own properties, which no other archive has.
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
+TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
+TIME_INDEX_LENGTH = "aerotape.time.index.length"
 # The media driver's, which the archive takes note of too.
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
@@ -85,6 +87,8 @@ PROPERTIES: Mapping[str, Property] = {
     for each in (
         *(Property(ARCHIVE_PREFIX + name, *rest) for name, *rest in _ARCHIVE),  # type: ignore[arg-type]
         Property(USERS_FILE, "users_file", kinds.OPTIONAL_PATH),
+        Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
+        Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),
     )
 }
 

@@ -6,6 +6,8 @@ position, files and all, which a file system may take long for. Either gets a po
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,13 +21,18 @@ from aerotape.archive.recording.limits import RecordingLimits
 from aerotape.archive.recording.session import RecordingSession, RecordingSubscription
 from aerotape.archive.recording.storage_space import Refusal, is_out_of_space
 from aerotape.catalog.segments import MAX_LONG
-from aerotape.errors import AerotapeError
+from aerotape.catalog.time_index_file import Provenance, remove_time_index
+from aerotape.catalog.time_index_upkeep import prepare_extension
+from aerotape.errors import AerotapeError, StorageError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
     from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.entries import CatalogEntry
+
+LOGGER = logging.getLogger(__name__)
 
 
 class RecordingImages:
@@ -68,7 +75,7 @@ class RecordingImages:
         self._begin = begin
         self._auto_stop = auto_stop
         # Images that are to go on with a recording once nothing is left behind its end.
-        self._clearing: list[tuple[RecordingSubscription, Image, Future[None]]] = []
+        self._clearing: list[tuple[RecordingSubscription, Image, Future[bytes | None]]] = []
 
     def record(self, source: RecordingSubscription, image: Image) -> None:
         """Begin to record an image, or release it and say why it is refused."""
@@ -112,11 +119,11 @@ class RecordingImages:
                 image.release()
                 continue
             try:
-                future.result()
+                time_index_header = future.result()
                 # Others may have been faster.
                 refusal = self._refuse_image(source, image, source.extends)
                 if refusal is None:
-                    self._extend_recording(source, image, source.extends)
+                    self._extend_recording(source, image, source.extends, time_index_header)
             except Exception as error:
                 refusal = self._why_failed(error)
             if refusal is not None:
@@ -154,13 +161,36 @@ class RecordingImages:
         )
 
     def _clear_behind(self, source: RecordingSubscription, image: Image, recording_id: int) -> None:
-        archive_dir, descriptor = self._archive_dir, self._catalog.descriptor(recording_id)
+        archive_dir, entry = self._archive_dir, self._catalog.entry(recording_id)
+        provenance = Provenance(
+            recording_id,
+            entry.descriptor.start_timestamp_ms,
+            source.requester.session_id,
+            source.correlation_id,
+            image.session_id,
+        )
+
+        def make_ready() -> bytes | None:
+            clear_behind(archive_dir, entry.descriptor)
+            return self._prepare_time_index(entry, provenance)
+
         self._deletions.hold([recording_id])
-        future = self._deletions.submit(lambda: clear_behind(archive_dir, descriptor))
-        self._clearing.append((source, image, future))
+        self._clearing.append((source, image, self._deletions.submit(make_ready)))
+
+    def _prepare_time_index(self, entry: CatalogEntry, provenance: Provenance) -> bytes | None:
+        if not self._config.time_index_interval_ns:
+            return None
+        problem = prepare_extension(self._archive_dir, entry, provenance)
+        if problem:
+            LOGGER.warning("recording %d: %s", entry.recording_id, problem)
+        return provenance.encode()
 
     def _extend_recording(
-        self, source: RecordingSubscription, image: Image, recording_id: int
+        self,
+        source: RecordingSubscription,
+        image: Image,
+        recording_id: int,
+        time_index_header: bytes | None,
     ) -> None:
         descriptor = self._catalog.descriptor(recording_id)
         self._catalog.extend_recording(
@@ -175,13 +205,15 @@ class RecordingImages:
             recording_id,
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
+            time_index_header=time_index_header,
         )
 
     def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
         segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
+        start_timestamp_ms = self._epoch_ms()
         recording_id = self._catalog.add_recording(
             start_position=image.join_position,
-            start_timestamp_ms=self._epoch_ms(),
+            start_timestamp_ms=start_timestamp_ms,
             initial_term_id=image.initial_term_id,
             segment_file_length=segment_file_length,
             term_buffer_length=image.term_buffer_length,
@@ -198,7 +230,18 @@ class RecordingImages:
             recording_id,
             start_position=image.join_position,
             segment_file_length=segment_file_length,
+            time_index_header=self._begin_time_index(
+                Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id)
+            ),
         )
+
+    def _begin_time_index(self, provenance: Provenance) -> bytes | None:
+        if not self._config.time_index_interval_ns:
+            return None
+        # What another catalog has left here. Where it cannot be removed it cannot be written to.
+        with contextlib.suppress(StorageError):
+            remove_time_index(self._archive_dir, provenance.recording_id)
+        return provenance.encode()
 
     def _add_session(
         self,
@@ -208,6 +251,7 @@ class RecordingImages:
         *,
         start_position: int,
         segment_file_length: int,
+        time_index_header: bytes | None,
     ) -> None:
         session_id = image.session_id
         try:
@@ -236,4 +280,5 @@ class RecordingImages:
             segment_file_length=segment_file_length,
             pending_counter=pending_counter,
         )
+        session.time_index_header = time_index_header
         self._begin(session)

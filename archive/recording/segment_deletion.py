@@ -20,6 +20,7 @@ from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.session import Requester
 from aerotape.catalog.segments import DELETE_SUFFIX, parse_any_segment_file_name
+from aerotape.catalog.time_index_file import parse_time_index_name
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import StorageError
 
@@ -275,12 +276,7 @@ class SegmentDeletions:
 
     def _remove_purged(self, archive_dir: Path, recording_ids: set[int]) -> list[str]:
         try:
-            files = [
-                path
-                for path in archive_dir.iterdir()
-                if (parsed := parse_any_segment_file_name(path.name)) is not None
-                and parsed[0] in recording_ids
-            ]
+            files = [path for path in archive_dir.iterdir() if _owner(path.name) in recording_ids]
         except OSError as error:
             return [f"cannot list {archive_dir}: {error.strerror}"]
         return self._remove(files, None)
@@ -291,3 +287,9 @@ class SegmentDeletions:
         self._deletions.clear()
         self._files.close()
         self._deleter.close()
+
+
+def _owner(name: str) -> int | None:
+    """Return the recording that a file goes with when the recording does."""
+    parsed = parse_any_segment_file_name(name)
+    return parse_time_index_name(name) if parsed is None else parsed[0]

@@ -7,6 +7,7 @@ their segment files is refused.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,8 @@ from aerotape.catalog.segments import (
     segment_base_position,
     segment_file_name,
 )
+from aerotape.catalog.time_index_file import remove_time_index
+from aerotape.catalog.time_index_upkeep import cut_before, hand_over
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
 
 _Result = TypeVar("_Result")
@@ -114,6 +117,9 @@ class SegmentMoves:
                 correlation_id,
                 recording_id,
                 prepare=partial(self._detached_paths, descriptor),
+                finish=partial(
+                    cut_before, self._archive_dir, recording_id, descriptor.start_position
+                ),
             )
 
     def purge(
@@ -130,6 +136,7 @@ class SegmentMoves:
                 correlation_id,
                 recording_id,
                 prepare=partial(self._paths, recording_id, bases),
+                finish=partial(cut_before, self._archive_dir, recording_id, new_start_position),
                 end_position=bases[-1],
             )
 
@@ -266,15 +273,23 @@ class SegmentMoves:
         def link() -> int:
             moves.extend(plan_moves(folder, source, target_id))
             begin_moves(moves, folder, sync=self._sync)
+            hand_over(folder, *entries)
             return len(moves)
 
+        def unlink() -> None:
+            finish_moves(moves)
+            # Its points are the other's now.
+            with contextlib.suppress(StorageError):
+                remove_time_index(folder, source_id)
+
+        entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
         count = yield from self._elsewhere(link)
         if source.stop_position == target.start_position:
             catalog.set_start_position(target_id, source.start_position)
         else:
             catalog.set_stop_position(target_id, source.stop_position)
-        yield from self._elsewhere(partial(finish_moves, moves))
+        yield from self._elsewhere(unlink)
         catalog.set_stop_position(source_id, source.start_position)
         requester.send_ok(correlation_id, count)
         # The recorder makes a new file where a segment is full: there is none of its frames in it.

@@ -111,6 +111,8 @@ class RecordingSession:
         self.start_position = start_position
         self.join_position = image.join_position
         self.segment_file_length = segment_file_length
+        # What its time index begins with; None when none is to be written.
+        self.time_index_header: bytes | None = None
         # Until the recorder has taken it over.
         self.image: Image | None = image
         self.pending_counter: PendingCounter | None = pending_counter

@@ -42,6 +42,10 @@ pub enum Event {
         error_code: i32,
         message: Option<String>,
     },
+    TimeIndexFailed {
+        recording_id: i64,
+        message: String,
+    },
     ReplayReady {
         replay_session_id: i64,
     },
@@ -108,6 +112,10 @@ impl Event {
                 message,
             )
                 .into_pyobject(py),
+            Self::TimeIndexFailed {
+                recording_id,
+                message,
+            } => ("time_index_failed", recording_id, message).into_pyobject(py),
             Self::ReplayReady { replay_session_id } => {
                 ("replay_ready", replay_session_id).into_pyobject(py)
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers, is_known
@@ -10,11 +11,14 @@ from aerotape.archive.recording.truncation import check_frame, check_truncation,
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import list_files_to_delete
 from aerotape.catalog.suspect import clear_marks
+from aerotape.catalog.time_index_file import remove_time_index
+from aerotape.catalog.time_index_upkeep import cut_after
 from aerotape.codecs import archive as codecs
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.session import ControlSession
+    from aerotape.catalog.descriptor import RecordingDescriptor
 
 
 def _truncate_recording(
@@ -35,7 +39,7 @@ def _truncate_recording(
         correlation_id,
         recording_id,
         is_ready=conductor.replays.end_all(recording_id),
-        prepare=lambda: cut_back(archive_dir, descriptor, position),
+        prepare=lambda: _cut_back(archive_dir, descriptor, position),
         end_position=descriptor.stop_position,
     )
 
@@ -72,8 +76,19 @@ def _purge_recording(
         prepare=lambda: [
             each.path for each in reversed(list_files_to_delete(archive_dir, recording_id))
         ],
-        finish=lambda: clear_marks(archive_dir, recording_id),
+        finish=lambda: _forget(archive_dir, recording_id),
     )
+
+
+def _cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> list[Path]:
+    paths = cut_back(archive_dir, descriptor, position)
+    cut_after(archive_dir, descriptor.recording_id, position)
+    return paths
+
+
+def _forget(archive_dir: Path, recording_id: int) -> None:
+    clear_marks(archive_dir, recording_id)
+    remove_time_index(archive_dir, recording_id)
 
 
 HANDLERS: Handlers = {

@@ -158,11 +158,14 @@ impl DutyCycle {
             let events = self.events.as_ref();
             let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
                 .unwrap_or_else(|_| RecordingTurn::Failed(internal_error()));
+            let (recording_id, failure) =
+                (session.recording_id(), session.take_time_index_failure());
             match turn {
                 RecordingTurn::Recorded(bytes) => worked |= bytes > 0,
                 RecordingTurn::Ended => self.end_recording(index, None),
                 RecordingTurn::Failed(failure) => self.end_recording(index, Some(failure)),
             }
+            self.post_time_index_failed(recording_id, failure);
         }
         worked
     }
@@ -195,8 +198,18 @@ impl DutyCycle {
         let session = self.recordings.swap_remove(index);
         let (recording_id, position) = (session.recording_id(), session.recorded_position());
         // Files and image are let go before anyone acts on the news.
-        session.end(self.events.as_ref());
+        let time_index_failure = session.end(self.events.as_ref());
+        self.post_time_index_failed(recording_id, time_index_failure);
         self.post_recording_stopped(recording_id, position, failure);
+    }
+
+    fn post_time_index_failed(&self, recording_id: i64, failure: Option<String>) {
+        if let Some(message) = failure {
+            self.mailbox.post(Event::TimeIndexFailed {
+                recording_id,
+                message,
+            });
+        }
     }
 
     fn post_recording_stopped(&self, recording_id: i64, position: i64, failure: Option<Failure>) {

@@ -16,6 +16,7 @@ mod segment_file;
 mod segment_reader;
 mod segment_writer;
 mod statistics;
+mod time_index;
 
 #[cfg(test)]
 mod scratch_dir;
@@ -43,6 +44,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+use time_index::TimeIndexRequest;
 
 /// Least value of `aeron.archive.file.io.max.length`: the longest frame of any stream.
 const MIN_FILE_IO_LENGTH: usize = 65_504;
@@ -115,6 +117,9 @@ type TrafficArgument<'py> = (
 
 /// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
 type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
+
+/// Path and header of a time index, nanoseconds and bytes between its points.
+type TimeIndexArgument = (PathBuf, Vec<u8>, u64, i64);
 
 fn traffic(counters: Option<TrafficArgument<'_>>) -> Traffic {
     Traffic::new(
@@ -229,7 +234,12 @@ impl SessionWorker {
         start_position,
         segment_length,
         events = None,
+        time_index = None,
     ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of the Python contract"
+    )]
     fn record(
         &self,
         image: &Image,
@@ -238,6 +248,7 @@ impl SessionWorker {
         start_position: i64,
         segment_length: i64,
         events: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
+        time_index: Option<TimeIndexArgument>,
     ) -> PyResult<()> {
         let image = image.take()?;
         let request = RecordingRequest {
@@ -250,6 +261,14 @@ impl SessionWorker {
                 started,
                 progress,
                 stopped,
+            }),
+            time_index: time_index.map(|(path, header, interval_ns, min_length)| {
+                TimeIndexRequest {
+                    path,
+                    header,
+                    interval: Duration::from_nanos(interval_ns),
+                    min_length,
+                }
             }),
         };
         request.check().map_err(PyValueError::new_err)?;

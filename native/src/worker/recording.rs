@@ -4,6 +4,7 @@ use super::events::{EventMessages, EventStream, RecordingEvents};
 use super::failure::Failure;
 use super::segment_writer::{Placement, SegmentWriter, Storage};
 use super::statistics::Traffic;
+use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{CounterHandle, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub struct RecordingRequest {
     pub image: ImageHandle,
     pub position_counter: CounterHandle,
     pub events: Option<EventMessages>,
+    pub time_index: Option<TimeIndexRequest>,
 }
 
 impl RecordingRequest {
@@ -60,6 +62,7 @@ pub struct RecordingSession {
     block_length_limit: usize,
     writer: SegmentWriter,
     events: Option<RecordingEvents>,
+    time_index: Option<TimeIndex>,
 }
 
 /// How a turn of a recording went.
@@ -90,6 +93,7 @@ impl RecordingSession {
             image,
             position_counter,
             events,
+            time_index,
             ..
         } = request;
         let join_position = image.join_position();
@@ -108,6 +112,8 @@ impl RecordingSession {
         let events = event_stream
             .zip(events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
+        let session_id = image.session_id();
+        let time_index = time_index.map(|request| TimeIndex::new(request, session_id));
         Ok(Self {
             recording_id,
             image,
@@ -116,6 +122,7 @@ impl RecordingSession {
             block_length_limit: term_length.min(file_io_max_length),
             writer,
             events,
+            time_index,
         })
     }
 
@@ -128,12 +135,22 @@ impl RecordingSession {
         self.writer.recorded_position()
     }
 
-    /// Let go of files and image, and tell where the recording has ended.
-    pub fn end(mut self, event_stream: Option<&EventStream>) {
+    /// Let go of files and image, and tell where the recording has ended. Returns why its time index
+    /// was not written, if that has failed.
+    pub fn end(mut self, event_stream: Option<&EventStream>) -> Option<String> {
         let position = self.recorded_position();
         if let Some((stream, events)) = event_stream.zip(self.events.take()) {
             events.stop(position, stream);
         }
+        if let Some(index) = &mut self.time_index {
+            index.end(position);
+        }
+        self.take_time_index_failure()
+    }
+
+    /// Why the time index of the recording is not written any more, once.
+    pub fn take_time_index_failure(&mut self) -> Option<String> {
+        self.time_index.as_mut()?.take_failure()
     }
 
     /// Record what has come, up to a few blocks.
@@ -153,6 +170,12 @@ impl RecordingSession {
         if let Some((stream, events)) = event_stream.zip(self.events.as_mut()) {
             events.progress(position, stream);
         }
+        if let Some(index) = &mut self.time_index {
+            if matches!(outcome, Ok(0)) {
+                index.idle(position);
+            }
+            index.flush();
+        }
         match outcome {
             Err(failure) => RecordingTurn::Failed(failure),
             Ok(0) if self.image.is_end_of_stream() || self.image.is_closed() => {
@@ -170,11 +193,16 @@ impl RecordingSession {
         let mut total = 0;
         for _ in 0..BLOCKS_PER_TURN {
             let writer = &mut self.writer;
+            let time_index = &mut self.time_index;
+            let counted_position = self.counted_position;
             let mut written = Ok(0);
             let length = self
                 .image
                 .block_poll(self.block_length_limit, &mut |block, _, _| {
                     let began = Instant::now();
+                    if let Some(index) = time_index {
+                        index.before_block(counted_position, began);
+                    }
                     written = writer.write_block(block, scratch);
                     traffic.add(*written.as_ref().unwrap_or(&0), began);
                 })?;

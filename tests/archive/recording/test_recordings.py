@@ -126,6 +126,7 @@ class Rig:
             max_concurrent_recordings=20,
             segment_file_length=131_072,
             recording_events_enabled=False,
+            time_index_interval_ns=0,
         )
         storage: Any = SimpleNamespace(refuse=lambda: None, watch=lambda: None)
         sessions: Any = self.sessions

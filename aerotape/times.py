@@ -1,0 +1,152 @@
+"""Wall-clock times as users give them, as nanoseconds since 1970 (UTC).
+
+A time is
+
+* ISO 8601 with a zone: ``2026-03-01T09:30:00.25Z``, ``2026-03-01T10:30+01:00``. Without a zone it
+  would mean another moment on another machine, and twice a year two of them: it is refused;
+* a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``;
+* a bare number of 12 to 14 digits, which is milliseconds (as in recording descriptors), or of 18
+  or 19, which is nanoseconds. Any other might be meant otherwise, and is refused;
+* in Python also a `datetime` with a zone (pandas' Timestamp is one), or an int: nanoseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from aerotape.errors import ConfigurationError
+
+TimeLike = str | int | datetime
+"""What a time may be given as; see this module."""
+
+MAX_TIME_NS: Final = (1 << 63) - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_NUMBER: Final = re.compile(r"([0-9]+) ?(s|ms|us|ns)?", re.ASCII)
+_ISO: Final = re.compile(
+    r"(?P<minute>\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d)(?P<second>:?\d\d)?"
+    r"(?:[.,](?P<fraction>\d+))? ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """What was recorded from one time on and before another; None leaves a side open.
+
+    Attributes:
+        from_ns: nanoseconds since 1970.
+        to_ns: nanoseconds since 1970; what was recorded then is not in the range.
+    """
+
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.from_ns is not None and self.to_ns is not None and self.from_ns > self.to_ns:
+            raise ConfigurationError(
+                f"the range of times goes backwards: from {format_time(self.from_ns)} "
+                f"to {format_time(self.to_ns)}",
+                "from_time",
+            )
+
+    def __bool__(self) -> bool:
+        return self.from_ns is not None or self.to_ns is not None
+
+    @classmethod
+    def of(cls, from_time: TimeLike | None, to_time: TimeLike | None) -> TimeRange:
+        """Make one of times as users give them (ConfigurationError)."""
+        return cls(
+            None if from_time is None else time_ns(from_time, "from_time"),
+            None if to_time is None else time_ns(to_time, "to_time"),
+        )
+
+
+ALL_TIMES: Final = TimeRange()
+
+
+def time_ns(value: TimeLike, name: str = "time") -> int:
+    """Return a time as nanoseconds since 1970.
+
+    Args:
+        value: as this module's docstring has it.
+        name: what it was given as, for errors.
+
+    Raises:
+        ConfigurationError: it is no time, or could be several.
+    """
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise ConfigurationError(f"{name}: {value.isoformat()} has no time zone", name)
+        found = _since_epoch_ns(value) + int(getattr(value, "nanosecond", 0))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    elif isinstance(value, str):
+        found = parse_time(value, name)
+    else:
+        raise ConfigurationError(f"{name}: {value!r} is no time", name)
+    if not 0 <= found <= MAX_TIME_NS:
+        raise ConfigurationError(f"{name}: {value} is not between the years 1970 and 2262", name)
+    return found
+
+
+def parse_time(text: str, name: str = "time") -> int:
+    """Parse a time, to nanoseconds since 1970 (ConfigurationError)."""
+    stripped = text.strip()
+    number = _NUMBER.fullmatch(stripped)
+    found = _number_ns(number, text, name) if number else _iso_ns(stripped, name)
+    if not 0 <= found <= MAX_TIME_NS:
+        raise ConfigurationError(f"{name}: {text} is not between the years 1970 and 2262", name)
+    return found
+
+
+def format_time(time_ns: int) -> str:
+    """Format nanoseconds since 1970 as ISO 8601 in UTC, with all nine digits of the second."""
+    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
+
+
+def _number_ns(number: re.Match[str], text: str, name: str) -> int:
+    digits, unit = number[1], number[2]
+    if unit is None:
+        unit = {12: "ms", 13: "ms", 14: "ms", 18: "ns", 19: "ns"}.get(len(digits))
+    if unit is None:
+        raise ConfigurationError(
+            f"{name}: {text!r} could be seconds or parts of a second since 1970, or a date: write "
+            f"{digits}s, {digits}ms, {digits}us, {digits}ns or ISO 8601 with a zone, as in "
+            "2026-03-01T09:30:00Z",
+            name,
+        )
+    return int(digits) * _UNITS[unit]
+
+
+def _iso_ns(text: str, name: str) -> int:
+    match = _ISO.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(
+            f"{name}: {text!r} is no time: write ISO 8601 with a zone, as in "
+            "2026-03-01T09:30:00Z or 2026-03-01T10:30:00+01:00, or a number as in 1772357400000ms",
+            name,
+        )
+    if match["zone"] is None:
+        raise ConfigurationError(
+            f"{name}: {text!r} has no time zone: add Z for UTC, or an offset such as +01:00", name
+        )
+    fraction = match["fraction"] or ""
+    if fraction and match["second"] is None:
+        raise ConfigurationError(f"{name}: {text!r} has a fraction but no seconds", name)
+    whole = (match["minute"] + (match["second"] or "") + match["zone"]).upper()
+    try:
+        moment = datetime.fromisoformat(whole)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: {text!r} is no time: {error}", name) from None
+    return _since_epoch_ns(moment) + int(fraction[:9].ljust(9, "0"))
+
+
+def _since_epoch_ns(moment: datetime) -> int:
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
