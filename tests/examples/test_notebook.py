@@ -1,0 +1,104 @@
+"""The example notebook runs from top to bottom, and what it shows is what it has published."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.java import ROOT
+
+from aerotape.codecs.sbe_tool import run_sbe_tool
+
+nbformat = pytest.importorskip("nbformat")
+EXAMPLES = ROOT / "examples"
+NOTEBOOK = EXAMPLES / "recordings.ipynb"
+# Put behind the last table that the notebook makes: all its results, counted in several ways.
+RESULTS = """
+import json
+print(json.dumps({
+    "published": published,
+    "stats": {"messages": stats.messages, "bytes": stats.payload_bytes, "gaps": stats.gap_count},
+    "bytes": total,
+    "trades": len(trades),
+    "by_symbol": {name: int(row["sum"]) for name, row in by_symbol.iterrows()},
+    "volumes": [row.asDict() for row in volumes.collect()],
+    "books": [row.asDict() for row in depths.collect()],
+    "sides": sorted(trades["side"].unique()),
+    "times": bool(trades["time_ns"].is_monotonic_increasing),
+}))
+"""
+
+
+def test_it_is_committed_without_outputs() -> None:
+    """So that a run leaves no traces in the repository, and no output is out of date."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(code) > 5
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def test_its_schema_is_what_sbe_tool_makes_of_the_xml(
+    jars: dict[str, Path], tmp_path: Path
+) -> None:
+    """The two files beside the notebook belong together."""
+    made = run_sbe_tool(EXAMPLES / "market.xml", jars["sbe-all"], tmp_path)
+    assert made.read_bytes() == (EXAMPLES / "market.sbeir").read_bytes()
+
+
+def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers from the publisher, the statistics, pandas and Spark; and a picture."""
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("pyspark")
+    for name in ("ipykernel", "pandas", "matplotlib"):
+        pytest.importorskip(name)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    # Spark's workers must find its own.
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    last = notebook.cells[-1]
+    assert "cleanup" in last.source
+    notebook.cells.insert(-1, nbformat.v4.new_code_cell(RESULTS))
+    folder = {"metadata": {"path": str(EXAMPLES)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=folder).execute()
+
+    results = json.loads(_printed(notebook.cells[-2]))
+    published = results["published"]
+    assert published["messages"] > 10_000
+    assert results["stats"] == {
+        "messages": published["messages"],
+        "bytes": published["bytes"],
+        "gaps": 0,
+    }
+    assert results["bytes"] == published["bytes"]
+    assert results["trades"] == published["trades"] > 1000
+    assert sum(row["trades"] for row in results["volumes"]) == published["trades"]
+    by_symbol: dict[str, int] = {}
+    for row in results["volumes"]:
+        by_symbol[row["symbol"]] = by_symbol.get(row["symbol"], 0) + row["volume"]
+        assert row["vwap"] == pytest.approx(100, abs=1)
+    assert by_symbol == results["by_symbol"]
+    assert sorted(by_symbol) == ["AAPL", "MSFT", "NVDA", "TSLA"]
+    books = published["messages"] - published["trades"]
+    assert sum(row["books"] for row in results["books"]) == books
+    assert {row["best_bid"] for row in results["books"]} == {100.0}
+    assert (results["sides"], results["times"]) == (["BUY", "SELL"], True)
+    [picture] = _pictures(notebook)
+    assert picture.startswith(b"\x89PNG") and len(picture) > 20_000
+    assert not list(tmp_path.glob("aerotape-example-*"))
+
+
+def _printed(cell: Any) -> str:
+    return "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
+
+
+def _pictures(notebook: Any) -> list[bytes]:
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    found = (output.get("data", {}).get("image/png") for output in outputs)
+    return [base64.b64decode(data) for data in found if data]
