@@ -533,6 +533,7 @@ class SegmentScan:
         nullable: bool = False,
         mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST",
         given: bool = False,
+        from_boundary: bool = False,
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
@@ -541,7 +542,10 @@ class SegmentScan:
         `columns=None` in the last case only. `nullable` makes the schema say that any column may
         hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
-        and to ask for the batch again. `archive_dir` is then just what errors name."""
+        and to ask for the batch again. `archive_dir` is then just what errors name.
+
+        `from_boundary` tells that a message ended at `from_position`: the scan begins there instead
+        of at the start of its term."""
     @property
     def wanted(self) -> int | None:
         """Position of the first byte that is to be given, None when none is needed."""

@@ -137,6 +137,20 @@ class InvalidPositionError(ArchiveError):
     """The recording cannot be used at this position (INVALID_POSITION)."""
 
 
+class DataLossError(AerotapeError):
+    """What a streaming query was to read next is gone: purged, or truncated and replaced.
+
+    Attributes:
+        recording_id: the recording.
+        position: from where on something is missing, bytes.
+    """
+
+    def __init__(self, message: str, recording_id: int = -1, position: int = -1) -> None:
+        super().__init__(message)
+        self.recording_id = recording_id
+        self.position = position
+
+
 class PersistentSubscriptionError(AerotapeError):
     """A persistent subscription cannot go on.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +15,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
-from aerotape.catalog.segments import SegmentFile, list_segment_files, segment_file_name
+from aerotape.catalog.segments import (
+    SegmentFile,
+    list_segment_files,
+    segment_base_position,
+    segment_file_name,
+)
 from aerotape.catalog.stop_position import (
     PAGE_LENGTH,
     SECTOR_LENGTH,
@@ -141,7 +147,7 @@ class Recording:
             segments = self.segment_files()
             # A writer may be in the middle of a write: then only what is seen in full, sector by
             # sector, counts, until the file has been left alone for long enough.
-            settled = not left or not segments or _age_ns(segments[-1].path) > _SETTLED_AFTER_NS
+            settled = not left or not segments or _is_settled(segments)
             unit = PAGE_LENGTH if settled else SECTOR_LENGTH
             end = find_recording_end(descriptor, segments, write_unit_bytes=unit)
             if settled or not end.torn:
@@ -155,6 +161,52 @@ class Recording:
         from aerotape.catalog.time_index import TimeIndex
 
         return TimeIndex.of(self)
+
+    def recorded_after(self, position: int) -> int:
+        """Return how far it is recorded, as `recorded_position` does, but quickly and as of now.
+
+        For who follows a live recording: only what stands behind `position` is looked at, and a
+        write that is going on is not waited for; its last frame is left for the next time.
+
+        Args:
+            position: begin of a frame, or the end of the last one so far. Never less is returned
+                while the recording has no stop position.
+
+        Raises:
+            CatalogError: the descriptor is damaged.
+            StorageError: a segment file cannot be read.
+        """
+        self.check()
+        descriptor = self._entry.descriptor
+        if not descriptor.is_active:
+            return descriptor.stop_position
+        segments = self._last_segments(position)
+        if not segments:
+            return position
+        unit = PAGE_LENGTH if _is_settled(segments) else SECTOR_LENGTH
+        end = find_recording_end(
+            descriptor, segments, write_unit_bytes=unit, from_position=position
+        )
+        return max(end.position, position)
+
+    def _last_segments(self, position: int) -> list[SegmentFile]:
+        """Return the last segment files, two at most, that follow `position` without a gap.
+
+        To ask for names is faster than to list a directory of very many files.
+        """
+        descriptor = self._entry.descriptor
+        length = descriptor.segment_file_length
+        first = segment_base_position(
+            descriptor.start_position, position, descriptor.term_buffer_length, length
+        )
+
+        def segment(index: int) -> SegmentFile:
+            base = first + index * length
+            return SegmentFile(self._archive_dir / segment_file_name(self.recording_id, base), base)
+
+        possible = range((max_position(descriptor) - first) // length)
+        count = bisect_left(possible, True, key=lambda index: not segment(index).path.exists())
+        return [segment(index) for index in range(max(count - 2, 0), count)]
 
     @property
     def is_being_written(self) -> bool:
@@ -378,8 +430,10 @@ def open_directory(
         return directory
 
 
-def _age_ns(path: Path) -> int:
+def _is_settled(segments: Sequence[SegmentFile]) -> bool:
+    """Whether the last of the files has not been written to for a while."""
+    path = segments[-1].path
     try:
-        return time.time_ns() - path.stat().st_mtime_ns
+        return time.time_ns() - path.stat().st_mtime_ns > _SETTLED_AFTER_NS
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", path) from error

@@ -63,6 +63,11 @@ class RemoteRecording(Recording):
             return descriptor.stop_position
         return find_remote_end(self._folder, descriptor, self.segment_files())
 
+    def recorded_after(self, position: int) -> int:
+        """Return `recorded_position`, but never less than `position` without a stop position."""
+        recorded = self.recorded_position
+        return max(recorded, position) if self._entry.descriptor.is_active else recorded
+
     @property
     def is_being_written(self) -> bool:
         """False: no archive writes there."""

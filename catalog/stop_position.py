@@ -83,8 +83,11 @@ def walk(
     segment: SegmentFile,
     checksum: ChecksumName = "none",
     limit: int | None = None,
+    from_position: int = 0,
 ) -> SegmentWalk:
     """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
+
+    Where `from_position` lies in or behind the segment the walk begins there or ends at once.
 
     Raises:
         StorageError: the file cannot be read, or is none.
@@ -95,7 +98,7 @@ def walk(
     segment_file_size(segment.path)
     return _native.walk_segment(
         segment.path,
-        start_offset=max(descriptor.start_position - segment.base_position, 0),
+        start_offset=max(max(descriptor.start_position, from_position) - segment.base_position, 0),
         limit=descriptor.segment_file_length if limit is None else limit,
         base_position=segment.base_position,
         term_length=descriptor.term_buffer_length,
@@ -110,6 +113,7 @@ def find_recording_end(
     segments: Sequence[SegmentFile],
     checksum: ChecksumName = "none",
     write_unit_bytes: int = PAGE_LENGTH,
+    from_position: int = 0,
 ) -> RecordingEnd:
     """Find where a recording ends that has no stop position.
 
@@ -118,6 +122,8 @@ def find_recording_end(
         segments: its segment files, ascending; those that cannot be its own are passed over.
         checksum: checksum that the recorder used.
         write_unit_bytes: a write that was cut short ends on a multiple of this.
+        from_position: begin of a frame, or the end of the last one; what is before is not looked
+            at and taken as recorded.
 
     Raises:
         StorageError: a file cannot be read.
@@ -131,13 +137,13 @@ def find_recording_end(
     if not own:
         return RecordingEnd(descriptor.start_position, None)
     last = own[-1]
-    found = walk(descriptor, last, checksum)
+    found = walk(descriptor, last, checksum, from_position=from_position)
     index = len(own) - 1
     while found.frames == 0 and index > 0:
         before = own[index - 1]
         if before.base_position != own[index].base_position - descriptor.segment_file_length:
             break
-        found_before = walk(descriptor, before, checksum)
+        found_before = walk(descriptor, before, checksum, from_position=from_position)
         if found_before.end_offset >= descriptor.segment_file_length:
             break
         index, found = index - 1, found_before

@@ -111,6 +111,8 @@ class RecordingRange:
         limit_position: the recorded position when the range was made. Nothing from there on is
             read; a message that begins in the range is read to its end.
         storage: how that storage is reached.
+        from_boundary: a message is known to have ended at `from_position`. Scanning begins there
+            instead of at the start of its term.
     """
 
     archive_dir: str
@@ -125,6 +127,7 @@ class RecordingRange:
     to_position: int
     limit_position: int
     storage: StorageOptions = NO_OPTIONS
+    from_boundary: bool = False
 
     @property
     def length(self) -> int:
@@ -133,7 +136,12 @@ class RecordingRange:
 
     def part(self, from_position: int, to_position: int) -> RecordingRange:
         """Return the same with another range of positions, within this one."""
-        return replace(self, from_position=from_position, to_position=to_position)
+        return replace(
+            self,
+            from_position=from_position,
+            to_position=to_position,
+            from_boundary=self.from_boundary and from_position == self.from_position,
+        )
 
     def scan(
         self,
@@ -170,6 +178,7 @@ class RecordingRange:
                 nullable=nullable,
                 mode=mode,
                 given=remote,
+                from_boundary=self.from_boundary,
             )
         except ValueError as error:
             raise ConfigurationError(str(error)) from error
@@ -205,7 +214,6 @@ def recording_range(
         raise ConfigurationError(
             f"from_position {from_position} is after to_position {to_position}", "from_position"
         )
-    descriptor = recording.descriptor
     start = recording.start_position
     limit = max(recording.recorded_position, start)
     begin = start if from_position is None else min(max(from_position, start), limit)
@@ -213,19 +221,33 @@ def recording_range(
     if times:
         earliest, latest = recording.time_index.positions(times)
         begin, end = max(begin, earliest), min(end, latest)
+    return range_of(recording, begin, max(begin, end), limit)
+
+
+def range_of(
+    recording: Recording,
+    from_position: int,
+    to_position: int,
+    limit_position: int,
+    *,
+    from_boundary: bool = False,
+) -> RecordingRange:
+    """Return a range of positions that are known to be recorded; see `RecordingRange`."""
+    descriptor = recording.descriptor
     return RecordingRange(
         archive_dir=str(recording.archive_dir),
         recording_id=descriptor.recording_id,
-        start_position=start,
+        start_position=recording.start_position,
         term_length=descriptor.term_buffer_length,
         segment_length=descriptor.segment_file_length,
         initial_term_id=descriptor.initial_term_id,
         session_id=descriptor.session_id,
         stream_id=descriptor.stream_id,
-        from_position=begin,
-        to_position=max(begin, end),
-        limit_position=limit,
+        from_position=from_position,
+        to_position=to_position,
+        limit_position=limit_position,
         storage=recording.storage,
+        from_boundary=from_boundary,
     )
 
 

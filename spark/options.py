@@ -84,6 +84,10 @@ _NAMES: Final = (
 )  # fmt: skip
 _ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
 STORAGE_PREFIX: Final = "storage."
+STREAM_NAMES: Final = (
+    "startingPosition", "maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss",
+)  # fmt: skip
+"""Options of streaming queries (`aerotape.spark.stream_options`), which batch queries refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,7 @@ class ReadOptions:
             ConfigurationError: an option is unknown, missing or has a value that cannot be.
             CodecError: the SBE schema is none, or has no such template.
         """
-        known = {name.lower(): name for name in _NAMES}
+        known = {name.lower(): name for name in (*_NAMES, *STREAM_NAMES)}
         given: dict[str, str] = {}
         storage: dict[str, str] = {}
         for key, value in options.items():
@@ -145,7 +149,7 @@ class ReadOptions:
                 close = get_close_matches(key.lower(), known, 1)
                 hint = f", do you mean {known[close[0]]}?" if close else ""
                 raise ConfigurationError(
-                    f"unknown option {key!r}{hint} (there are {', '.join(_NAMES)})", key
+                    f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
                 )
             given[known[key.lower()]] = value
         if not given.get("path"):

@@ -38,6 +38,11 @@ def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list
         # One look at the catalog for all; what is not in it is the directory's to complain about.
         known = {recording.recording_id: recording for recording in recordings}
         recordings = [known.get(id) or directory.recording(id) for id in options.recording_ids]
+    return matching(recordings, options)
+
+
+def matching(recordings: Iterable[Recording], options: ReadOptions) -> list[Recording]:
+    """Return the recordings whose stream and channel the options ask for, and damaged ones."""
     return [
         recording
         for recording in recordings

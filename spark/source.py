@@ -1,5 +1,7 @@
 """The data source "aerotape": `spark.read.format("aerotape").load(archive_dir)`.
 
+Streaming queries are read by `aerotape.spark.streaming`.
+
 Spark makes an `AerotapeDataSource` in a Python process beside the driver, asks it for the schema,
 plans partitions there (`aerotape.spark.planning`) and sends each to a worker, which scans segment
 files natively and hands Arrow record batches to the JVM. Nothing native is imported before that.
@@ -16,7 +18,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+import pyspark
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -29,6 +37,7 @@ from pyspark.sql.types import (
 
 from aerotape.errors import ConfigurationError
 from aerotape.spark.options import COLUMN_TYPES, ReadOptions
+from aerotape.spark.stream_options import StreamOptions
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,6 +66,7 @@ class AerotapeDataSource(DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self.read_options = ReadOptions.parse(options)
+        self.stream_options = StreamOptions.parse(options)
 
     @classmethod
     def name(cls) -> str:
@@ -74,6 +84,28 @@ class AerotapeDataSource(DataSource):
             schema: what `schema()` gave, or what the user gave to `spark.read.schema`, which
                 chooses columns as the option `columns` does.
         """
+        if self.stream_options.given:
+            name = self.stream_options.given[0]
+            raise ConfigurationError(f"{name}: this option is for spark.readStream only", name)
+        self._check_schema(schema)
+        make = FilteringReader if _filters_are_handed_over() else BatchReader
+        return make(self.read_options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Make the reader of a streaming query; the schema is as for `reader`."""
+        self._check_schema(schema)
+        try:
+            from aerotape.spark.streaming import StreamReader
+        except ModuleNotFoundError as error:
+            if error.name != "pyspark.sql.streaming.datasource":
+                raise
+            raise ConfigurationError(
+                f"streaming needs PySpark 4.2 or later, this is {pyspark.__version__}"
+            ) from error
+        batches = BatchReader(self.read_options, schema)
+        return StreamReader(self.read_options, self.stream_options, batches)
+
+    def _check_schema(self, schema: StructType) -> None:
         known = table_types(self.read_options)
         for field in schema.fields:
             expected = known.get(field.name)
@@ -85,8 +117,6 @@ class AerotapeDataSource(DataSource):
                     f"recording (there are {there})",
                     "schema",
                 )
-        make = FilteringReader if _filters_are_handed_over() else BatchReader
-        return make(self.read_options, schema)
 
 
 def _filters_are_handed_over() -> bool:

@@ -347,3 +347,22 @@ def test_arguments_that_make_no_sense_are_refused(
     """Each bad argument is named before any file is opened."""
     with pytest.raises(ValueError, match=complaint):
         scan(SegmentBuilder(), tmp_path, **changes)
+
+
+def test_a_scan_can_begin_where_a_message_ended(tmp_path: Path) -> None:
+    """From a boundary that is known, a scan gives what a search from the start of the term gives,
+    and does not look at what is before: damage there goes unseen."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path, count=60)
+    message = next(m for m in builder.messages if m.term_offset > 20_000)
+    known = scan(builder, tmp_path, from_position=message.position, from_boundary=True)
+    assert tuples(known) == expected(builder.messages)[builder.messages.index(message) :]
+    path = builder.segment_path(tmp_path, message.position)
+    data = bytearray(path.read_bytes())
+    before = message.position - message.term_offset - builder.segment_base(message.position)
+    data[before : before + 64] = bytes(64)
+    path.write_bytes(data)
+    known = scan(builder, tmp_path, from_position=message.position, from_boundary=True)
+    assert tuples(known)[0][0] == message.position
+    with pytest.raises(SegmentError, match=rf"position {message.position - message.term_offset}"):
+        tuples(scan(builder, tmp_path, from_position=message.position))

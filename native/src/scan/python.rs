@@ -106,7 +106,7 @@ impl SegmentScan {
         *, archive_dir, recording_id, start_position, term_length, segment_length,
         initial_term_id, session_id, stream_id, from_position, to_position, limit_position,
         columns = None, checksum = "none", batch_rows = 65_536, batch_bytes = 8 << 20,
-        nullable = false, mode = "FAILFAST", given = false
+        nullable = false, mode = "FAILFAST", given = false, from_boundary = false
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -128,6 +128,7 @@ impl SegmentScan {
         nullable: bool,
         mode: &str,
         given: bool,
+        from_boundary: bool,
     ) -> PyResult<Self> {
         let recording = Recording {
             archive_dir,
@@ -163,6 +164,7 @@ impl SegmentScan {
             from: from_position,
             to: to_position,
             limit: limit_position,
+            from_boundary,
         };
         let begin = if given { Walk::given } else { Walk::new };
         let walk = begin(recording, range, Checksum::parse(checksum)?);

@@ -110,6 +110,7 @@ impl RecordingPass {
             from,
             to,
             limit: range.limit_position,
+            from_boundary: false,
         };
         Ok(Self {
             pass: Mutex::new(Pass::new(recording, range, edges.clone())),

@@ -290,6 +290,7 @@ mod tests {
             from: 0,
             to: 1024,
             limit: 1024,
+            from_boundary: false,
         };
         let mut pass = Pass::new(recording, range, edges);
         while !pass.advance(100) {}

@@ -4,6 +4,7 @@
 //! that together cover a recording give each message exactly once, whatever the cuts. The walk
 //! begins at the start of the term that holds the range's start (or of the recording), because
 //! frames can only be found one after the other: a cut that is not a frame boundary is fine too.
+//! Who knows that a message ended at the range's start has the walk begin right there.
 //!
 //! Fragments without a message are skipped and counted: the tail of a message whose beginning was
 //! not recorded, and the beginning of one whose end never came (its publisher died and padding
@@ -53,6 +54,8 @@ pub struct Range {
     pub from: i64,
     pub to: i64,
     pub limit: i64,
+    /// A message is known to have ended at `from`.
+    pub from_boundary: bool,
 }
 
 pub struct Walk {
@@ -72,14 +75,14 @@ impl Walk {
     pub fn new(recording: Recording, range: Range, checksum: Option<Checksum>) -> Self {
         let from = range.from.max(recording.start_position);
         let to = range.to.min(range.limit);
-        let position = recording.term_base(from).max(recording.start_position);
+        let position = if range.from_boundary {
+            from
+        } else {
+            recording.term_base(from).max(recording.start_position)
+        };
         Self {
             window: Window::new(recording, range.limit),
-            range: Range {
-                from,
-                to,
-                limit: range.limit,
-            },
+            range: Range { from, to, ..range },
             checksum,
             position: if from < to { position } else { range.limit },
             starved: false,
@@ -133,7 +136,9 @@ impl Walk {
     ///
     /// After an error the walk stays where the bad frame is, and would fail there again.
     pub fn run(&mut self, sink: &mut impl Sink) -> Result<()> {
-        let Range { from, to, limit } = self.range;
+        let Range {
+            from, to, limit, ..
+        } = self.range;
         while self.position < limit {
             let position = self.position;
             let in_message = matches!(self.partial, Partial::Wanted { .. });
