@@ -236,6 +236,19 @@ class SegmentError(StorageError):
         self.position = position
 
 
+class TableInUseError(StorageError):
+    """Another job is writing to the table.
+
+    Attributes:
+        path: the table's folder.
+        pid: process id of that job on its machine, or 0 when it is not known.
+    """
+
+    def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
+        super().__init__(message, path)
+        self.pid = pid
+
+
 class CatalogError(StorageError):
     """`archive.catalog` is missing, damaged or of a version that cannot be read."""
 

@@ -62,6 +62,21 @@ class ObjectFile:
         self._file.close()
 
 
+def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
+    """Return the file system that a URL is in, and the path by which that knows it.
+
+    No request is sent yet.
+
+    Raises:
+        ConfigurationError: there is no way to such a storage, or an option cannot be.
+    """
+    scheme, _, rest = str(path).partition("://")
+    authority = rest.partition("/")[0]
+    # Where credentials come from the environment, others there mean another file system.
+    environment = tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
+    return _file_system(scheme, authority, options, environment), _path_within(scheme, rest)
+
+
 class ObjectFolder:
     """A folder in a storage elsewhere, read only.
 
@@ -78,12 +93,7 @@ class ObjectFolder:
         """
         self.path = path
         self.options = options
-        scheme, _, rest = str(path).partition("://")
-        authority = rest.partition("/")[0]
-        # Where credentials come from the environment, others there mean another file system.
-        environment = tuple(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
-        self._file_system = _file_system(scheme, authority, options, environment)
-        self._prefix = _path_within(scheme, rest)
+        self._file_system, self._prefix = reach(path, options)
 
     def list(self) -> dict[str, int]:
         """Return the names of the files in the folder and their lengths in bytes (StorageError)."""

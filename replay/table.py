@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
-from aerotape.replay.reader import COLUMNS, RecordingRange, arrow_batches, recording_range
+from aerotape.replay.reader import COLUMNS, RecordingRange, Scan, arrow_batches, recording_range
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ class TableReader:
             CodecError: while batches are taken, in mode FAILFAST: a payload is not what its schema
                 says; it names recording and position. Messages before it come first.
         """
+        return self.scan(part)[1]
+
+    def scan(self, part: RecordingRange) -> tuple[Scan, pyarrow.RecordBatchReader]:
+        """Return what `read` does, and the scan behind it, which tells what it has left out."""
         import pyarrow
 
         scan = part.scan(
@@ -94,7 +98,7 @@ class TableReader:
         if self._typed is not None:
             batches = self._typed.read(part.recording_id, batches)
             schema = self._typed.arrow_schema(schema)
-        return pyarrow.RecordBatchReader.from_batches(schema, batches)
+        return scan, pyarrow.RecordBatchReader.from_batches(schema, batches)
 
 
 def read_batches(

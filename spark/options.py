@@ -166,7 +166,7 @@ class ReadOptions:
             )
         checksum = _optional(given, "checksum", parse_checksum) or "none"
         mode = _optional(given, "mode", parse_mode) or "FAILFAST"
-        payloads = _payloads(given)
+        payloads = parse_payloads(given)
         check_mode(mode, checksum, decodes=payloads is not None)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
@@ -251,7 +251,8 @@ def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ..
     return tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
 
 
-def _payloads(given: Mapping[str, str]) -> PayloadColumns | None:
+def parse_payloads(given: Mapping[str, str]) -> PayloadColumns | None:
+    """Read the SBE schema that options name; errors as for `ReadOptions.parse`."""
     if "schema" not in given:
         for name in _ABOUT_SCHEMA:
             if name in given:

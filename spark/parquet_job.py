@@ -3,10 +3,11 @@
     OUT/recording_id=3/part-0000000000000000000-1f0c9a77.parquet
     OUT/recording_id=3/_manifest.json
 
-Tasks write under ``OUT/_aerotape-<job>/`` (`parquet_writer`). When all are done, the driver
-gathers a recording's files and its manifest in a folder there and renames that into place: a
-reader sees all of a recording or nothing. Names that begin with an underscore are invisible to
-Spark, pyarrow and others that read folders of Parquet files.
+A job looks at each recording and its manifest and converts what the table does not have yet
+(`parquet_plan`). Tasks write aside (`parquet_writer`), the driver lets all new files of a
+recording appear at once (`parquet_commit`). Recordings are committed in batches, as their tasks are
+done: what is interrupted late has not worked for nothing. Only one job at a time writes to a table
+(`output_lock`).
 
 A recording that cannot be read to its end is not written at all, and named in the report.
 """
@@ -14,58 +15,67 @@ A recording that cannot be read to its end is not written at all, and named in t
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
-import shutil
-import threading
+import os
 import time
-import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final, Self
 
-from aerotape import __version__
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.location import absolute_location
-from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
-from aerotape.spark.options import ReadOptions
-from aerotape.spark.parquet_writer import FILE_COLUMNS, RangeOutcome, WriteSettings, write_ranges
-from aerotape.spark.planning import choose_recordings, plan_partitions, plan_ranges
-from aerotape.spark.session import job_session
+from aerotape.spark.dates import cut_at_midnight, date_at
+from aerotape.spark.fingerprint import tail_crc32
+from aerotape.spark.manifest import FileEntry, Manifest, joined
+from aerotape.spark.output_lock import TableLock, locked
+from aerotape.spark.output_store import OutputStore
+from aerotape.spark.parquet_commit import Committer
+from aerotape.spark.parquet_plan import Action, JobOptions, Planner, RecordingPlan
+from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings, key_value_metadata
+from aerotape.spark.planning import plan_partitions
+from aerotape.spark.task_runner import Partition, SparkTasks, TaskRunner
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
+_PARTITIONS_PER_CORE: Final = 8
+_RESULTS: Final = {
+    Action.CONVERT: "converted",
+    Action.RECONVERT: "converted anew",
+    Action.NOTHING: "up to date",
+    Action.WAIT: "waiting for more",
+    Action.REFUSE: "left out",
+}
 
-MANIFEST_NAME: Final = "_manifest.json"
-_POLL_S: Final = 0.2
-_PYTHON_ERROR: Final = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Invalid): ")
+OnProgress = Callable[[int, int], None]
+"""Called with the number of tasks that are done, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingReport:
-    """What became of one recording.
+    """What became of one recording. Figures are of this job, not of all that the table has.
 
     Attributes:
         recording_id: its id.
+        result: "converted", "converted anew", "up to date", "waiting for more" or "left out".
         messages: rows written.
         recording_bytes: bytes of the recording that were read.
         payload_bytes: bytes of the messages' payloads.
         parquet_bytes: length of the files together.
         files: how many.
+        to_position: up to where the table has the recording; None when it has nothing.
         warnings: what is suspect about the rows.
         error: why nothing was written, or None.
     """
 
     recording_id: int
+    result: str
     messages: int = 0
     recording_bytes: int = 0
     payload_bytes: int = 0
     parquet_bytes: int = 0
     files: int = 0
-    warnings: list[str] = field(default_factory=list)
+    to_position: int | None = None
+    warnings: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -76,7 +86,7 @@ class JobReport:
     Attributes:
         out_dir: the table's folder.
         recordings: one report each, by ascending id.
-        elapsed_s: seconds from the session's readiness to the last rename.
+        elapsed_s: seconds from the session's readiness to the last commit.
     """
 
     out_dir: str
@@ -89,221 +99,258 @@ class JobReport:
 
 
 def convert(
-    options: ReadOptions,
-    out_dir: Path,
+    options: JobOptions,
+    out: str | os.PathLike[str],
     *,
     master: str | None = None,
-    overwrite: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> JobReport:
     """Convert recordings to Parquet; what is recorded when planning is what is converted.
 
     Args:
-        options: which recordings and positions; its columns and its mode are not used.
-        out_dir: the table's folder, made when missing, seen by driver and workers alike.
+        options: what to convert, and how.
+        out: the table's folder, made when missing: a path that driver and workers see, or a URL.
+            Storages are reached with the options for the archive directory's.
         master: Spark's master URL, this machine's cores when None.
-        overwrite: replace what `out_dir` already holds of a recording, instead of refusing.
-        on_progress: called now and then with tasks done and tasks in all.
+        on_progress: called now and then.
 
     Raises:
-        ConfigurationError: `out_dir` holds one of the recordings already, or is no local path.
+        ConfigurationError: `out` is no folder, or in no file system that is known.
         CatalogError: the archive directory cannot be read.
         UnknownRecordingError: a recording that was asked for does not exist.
-        StorageError: `out_dir` cannot be written.
+        TableInUseError: another job is writing to `out`.
+        StorageError: `out` cannot be written.
         AerotapeError: Spark does not start, or a task failed as often as Spark tries.
     """
-    if "://" in str(out_dir) or ":/" in str(out_dir):
-        raise ConfigurationError(f"{out_dir}: only paths of a file system can be written yet")
-    out_dir = out_dir.resolve()
-    options = dataclasses.replace(options, archive_dir=absolute_location(options.archive_dir))
-    recordings = choose_recordings(options.open_directory(), options)
-    _refuse_existing(recordings, out_dir, overwrite)
-    ranges, unreadable = _plan(recordings, options)
-    partitions = plan_partitions(list(ranges.values()), options.partition_bytes)
-
-    job_dir = out_dir / f"_aerotape-{uuid.uuid4().hex[:12]}"
-    settings = WriteSettings(
-        attempts_dir=str(job_dir / "attempts"),
-        checksum=options.checksum,
-        metadata={r.descriptor.recording_id: _key_value_metadata(r) for r in recordings},
-    )
-    try:
-        job_dir.mkdir(parents=True)
-    except OSError as error:
-        raise StorageError(f"cannot write to {out_dir}: {error.strerror}", out_dir) from error
-    try:
-        begun_ns = time.monotonic_ns()
-        outcomes: list[RangeOutcome] = []
-        if partitions:
-            with job_session(master, "aerotape parquet") as session:
-                begun_ns = time.monotonic_ns()
-                outcomes = _run(session.sparkContext, partitions, settings, on_progress)
-        by_recording: dict[int, list[RangeOutcome]] = {}
-        for outcome in outcomes:
-            by_recording.setdefault(outcome.recording_id, []).append(outcome)
-        reports = [
-            unreadable.get(recording.recording_id)
-            or _commit(
-                recording,
-                ranges.get(recording.recording_id),
-                by_recording.get(recording.recording_id, []),
-                options,
-                job_dir,
-                out_dir,
-            )
-            for recording in recordings
-        ]
-        elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
-    finally:
-        shutil.rmtree(job_dir, ignore_errors=True)
-    return JobReport(str(out_dir), reports, round(elapsed_s, 3))
+    with SparkTasks(master) as tasks, ParquetJob(options, out, tasks) as job:
+        return job.run(on_progress)
 
 
-def _plan(
-    recordings: Sequence[Recording], options: ReadOptions
-) -> tuple[dict[int, RecordingRange], dict[int, RecordingReport]]:
-    """Find what is to be read of each recording; one that cannot be looked at is reported."""
-    ranges: dict[int, RecordingRange] = {}
-    unreadable: dict[int, RecordingReport] = {}
-    for recording in recordings:
-        id = recording.recording_id
+def plan_only(options: JobOptions, out: str | os.PathLike[str]) -> list[RecordingPlan]:
+    """Return what `convert` would do, and touch nothing. Raises what it would, but for Spark."""
+    return Planner(options, OutputStore.open(out, options.read.storage)).plan()
+
+
+class ParquetJob:
+    """A job that holds a table for one or several rounds."""
+
+    def __init__(
+        self, options: JobOptions, out: str | os.PathLike[str] | OutputStore, tasks: TaskRunner
+    ) -> None:
+        """Check what can be checked; nothing is changed before the context is entered."""
+        self._options = options
+        if not isinstance(out, OutputStore):
+            out = OutputStore.open(out, options.read.storage)
+        self._store = out
+        self._tasks = tasks
+        self._planner = Planner(options, self._store)
+        self._committer = Committer(self._store)
+        self._lock = TableLock()
+        self._cleanup = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Take the table's lock and finish what an earlier job has left unfinished."""
+        self._planner.recordings()  # what is refused must not make a folder
+        self._lock = self._cleanup.enter_context(locked(self._store))
+        self._cleanup.callback(self._committer.close)
         try:
-            ranges.update((id, whole) for whole in plan_ranges([recording], options))
-        except StorageError as error:
-            unreadable[id] = RecordingReport(id, error=f"recording {id}: {error}")
-    return ranges, unreadable
+            self._committer.recover()
+        except BaseException:
+            self._cleanup.close()
+            raise
+        return self
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._cleanup.close()
 
-def _refuse_existing(recordings: Sequence[Recording], out_dir: Path, overwrite: bool) -> None:
-    if out_dir.exists() and not out_dir.is_dir():
-        raise ConfigurationError(f"{out_dir} is a file; name a folder to write the table to")
-    there = [r.recording_id for r in recordings if _final_dir(out_dir, r.recording_id).exists()]
-    if there and not overwrite:
-        names = ", ".join(map(str, there[:10])) + (", …" if len(there) > 10 else "")
-        raise ConfigurationError(
-            f"{out_dir} already holds recording {names}: choose other recordings or another "
-            "folder, or overwrite"
+    def run(self, on_progress: OnProgress | None = None) -> JobReport:
+        """Convert what is new now. Raises what `convert` does."""
+        plans = self._planner.plan()
+        reports: dict[int, RecordingReport] = {}
+        begun_ns = time.monotonic_ns()
+        busy = [plan for plan in plans if plan.ranges and plan.action is not Action.WAIT]
+        if busy:
+            batches = list(self._batches(busy, self._tasks.parallelism))
+            begun_ns = time.monotonic_ns()  # Spark is there now
+            total = sum(len(partitions) for _, partitions in batches)
+            done = 0
+            for batch, partitions in batches:
+                outcomes = self._run_batch(batch, partitions, _advance(on_progress, done, total))
+                done += len(partitions)
+                for plan in batch:
+                    reports[id(plan)] = self._finish(
+                        plan, outcomes.get(plan.recording.recording_id, [])
+                    )
+        for plan in plans:
+            if id(plan) not in reports:
+                reports[id(plan)] = self._finish(plan, [])
+        self._committer.tidy()
+        elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
+        return JobReport(
+            self._store.name, [reports[id(plan)] for plan in plans], round(elapsed_s, 3)
         )
 
+    def _batches(
+        self, plans: Sequence[RecordingPlan], parallelism: int
+    ) -> Iterator[tuple[list[RecordingPlan], list[Partition]]]:
+        """Put recordings together that are converted by one Spark job, and cut them."""
+        partition_bytes = self._options.read.partition_bytes
+        enough = partition_bytes * _PARTITIONS_PER_CORE * parallelism
+        batch: list[RecordingPlan] = []
+        for plan in plans:
+            batch.append(plan)
+            if sum(each.recording_bytes for each in batch) >= enough or plan is plans[-1]:
+                ranges = [
+                    piece
+                    for each in batch
+                    for part in each.ranges
+                    for piece in self._dated(each.recording, part)
+                ]
+                yield batch, plan_partitions(ranges, partition_bytes)
+                batch = []
 
-def _final_dir(out_dir: Path, recording_id: int) -> Path:
-    return out_dir / f"recording_id={recording_id}"
+    def _dated(self, recording: Recording, part: RecordingRange) -> list[RecordingRange]:
+        if not self._options.by_date:
+            return [part]
+        return cut_at_midnight(part, self._options.times(recording))
 
+    def _run_batch(
+        self,
+        batch: Sequence[RecordingPlan],
+        partitions: Sequence[Partition],
+        on_done: Callable[[int], None] | None,
+    ) -> dict[int, list[RangeOutcome]]:
+        ids = [plan.recording.recording_id for plan in batch]
+        settings = WriteSettings(
+            store=self._store,
+            attempts={id: self._committer.attempts_folder(id) for id in ids},
+            checksum=self._options.read.checksum,
+            metadata={
+                plan.recording.recording_id: key_value_metadata(
+                    plan.recording.descriptor, self._options.read.payloads
+                )
+                for plan in batch
+            },
+            mode=self._options.read.mode,
+            payloads=self._options.read.payloads,
+        )
+        outcomes: dict[int, list[RangeOutcome]] = {}
+        for outcome in self._tasks.run(partitions, settings, on_done):
+            outcomes.setdefault(outcome.recording_id, []).append(outcome)
+        return outcomes
 
-def _key_value_metadata(recording: Recording) -> dict[str, str]:
-    descriptor = dataclasses.asdict(recording.descriptor)
-    return {"aerotape.version": __version__, "aerotape.recording": json.dumps(descriptor)}
-
-
-def _run(
-    context: SparkContext,
-    partitions: Sequence[tuple[RecordingRange, ...]],
-    settings: WriteSettings,
-    on_progress: Callable[[int, int], None] | None,
-) -> list[RangeOutcome]:
-    """Run one task for each partition and gather the outcomes."""
-    done = threading.Event()
-    watcher = threading.Thread(
-        target=_watch, args=(context, len(partitions), done, on_progress), daemon=True
-    )
-    if on_progress is not None:
-        watcher.start()
-    try:
-        tasks = context.parallelize(partitions, len(partitions))
-        return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
-    except Exception as error:  # py4j's and Spark's own have no base in common
-        raise AerotapeError(f"the Spark job failed: {_cause(error)}") from error
-    finally:
-        done.set()
-        if on_progress is not None:
-            watcher.join()
-
-
-def _cause(error: Exception) -> str:
-    """Find the line of Spark's long story that tells what went wrong in a task."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    python = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return (python or [line for line in lines if line] or [type(error).__name__])[0]
-
-
-def _watch(
-    context: SparkContext,
-    total: int,
-    done: threading.Event,
-    on_progress: Callable[[int, int], None],
-) -> None:
-    tracker = context.statusTracker()
-    while not done.wait(_POLL_S):
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        on_progress(sum(stage.numCompletedTasks for stage in stages if stage), total)
-
-
-def _commit(
-    recording: Recording,
-    whole: RecordingRange | None,
-    outcomes: Sequence[RangeOutcome],
-    options: ReadOptions,
-    job_dir: Path,
-    out_dir: Path,
-) -> RecordingReport:
-    """Make a recording's files appear at once, or report why they do not."""
-    recording_id = recording.recording_id
-    error = next((outcome.error for outcome in outcomes if outcome.error), None)
-    if error is not None:
-        return RecordingReport(recording_id, error=error)
-    report = RecordingReport(
-        recording_id=recording_id,
-        messages=sum(outcome.rows for outcome in outcomes),
-        recording_bytes=sum(o.to_position - o.from_position for o in outcomes),
-        payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
-        parquet_bytes=sum(outcome.file_bytes for outcome in outcomes),
-        files=len(outcomes),
-        warnings=_warnings(recording, outcomes),
-    )
-    folder = job_dir / "commit" / str(recording_id)
-    final = _final_dir(out_dir, recording_id)
-    try:
-        folder.mkdir(parents=True)
-        files = []
-        for outcome in sorted(outcomes, key=lambda outcome: outcome.from_position):
-            source = Path(str(outcome.path))
-            source.rename(folder / source.name)
-            files.append(
-                {
-                    "name": source.name,
-                    "from_position": outcome.from_position,
-                    "to_position": outcome.to_position,
-                    "rows": outcome.rows,
-                    "bytes": outcome.file_bytes,
-                }
+    def _finish(self, plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> RecordingReport:
+        """Commit what became of a recording, if anything did, and report it."""
+        recording_id = plan.recording.recording_id
+        had = None if plan.manifest is None else plan.manifest.to_position
+        error = next((outcome.error for outcome in outcomes if outcome.error), None)
+        if plan.action is Action.REFUSE or error is not None:
+            return RecordingReport(
+                recording_id,
+                _RESULTS[Action.REFUSE],
+                to_position=had,
+                error=plan.reason if error is None else error,
             )
-        manifest: dict[str, Any] = {
-            "aerotape_version": __version__,
-            "recording": dataclasses.asdict(recording.descriptor),
-            "from_position": None if whole is None else whole.from_position,
-            "to_position": None if whole is None else whole.to_position,
-            "checksum": options.checksum,
-            "columns": list(FILE_COLUMNS),
-            "rows": report.messages,
-            "payload_bytes": report.payload_bytes,
-            "warnings": report.warnings,
-            "files": files,
-        }
-        (folder / MANIFEST_NAME).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
-        if final.exists():  # it was allowed, or we would not be here
-            final.rename(job_dir / f"replaced-{recording_id}")
-        folder.rename(final)
-    except OSError as failure:
-        raise StorageError(f"cannot put {final} in place: {failure.strerror}", final) from failure
-    return report
+        if plan.action in (Action.NOTHING, Action.WAIT):
+            return RecordingReport(recording_id, _RESULTS[plan.action], to_position=had)
+        outcomes = sorted(outcomes, key=lambda outcome: outcome.from_position)
+        warnings = _warnings(plan, outcomes)
+        new = self._new_files(plan.recording, outcomes)
+        manifest = _next_manifest(plan, outcomes, list(new.values()), self._options, warnings)
+        self._lock.check()
+        self._committer.commit(
+            recording_id,
+            {entry.name: path for path, entry in new.items()},
+            manifest,
+            replaced=self._planner.files(recording_id) if plan.action is Action.RECONVERT else (),
+        )
+        self._planner.committed(recording_id, manifest)
+        return RecordingReport(
+            recording_id,
+            _RESULTS[plan.action],
+            messages=sum(outcome.rows for outcome in outcomes),
+            recording_bytes=plan.recording_bytes,
+            payload_bytes=sum(outcome.payload_bytes for outcome in outcomes),
+            parquet_bytes=sum(outcome.file_bytes for outcome in outcomes),
+            files=len(new),
+            to_position=manifest.to_position,
+            warnings=warnings,
+        )
+
+    def _new_files(
+        self, recording: Recording, outcomes: Sequence[RangeOutcome]
+    ) -> dict[str, FileEntry]:
+        """Name the files that tasks have written, by where they are."""
+        entries: dict[str, FileEntry] = {}
+        times = self._options.times(recording) if self._options.by_date else ()
+        for outcome in outcomes:
+            if outcome.path is None:
+                continue
+            date = None
+            if self._options.by_date:
+                date = date_at(outcome.from_position, times).isoformat()
+            name = f"part-{outcome.from_position:019d}-{outcome.path[-8:]}.parquet"
+            entries[outcome.path] = FileEntry(
+                name=name if date is None else f"date={date}/{name}",
+                from_position=outcome.from_position,
+                to_position=outcome.to_position,
+                rows=outcome.rows,
+                payload_bytes=outcome.payload_bytes,
+                bytes=outcome.file_bytes,
+                checksum=self._options.read.checksum,
+                source_crc32=tail_crc32(recording, outcome.from_position, outcome.to_position),
+                converted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                date=date,
+            )
+        return entries
 
 
-def _warnings(recording: Recording, outcomes: Sequence[RangeOutcome]) -> list[str]:
+def _advance(
+    on_progress: OnProgress | None, before: int, total: int
+) -> Callable[[int], None] | None:
+    return None if on_progress is None else lambda done: on_progress(before + done, total)
+
+
+def _next_manifest(
+    plan: RecordingPlan,
+    outcomes: Sequence[RangeOutcome],
+    new: Sequence[FileEntry],
+    options: JobOptions,
+    warnings: Sequence[str],
+) -> Manifest:
+    """Return what the table has of a recording after a commit."""
+    before = plan.manifest or Manifest(recording={})
+    files = sorted([*before.files, *new], key=lambda entry: entry.from_position)
+    ranges = joined([*before.ranges, *((o.from_position, o.to_position) for o in outcomes)])
+    unfinished_at = before.unfinished_at
+    if outcomes and outcomes[-1].to_position == (ranges[-1][1] if ranges else None):
+        unfinished_at = outcomes[-1].unfinished_at
+    return Manifest(
+        recording=dataclasses.asdict(plan.recording.descriptor),
+        ranges=ranges,
+        unfinished_at=unfinished_at,
+        schema=next((o.columns for o in outcomes if o.columns), before.schema),
+        settings=options.settings(),
+        files=tuple(files),
+        warnings=tuple(dict.fromkeys([*before.warnings, *warnings])),
+    )
+
+
+def _warnings(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> tuple[str, ...]:
+    recording = plan.recording
     warnings = [f"the recording is marked as suspect: {note}" for note in recording.suspect_notes]
+    warnings.extend(plan.warnings)
     skipped = sum(outcome.skipped_fragments for outcome in outcomes)
     if not recording.descriptor.is_active:
         # In a live recording the rest of the last message is on its way.
         skipped += sum(outcome.unfinished_fragments for outcome in outcomes)
     if skipped:
         warnings.append(f"{skipped} fragments of messages that were not recorded whole left out")
-    return warnings
+    if dropped := sum(outcome.dropped_messages for outcome in outcomes):
+        warnings.append(f"{dropped} messages with frames that fail their checksum left out")
+    return tuple(warnings)

@@ -74,12 +74,14 @@ def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> li
     return sound
 
 
+def wanted_range(recording: Recording, options: ReadOptions) -> RecordingRange:
+    """Return what of a recording the options ask for; it may be empty."""
+    return recording_range(recording, options.from_position, options.to_position)
+
+
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:
     """Return the range of each recording that is to be read, without the empty ones."""
-    ranges = (
-        recording_range(recording, options.from_position, options.to_position)
-        for recording in recordings
-    )
+    ranges = (wanted_range(recording, options) for recording in recordings)
     return [whole for whole in ranges if whole.length > 0]
 
 

@@ -36,14 +36,9 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
         ConfigurationError: PySpark or pyarrow is not installed.
         AerotapeError: Spark does not start.
     """
-    try:
-        import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
-        from pyspark import SparkContext
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{error.name} is not installed: `pip install aerotape[spark]`"
-        ) from error
+    require_spark()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -89,6 +84,17 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
         # After an interrupt the JVM may be gone already.
         with suppress(Exception):
             session.stop()
+
+
+def require_spark() -> None:
+    """Raise ConfigurationError when PySpark or pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{error.name} is not installed: `pip install aerotape[spark]`"
+        ) from error
 
 
 def is_local(master: str) -> bool:

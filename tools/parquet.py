@@ -1,9 +1,10 @@
 """Convert recordings of an archive directory to Parquet, as a Spark job.
 
 OUT becomes a table with a folder for each recording (recording_id=N), zstd-compressed, sorted by
-position, with the recording's descriptor in each file's metadata and in _manifest.json. A
-recording's files appear all at once. The directory's archive may be running: what is recorded at
-the start is converted. A recording that cannot be read to its end is left out and named.
+position, with the recording's descriptor in each file's metadata and in _manifest.json. It is a
+path, or a URL such as s3://bucket/table. What a table has already is not converted again: a second
+run adds what was recorded since. New files of a recording appear all at once. The directory's
+archive may be running. A recording that cannot be read to its end is left out and named.
 """
 
 from __future__ import annotations
@@ -11,23 +12,37 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
-from collections.abc import Callable
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
+from aerotape.replay.damage import check_mode, parse_mode
 from aerotape.spark import options as parse
-from aerotape.tools.output import Progress, emit, note
+from aerotape.tools.output import Progress, emit, emit_line, note
 
 if TYPE_CHECKING:
-    from aerotape.spark.parquet_job import JobReport
+    from aerotape.spark.parquet_job import JobReport, RecordingReport
+    from aerotape.spark.parquet_plan import JobOptions
 
 _T = TypeVar("_T")
 
 _EXIT_OK: Final = 0
 _EXIT_FAILURE: Final = 1
 _EXIT_DATA_SUSPECT: Final = 3
+_WATCH_S: Final = 10.0
+_WATCH_MIN_BYTES: Final = 16 << 20
+_MAX_DELAY_S: Final = 300.0
+_ABOUT_PAYLOADS: Final = {
+    "schema": "an SBE schema, XML or .sbeir: the payloads' fields become columns",
+    "template": "name or id of the message of that schema that is wanted (default: all)",
+    "others": "messages of other templates: drop (the default) or null",
+    "enums": "columns of enums: name (the default) or number",
+    "sets": "columns of sets: struct (the default) or number",
+}
+_SUMS: Final = ("messages", "recording_bytes", "payload_bytes", "parquet_bytes", "files")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,25 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "archive_dir", type=parse_location, metavar="DIR", help="the archive directory, or its URL"
     )
-    parser.add_argument("out_dir", type=Path, metavar="OUT", help="the folder of the table")
-    parser.add_argument(
-        "--recording-ids",
-        type=_argument(parse.parse_recording_ids, "--recording-ids"),
-        metavar="ID[,ID...]",
-        help="only these recordings",
-    )
-    parser.add_argument(
-        "--from-position",
-        type=_argument(parse.parse_position, "--from-position"),
-        metavar="P",
-        help="leave out messages that begin before P",
-    )
-    parser.add_argument(
-        "--to-position",
-        type=_argument(parse.parse_position, "--to-position"),
-        metavar="P",
-        help="leave out messages that begin at P or later",
-    )
+    parser.add_argument("out", metavar="OUT", help="the folder of the table, a path or a URL")
+    _configure_choice(parser)
     parser.add_argument(
         "--checksum",
         choices=["none", "crc-32", "crc-32c"],
@@ -61,11 +59,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="verify each frame against the checksum it was recorded with",
     )
     parser.add_argument(
+        "--mode",
+        type=_argument(parse_mode, "--mode"),
+        default="FAILFAST",
+        help="what becomes of damaged messages and malformed payloads: FAILFAST (the default), "
+        "DROPMALFORMED or PERMISSIVE, as in the data source",
+    )
+    for name, help_text in _ABOUT_PAYLOADS.items():
+        parser.add_argument(f"--{name}", help=help_text)
+    parser.add_argument(
         "--partition-bytes",
         type=_argument(parse.parse_partition_bytes, "--partition-bytes"),
         default=parse.DEFAULT_PARTITION_BYTES,
         metavar="N[k|m|g]",
         help="bytes of recording for each task and file (default: 128m)",
+    )
+    parser.add_argument(
+        "--by-date",
+        action="store_true",
+        help="make folders for dates (date=YYYY-MM-DD, UTC) in those of the recordings",
     )
     parser.add_argument(
         "--storage",
@@ -79,41 +91,118 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--master", metavar="URL", help="Spark's master (default: all cores of this machine)"
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace recordings that OUT already holds"
+        "--if-changed",
+        choices=["refuse", "reconvert"],
+        default="refuse",
+        help="what to do about a recording that was truncated or replaced since (default: refuse)",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="convert anew what OUT already holds"
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=_seconds,
+        const=_WATCH_S,
+        metavar="SECONDS",
+        help="go on, looking for what is new every so often (default: 10), until stopped",
+    )
+    parser.add_argument(
+        "--min-bytes",
+        type=_argument(parse.parse_partition_bytes, "--min-bytes"),
+        metavar="N[k|m|g]",
+        help="leave a live recording alone until it has so much new (default: with --watch 16m)",
+    )
+    parser.add_argument(
+        "--max-delay",
+        type=_seconds,
+        default=_MAX_DELAY_S,
+        metavar="SECONDS",
+        help="with --watch, convert less than that after so long (default: 300)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be converted, change nothing"
+    )
+
+
+def _configure_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recording-ids",
+        type=_argument(parse.parse_recording_ids, "--recording-ids"),
+        metavar="ID[,ID...]",
+        help="only these recordings",
+    )
+    parser.add_argument(
+        "--channel", metavar="TEXT", help="only recordings whose original channel contains this"
+    )
+    parser.add_argument("--stream-id", type=int, metavar="ID", help="only recordings of it")
+    parser.add_argument(
+        "--from-position",
+        type=_argument(parse.parse_position, "--from-position"),
+        metavar="P",
+        help="leave out messages that begin before P",
+    )
+    parser.add_argument(
+        "--to-position",
+        type=_argument(parse.parse_position, "--to-position"),
+        metavar="P",
+        help="leave out messages that begin at P or later",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the job and print its report."""
     from aerotape.spark.parquet_job import convert
+    from aerotape.spark.session import require_spark
 
+    require_spark()
     # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
     logging.getLogger().addHandler(logging.NullHandler())
-
-    options = parse.ReadOptions(
-        archive_dir=str(args.archive_dir),
-        recording_ids=args.recording_ids,
-        from_position=args.from_position,
-        to_position=args.to_position,
-        checksum=args.checksum,
-        partition_bytes=args.partition_bytes,
-        storage=_storage(args.storage),
-    )
-    with Progress(None, "converting", unit="tasks") as progress:
-        report = convert(
-            options,
-            args.out_dir,
-            master=args.master,
-            overwrite=args.overwrite,
-            on_progress=lambda done, total: progress.update(done),
-        )
+    options = _job_options(args)
+    if args.dry_run:
+        return _dry_run(options, args)
+    if args.watch is not None:
+        return _watch(options, args)
+    with _progress() as on_progress:
+        report = convert(options, args.out, master=args.master, on_progress=on_progress)
     _print(report, args)
     for recording in report.recordings:
-        for warning in recording.warnings:
-            note(f"warning: recording {recording.recording_id}: {warning}")
-        if recording.error is not None:
-            note(f"aerotape parquet: left out: {recording.error}")
-    return _exit_code(report)
+        _tell(recording)
+    failed = [recording for recording in report.recordings if recording.error is not None]
+    if failed and len(failed) == len(report.recordings):
+        return _EXIT_FAILURE
+    return _exit_code(report.recordings)
+
+
+def _job_options(args: argparse.Namespace) -> JobOptions:
+    from aerotape.spark.parquet_plan import JobOptions
+
+    about_payloads = {name: getattr(args, name) for name in _ABOUT_PAYLOADS}
+    payloads = parse.parse_payloads({k: v for k, v in about_payloads.items() if v is not None})
+    check_mode(args.mode, args.checksum, "--mode", decodes=payloads is not None)
+    min_bytes = args.min_bytes
+    if min_bytes is None:
+        min_bytes = 0 if args.watch is None else _WATCH_MIN_BYTES
+    return JobOptions(
+        read=parse.ReadOptions(
+            archive_dir=str(args.archive_dir),
+            recording_ids=args.recording_ids,
+            channel=args.channel,
+            stream_id=args.stream_id,
+            from_position=args.from_position,
+            to_position=args.to_position,
+            checksum=args.checksum,
+            mode=args.mode,
+            payloads=payloads,
+            partition_bytes=args.partition_bytes,
+            storage=_storage(args.storage),
+        ),
+        overwrite=args.overwrite,
+        reconvert_changed=args.if_changed == "reconvert",
+        by_date=args.by_date,
+        min_bytes=min_bytes,
+        max_delay_s=args.max_delay,
+    )
 
 
 def _storage(given: list[str]) -> StorageOptions:
@@ -126,44 +215,115 @@ def _storage(given: list[str]) -> StorageOptions:
     return StorageOptions.of(options)
 
 
+def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
+    from aerotape.spark.parquet_job import plan_only
+
+    plans = plan_only(options, args.out)
+    emit(
+        (
+            {
+                "recording_id": plan.recording.recording_id,
+                "action": plan.action.value,
+                "ranges": [f"{part.from_position}-{part.to_position}" for part in plan.ranges],
+                "recording_bytes": plan.recording_bytes,
+                "reason": plan.reason,
+            }
+            for plan in plans
+        ),
+        args,
+    )
+    return _EXIT_OK
+
+
+def _watch(options: JobOptions, args: argparse.Namespace) -> int:
+    """Convert what is new again and again, until a signal ends it."""
+    from aerotape.spark.parquet_job import ParquetJob
+    from aerotape.spark.task_runner import SparkTasks
+
+    totals = dict.fromkeys(_SUMS, 0)
+    last: dict[int, RecordingReport] = {}
+    told: set[tuple[int, str | None, tuple[str, ...]]] = set()
+    try:
+        with SparkTasks(args.master) as tasks, ParquetJob(options, args.out, tasks) as job:
+            while True:
+                with _progress() as on_progress:
+                    report = job.run(on_progress)
+                for recording in report.recordings:
+                    last[recording.recording_id] = recording
+                    if recording.files or recording.result.startswith("converted"):
+                        emit_line(recording, _line(recording), args)
+                    what = (recording.recording_id, recording.error, recording.warnings)
+                    if what not in told:
+                        told.add(what)
+                        _tell(recording)
+                for name in totals:
+                    totals[name] += report.total(name)
+                time.sleep(args.watch)
+    except KeyboardInterrupt:  # SIGTERM, too
+        pass
+    emit({"out_dir": args.out, **totals}, args)
+    return _exit_code(list(last.values()))
+
+
+def _line(recording: RecordingReport) -> str:
+    return (
+        f"recording {recording.recording_id}: {recording.result} up to position "
+        f"{recording.to_position}, {recording.messages:,} messages, {recording.files} files"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show tasks that are done, once it is known how many there are."""
+    with ExitStack() as stack:
+        bars: list[Progress] = []
+
+        def on_progress(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(Progress(total, "converting", unit="tasks")))
+            bars[0].update(done)
+
+        yield on_progress
+
+
 def _print(report: JobReport, args: argparse.Namespace) -> None:
     rows = [dataclasses.asdict(recording) for recording in report.recordings]
     totals = {
         "out_dir": report.out_dir,
-        "messages": report.total("messages"),
-        "recording_bytes": report.total("recording_bytes"),
-        "payload_bytes": report.total("payload_bytes"),
-        "parquet_bytes": report.total("parquet_bytes"),
-        "files": report.total("files"),
+        **{name: report.total(name) for name in _SUMS},
         "elapsed_s": report.elapsed_s,
     }
     if args.json:
         emit({**totals, "recordings": rows}, args)
         return
     if rows:
-        shown = ("recording_id", "messages", "recording_bytes", "parquet_bytes", "files")
-        emit(
-            (
-                {**{name: row[name] for name in shown}, "result": _result(row["error"])}
-                for row in rows
-            ),
-            args,
-        )
+        shown = ("recording_id", "messages", "recording_bytes", "parquet_bytes", "files", "result")
+        emit(({name: row[name] for name in shown} for row in rows), args)
         print()
     emit(totals, args)
 
 
-def _result(error: str | None) -> str:
-    return "written" if error is None else "left out"
+def _tell(recording: RecordingReport) -> None:
+    for warning in recording.warnings:
+        note(f"warning: recording {recording.recording_id}: {warning}")
+    if recording.error is not None:
+        note(f"aerotape parquet: left out: {recording.error}")
 
 
-def _exit_code(report: JobReport) -> int:
-    failed = [recording for recording in report.recordings if recording.error is not None]
-    if failed and len(failed) == len(report.recordings):
-        return _EXIT_FAILURE
-    if failed or any(recording.warnings for recording in report.recordings):
+def _exit_code(recordings: list[RecordingReport]) -> int:
+    if any(each.error is not None or each.warnings for each in recordings):
         return _EXIT_DATA_SUSPECT
     return _EXIT_OK
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above zero")
+    return seconds
 
 
 def _argument(convert: Callable[[str, str], _T], name: str) -> Callable[[str], _T]:

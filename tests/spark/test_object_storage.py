@@ -13,12 +13,18 @@ from support import object_store
 from support.object_store import ObjectStore
 
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.object_folder import reach
+from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")
 pytest.importorskip("moto")
 
+from pyarrow import fs
+
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.parquet_job import convert
+from aerotape.spark.parquet_plan import JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,18 +103,32 @@ def test_wrong_credentials_fail_the_query_and_say_so(
     assert "not-the-right-secret" not in str(raised.value)
 
 
-def test_the_parquet_job_reads_from_there(
-    spark: SparkSession, store: ObjectStore, url: str, tmp_path: Path
+def test_the_parquet_job_reads_from_there_and_writes_there(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
 ) -> None:
-    """Tasks fetch what they convert; what cannot be fetched leaves its recording out."""
+    """Tasks fetch what they convert and store what they have made; a second job finds what the
+    first has done, and nothing but the table is left."""
     from pyarrow import dataset
 
-    from aerotape.catalog.location import StorageOptions
-
-    options = ReadOptions(
-        archive_dir=url, partition_bytes=1 << 18, storage=StorageOptions.of(store.options)
+    storage = StorageOptions.of(store.options)
+    options = JobOptions(
+        read=ReadOptions(archive_dir=url, partition_bytes=1 << 18, storage=storage)
     )
-    report = convert(options, tmp_path / "out")
+    out = f"{url}-table"
+    report = convert(options, out)
     assert [(r.messages, r.error) for r in report.recordings] == [(300, None), (300, None)]
-    table = dataset.dataset(tmp_path / "out", format="parquet", partitioning="hive").to_table()
-    assert table.num_rows == 600
+    file_system, path = reach(UrlPath(out), storage)
+    folder = dataset.dataset(path, filesystem=file_system, format="parquet", partitioning="hive")
+    rows = folder.to_table().sort_by([("recording_id", "ascending"), ("position", "ascending")])
+    expected = [
+        (id, message.position, message.payload)
+        for id in (0, 1)
+        for message in open_directory(archive_dir).recording(id).messages()
+    ]
+    columns = [rows[name].to_pylist() for name in ("recording_id", "position", "payload")]
+    assert list(zip(*columns, strict=True)) == expected
+    infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
+    names = [info.path for info in infos if info.is_file]
+    assert [name for name in names if "_aerotape" in name] == []
+    again = convert(options, out)
+    assert [r.result for r in again.recordings] == ["up to date"] * 2

@@ -26,7 +26,10 @@ pytest.importorskip("pyspark")
 
 from pyarrow import dataset, parquet
 
-from aerotape.spark.parquet_job import MANIFEST_NAME, convert
+from aerotape.spark.manifest import MANIFEST_NAME
+from aerotape.spark.output_store import OutputStore
+from aerotape.spark.parquet_job import JobReport, convert
+from aerotape.spark.parquet_plan import JobOptions
 from aerotape.spark.parquet_writer import FILE_COLUMNS, WriteSettings, write_ranges
 
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ def archive_dir(tmp_path: Path) -> Path:
     add_recording(directory, fill(SegmentBuilder(checksum=crc32, start_position=98_304), 200, 2))
     add_recording(directory, SegmentBuilder())
     return directory
+
+
+def job(archive_dir: Path, out: Path | str) -> JobReport:
+    return convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir))), out)
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -74,7 +81,7 @@ def test_a_directory_becomes_a_partitioned_table(
     options = ReadOptions(
         archive_dir=str(archive_dir), checksum="crc-32", partition_bytes=200 * 1024
     )
-    report = convert(options, out)
+    report = convert(JobOptions(read=options), out)
 
     assert sorted(path.name for path in out.iterdir()) == [
         "recording_id=0", "recording_id=1", "recording_id=2",
@@ -94,7 +101,8 @@ def test_a_directory_becomes_a_partitioned_table(
     stop_position = recording.descriptor.stop_position
     assert (manifest["from_position"], manifest["to_position"]) == (98_304, stop_position)
     assert manifest["recording"]["original_channel"] == recording.descriptor.original_channel
-    assert (manifest["rows"], manifest["checksum"]) == (200, "crc-32")
+    assert manifest["rows"] == 200
+    assert {entry["checksum"] for entry in manifest["files"]} == {"crc-32"}
     files = sorted((out / "recording_id=1").glob("*.parquet"))
     assert [file["name"] for file in manifest["files"]] == [file.name for file in files]
     assert len(files) > 1
@@ -125,7 +133,7 @@ def test_a_damaged_recording_is_left_out_and_named(
     """One bad frame keeps its recording out of the table, whole, and no other."""
     damage(archive_dir, 0, position=next(read_messages_with_payload(archive_dir)))
     options = ReadOptions(archive_dir=str(archive_dir), checksum="crc-32")
-    report = convert(options, tmp_path / "out")
+    report = convert(JobOptions(read=options), tmp_path / "out")
     assert [recording.error is None for recording in report.recordings] == [False, True, True]
     assert "recording 0: frame checksum" in str(report.recordings[0].error)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -138,21 +146,31 @@ def read_messages_with_payload(archive_dir: Path) -> Any:
     return (message.position for message in read_messages(recording) if message.length)
 
 
-def test_what_is_there_is_replaced_only_when_allowed(
+def test_a_second_job_converts_only_what_is_new(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
-    """A second run refuses to touch a recording that is there, unless told to overwrite."""
+    """Finished recordings are left alone, whatever was recorded since is added, and --overwrite
+    makes new files of everything."""
     out = tmp_path / "out"
-    options = ReadOptions(archive_dir=str(archive_dir), recording_ids=(1,))
-    convert(options, out)
-    before = {path.name for path in (out / "recording_id=1").iterdir()}
-    with pytest.raises(ConfigurationError, match="already holds recording 1"):
-        convert(options, out)
-    assert {path.name for path in (out / "recording_id=1").iterdir()} == before
-    convert(options, out, overwrite=True)
-    assert {path.name for path in (out / "recording_id=1").iterdir()} != before
+    job(archive_dir, out)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    again = job(archive_dir, out)
+    assert [each.result for each in again.recordings] == ["up to date"] * 3
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+
+    builder = fill(SegmentBuilder(checksum=crc32), 50, 3)
+    add_recording(archive_dir, builder)
+    added = job(archive_dir, out)
+    assert [each.result for each in added.recordings] == [*["up to date"] * 3, "converted"]
+    assert rows_of(out / "recording_id=3") == expected_rows(archive_dir, 3)
+
+    renewed = convert(
+        JobOptions(read=ReadOptions(archive_dir=str(archive_dir)), overwrite=True), out
+    )
+    assert [each.result for each in renewed.recordings] == ["converted anew"] * 4
+    assert set(out.rglob("*.parquet")).isdisjoint(before)
     assert rows_of(out / "recording_id=1") == expected_rows(archive_dir, 1)
-    assert [path.name for path in out.iterdir()] == ["recording_id=1"]
+    assert sorted(path.name for path in out.iterdir()) == [f"recording_id={n}" for n in range(4)]
 
 
 def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_path: Path) -> None:
@@ -163,19 +181,20 @@ def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_pat
         builder = fill(SegmentBuilder(), 5)
         builder.frame(b"the rest never came", flags=BEGIN)
         add_recording(archive_dir, builder, live=live)
-    report = convert(ReadOptions(archive_dir=str(archive_dir)), tmp_path / "out")
+    report = job(archive_dir, tmp_path / "out")
     assert [recording.messages for recording in report.recordings] == [5, 5]
-    assert report.recordings[0].warnings == [
-        "1 fragments of messages that were not recorded whole left out"
-    ]
-    assert report.recordings[1].warnings == []
+    assert report.recordings[0].warnings == (
+        "1 fragments of messages that were not recorded whole left out",
+    )
+    assert report.recordings[1].warnings == ()
 
 
 def test_repeated_attempts_do_not_share_files(archive_dir: Path, tmp_path: Path) -> None:
     """Two attempts at one range write two whole files, so that either can be taken; an attempt
     that fails leaves none."""
     part = recording_range(open_directory(archive_dir).recording(0))
-    settings = WriteSettings(str(tmp_path / "attempts"), "crc-32", {0: {}})
+    (tmp_path / "attempts").mkdir()
+    settings = WriteSettings(OutputStore.open(tmp_path), {0: "attempts"}, "crc-32", {0: {}})
     [first] = write_ranges(iter([(part,)]), settings)
     [second] = write_ranges(iter([(part,)]), settings)
     assert first.path != second.path
@@ -184,19 +203,21 @@ def test_repeated_attempts_do_not_share_files(archive_dir: Path, tmp_path: Path)
     [failed] = write_ranges(iter([(part,)]), settings)
     assert failed.path is None
     assert "checksum" in str(failed.error)
-    assert len(list((tmp_path / "attempts" / "0").iterdir())) == 2
+    assert len(list((tmp_path / "attempts").iterdir())) == 2
 
 
 def test_bad_places_are_refused_before_spark_starts(archive_dir: Path, tmp_path: Path) -> None:
-    """A file in place of the folder, an object store, an unknown recording: a clear error."""
-    options = ReadOptions(archive_dir=str(archive_dir))
+    """A file in place of the folder, an unknown place, an unknown recording: a clear error."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ConfigurationError, match="is a file"):
-        convert(options, tmp_path / "file")
-    with pytest.raises(ConfigurationError, match="only paths of a file system"):
-        convert(options, Path("s3://bucket/table"))
+        job(archive_dir, tmp_path / "file")
+    with pytest.raises(ConfigurationError, match="nowhere://bucket: "):
+        job(archive_dir, "nowhere://bucket/table")
     with pytest.raises(UnknownRecordingError):
-        convert(ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,)), tmp_path / "out")
+        convert(
+            JobOptions(read=ReadOptions(archive_dir=str(archive_dir), recording_ids=(9,))),
+            tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -206,10 +227,11 @@ def test_a_job_that_fails_leaves_nothing_and_says_why(
     """When tasks cannot write (here a path too long for the system), the error is one line with
     the reason, and nothing stays behind."""
     out = tmp_path
-    while len(str(out)) < 4060:
-        out /= "d" * min(200, max(1, 4060 - len(str(out)) - 1))
+    longest = 4095 - len("/_aerotape/0123456789ab/attempts/0/") - 8
+    while len(str(out)) < longest:
+        out /= "d" * min(200, max(1, longest - len(str(out)) - 1))
     with pytest.raises(AerotapeError, match=r"Spark job failed: OSError: .*File name too long"):
-        convert(ReadOptions(archive_dir=str(archive_dir)), out)
+        convert(JobOptions(read=ReadOptions(archive_dir=str(archive_dir), recording_ids=(0,))), out)
     assert list(out.iterdir()) == []
 
 
@@ -222,7 +244,7 @@ def test_a_recording_that_cannot_be_looked_at_does_not_stop_the_others(
     segment = builder.segment_path(archive_dir, 0)
     segment.unlink()
     segment.mkdir()
-    report = convert(ReadOptions(archive_dir=str(archive_dir)), tmp_path / "out")
+    report = job(archive_dir, tmp_path / "out")
     assert [recording.error is None for recording in report.recordings] == [True, True, True, False]
     assert "recording 3" in str(report.recordings[3].error)
     assert str(segment) in str(report.recordings[3].error)

@@ -1,0 +1,285 @@
+"""What the Parquet job has to do for each recording, from its manifest and what is recorded now.
+
+A recording that is in the table is gone on with: only positions that are in none of its ranges are
+converted. Before that it is checked that it still is what the table has: a source that has
+become shorter, or holds other bytes where the last conversion ended, is refused, or converted anew
+where that is asked for. Positions that were purged in the source stay in the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from aerotape.catalog.directory import Recording
+from aerotape.catalog.location import absolute_location
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError
+from aerotape.replay.reader import RecordingRange
+from aerotape.spark.dates import PositionTimes, recorded_times
+from aerotape.spark.fingerprint import tail_crc32
+from aerotape.spark.manifest import MANIFEST_NAME, Manifest, missing
+from aerotape.spark.options import ReadOptions
+from aerotape.spark.output_store import OutputStore
+from aerotape.spark.parquet_commit import recording_folder
+from aerotape.spark.parquet_writer import described
+from aerotape.spark.planning import choose_recordings, wanted_range
+
+# A recording keeps these for life.
+_IDENTITY: Final = ("stream_id", "initial_term_id", "term_buffer_length", "start_timestamp_ms")
+
+
+class Action(Enum):
+    """What is to be done for a recording."""
+
+    CONVERT = "convert"
+    RECONVERT = "reconvert"
+    NOTHING = "up to date"
+    WAIT = "wait for more"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingPlan:
+    """What is to be done for one recording.
+
+    Attributes:
+        recording: as it is now; it can be damaged where `action` is REFUSE.
+        action: what to do.
+        ranges: what is to be converted.
+        manifest: what the table has and keeps.
+        reason: why it is refused or converted anew.
+        warnings: what to say of it beside that.
+    """
+
+    recording: Recording
+    action: Action
+    ranges: tuple[RecordingRange, ...] = ()
+    manifest: Manifest | None = None
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def recording_bytes(self) -> int:
+        """Bytes of the recording that are to be read."""
+        return sum(part.length for part in self.ranges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How a job goes about it.
+
+    Attributes:
+        read: which recordings, positions and typed columns; its columns are not used.
+        overwrite: convert anew what the table has already.
+        reconvert_changed: convert a recording anew when it is not what the table has of it any
+            more (truncated, replaced), instead of leaving it out.
+        by_date: make folders for dates in those of the recordings.
+        times: when positions were recorded, for the dates.
+        min_bytes: leave a recording that is being written alone until it has so many new ones …
+        max_delay_s: … or has had new ones for so long, in a job of several rounds.
+    """
+
+    read: ReadOptions
+    overwrite: bool = False
+    reconvert_changed: bool = False
+    by_date: bool = False
+    times: PositionTimes = field(default=recorded_times)
+    min_bytes: int = 0
+    max_delay_s: float = math.inf
+
+    def settings(self) -> dict[str, Any]:
+        """What has to be the same in all jobs on a table."""
+        payloads = self.read.payloads
+        return {
+            "partitioned_by": ["recording_id", "date"] if self.by_date else ["recording_id"],
+            "mode": self.read.mode,
+            "payload_schema": None if payloads is None else described(payloads),
+        }
+
+
+class Planner:
+    """Plans rounds of a job; remembers what it has read of the table, which nobody else changes."""
+
+    def __init__(self, options: JobOptions, store: OutputStore) -> None:
+        """Read nothing yet."""
+        # Workers may run in another folder.
+        place = absolute_location(options.read.archive_dir)
+        read = dataclasses.replace(options.read, archive_dir=place)
+        self._options = dataclasses.replace(options, read=read)
+        self._store = store
+        self._manifests: dict[int, Manifest] = {}
+        self._overwritten: set[int] = set()
+        self._waiting_since: dict[int, float] = {}
+
+    def recordings(self) -> list[Recording]:
+        """Look which recordings there are now, of those that are asked for.
+
+        Raises:
+            CatalogError: the archive directory cannot be read.
+            UnknownRecordingError: a recording that was asked for does not exist.
+        """
+        read = self._options.read
+        return choose_recordings(read.open_directory(), read)
+
+    def plan(self) -> list[RecordingPlan]:
+        """Decide what is to be done for each recording. Raises what `recordings` does."""
+        return [self._plan(recording) for recording in self.recordings()]
+
+    def committed(self, recording_id: int, manifest: Manifest) -> None:
+        """Take note of what the table has now."""
+        self._manifests[recording_id] = manifest
+        self._overwritten.add(recording_id)
+        self._waiting_since.pop(recording_id, None)
+
+    def files(self, recording_id: int) -> list[str]:
+        """List the Parquet files that the table has of a recording, by their manifest or not."""
+        return sorted(
+            name
+            for name in self._store.files(recording_folder(recording_id))
+            if name.endswith(".parquet")
+        )
+
+    def _plan(self, recording: Recording) -> RecordingPlan:
+        options, id = self._options, recording.recording_id
+        # In a job of several rounds anew means: in the first one.
+        overwrite = options.overwrite and id not in self._overwritten
+        manifest = self._manifests.get(id)
+        exists = manifest is not None
+        try:
+            if manifest is None:
+                exists = self._store.exists(recording_folder(id))
+                if exists and not overwrite:
+                    manifest = self._read_manifest(id)
+                    if manifest is not None:
+                        self._manifests[id] = manifest
+            return self._unless_little(
+                self._decide(recording, manifest, exists=exists, overwrite=overwrite)
+            )
+        except AerotapeError as error:
+            return RecordingPlan(
+                recording=recording,
+                action=Action.REFUSE,
+                manifest=manifest,
+                reason=f"recording {id}: {error}",
+            )
+
+    def _read_manifest(self, recording_id: int) -> Manifest | None:
+        """Read a recording's manifest, and check that it tells of the files that are there."""
+        folder = recording_folder(recording_id)
+        name = f"{folder}/{MANIFEST_NAME}"
+        data = self._store.read(name)
+        files = set(self.files(recording_id))
+        manifest = None if data is None else Manifest.decode(data, f"{self._store.name}/{name}")
+        named = set() if manifest is None else {entry.name for entry in manifest.files}
+        if files != named:
+            odd = min(files ^ named)
+            what = (
+                "is not there, and the manifest names it" if odd in named else ("is in no manifest")
+            )
+            raise StorageError(
+                f"{self._store.name}/{folder}/{odd} {what}: put that right, or convert the "
+                "recording anew with --overwrite",
+                self._store.name,
+            )
+        return manifest
+
+    def _decide(
+        self, recording: Recording, manifest: Manifest | None, *, exists: bool, overwrite: bool
+    ) -> RecordingPlan:
+        options = self._options
+        whole = wanted_range(recording, options.read)
+        everything = (whole,) if whole.length else ()
+        if overwrite and exists:
+            return RecordingPlan(
+                recording=recording,
+                action=Action.RECONVERT,
+                ranges=everything,
+                reason="all is converted anew",
+            )
+        if manifest is None:
+            return RecordingPlan(recording=recording, action=Action.CONVERT, ranges=everything)
+        settings = options.settings()
+        if manifest.settings != settings:
+            raise ConfigurationError(
+                f"the table has it with {_difference(manifest, settings)}; use the same options, "
+                "another folder, or convert it anew with --overwrite"
+            )
+        change = _change(recording, manifest, whole.limit_position)
+        if change and options.reconvert_changed:
+            return RecordingPlan(
+                recording=recording, action=Action.RECONVERT, ranges=everything, reason=change
+            )
+        if change:
+            raise StorageError(
+                f"{change}; keep the rows that the table has, or convert the recording anew with "
+                "--if-changed reconvert",
+                self._store.name,
+            )
+        pieces = missing((whole.from_position, whole.to_position), manifest.ranges)
+        if manifest.unfinished_at == whole.limit_position:
+            # What follows the last range was looked at: a message that has not ended.
+            pieces = [piece for piece in pieces if piece[0] != manifest.to_position]
+        return RecordingPlan(
+            recording=recording,
+            action=Action.CONVERT if pieces else Action.NOTHING,
+            ranges=tuple(whole.part(begin, end) for begin, end in pieces),
+            manifest=manifest,
+            warnings=_lost(recording, manifest, options.read),
+        )
+
+    def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
+        """Let a recording that is being written wait, so that no tiny files are made."""
+        is_little = 0 < plan.recording_bytes < self._options.min_bytes
+        if plan.action is not Action.CONVERT or not is_little:
+            return plan
+        now = time.monotonic()
+        since = self._waiting_since.setdefault(plan.recording.recording_id, now)
+        if now - since >= self._options.max_delay_s or not plan.recording.is_being_written:
+            return plan
+        return dataclasses.replace(plan, action=Action.WAIT)
+
+
+def _change(recording: Recording, manifest: Manifest, recorded_position: int) -> str:
+    """Tell how a recording differs from what the table has of it; "" when it does not."""
+    end = manifest.to_position
+    if end is None:
+        return ""
+    descriptor = recording.descriptor
+    for name in _IDENTITY:
+        now, then = getattr(descriptor, name), manifest.recording.get(name)
+        if now != then:
+            return f"it is another recording than the table has ({name} {now}, there {then})"
+    if recorded_position < end:
+        return f"it ends at {recorded_position}, and the table has it up to {end}"
+    if manifest.files:
+        last = max(manifest.files, key=lambda entry: entry.to_position)
+        now_crc32 = tail_crc32(recording, last.from_position, last.to_position)
+        if None not in (now_crc32, last.source_crc32) and now_crc32 != last.source_crc32:
+            return f"its bytes before position {last.to_position} are not those that were converted"
+    return ""
+
+
+def _lost(recording: Recording, manifest: Manifest, options: ReadOptions) -> tuple[str, ...]:
+    """Tell of positions that went before they were converted."""
+    end, start = manifest.to_position, recording.start_position
+    if end is None or end >= start or (options.from_position or 0) > start:
+        return ()
+    return (f"positions {end} to {start} were purged before they were converted",)
+
+
+def _difference(manifest: Manifest, settings: dict[str, Any]) -> str:
+    names = sorted(
+        name
+        for name in {*manifest.settings, *settings}
+        if manifest.settings.get(name) != settings.get(name)
+    )
+    return ", ".join(f"{name} {_shown(manifest.settings.get(name))}" for name in names)
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) < 60 else f"{text[:57]}..."

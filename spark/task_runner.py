@@ -1,0 +1,103 @@
+"""Where the tasks of a job run: Spark, with progress and one line for what went wrong."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from aerotape.errors import AerotapeError
+from aerotape.replay.reader import RecordingRange
+from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings, write_ranges
+from aerotape.spark.session import job_session
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Partition = tuple[RecordingRange, ...]
+OnDone = Callable[[int], None]
+"""Called with the number of partitions that are done."""
+
+_POLL_S: Final = 0.2
+_PYTHON_ERROR: Final = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Invalid): ")
+
+
+class TaskRunner(Protocol):
+    """Runs the tasks of a job."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at the same time."""
+
+    def run(
+        self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
+    ) -> list[RangeOutcome]:
+        """Run one task for each partition and gather the outcomes."""
+
+
+class SparkTasks:
+    """Runs tasks in a Spark session, which is started when the first ones come."""
+
+    def __init__(self, master: str | None) -> None:
+        """Choose Spark's master URL; see `aerotape.spark.session.job_session` for None."""
+        self._master = master
+        self._session = ExitStack()
+        self._context: SparkContext | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._context = None
+        self._session.close()
+
+    @property
+    def parallelism(self) -> int:
+        return int(self._started().defaultParallelism)
+
+    def run(
+        self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
+    ) -> list[RangeOutcome]:
+        context = self._started()
+        done = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(context, done, on_done), daemon=True)
+        watcher.start()
+        try:
+            tasks = context.parallelize(partitions, len(partitions))
+            return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
+        except Exception as error:  # py4j's and Spark's own have no base in common
+            raise AerotapeError(f"the Spark job failed: {_cause(error)}") from error
+        finally:
+            done.set()
+            watcher.join()
+
+    def _started(self) -> SparkContext:
+        if self._context is None:
+            session = self._session.enter_context(job_session(self._master, "aerotape parquet"))
+            self._context = session.sparkContext
+        return self._context
+
+
+def _cause(error: Exception) -> str:
+    """Find the line of Spark's long story that tells what went wrong in a task."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return (python or [line for line in lines if line] or [type(error).__name__])[0]
+
+
+def _watch(context: SparkContext, done: threading.Event, on_done: OnDone | None) -> None:
+    if on_done is None:
+        return
+    tracker = context.statusTracker()
+    while not done.wait(_POLL_S):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        on_done(sum(stage.numCompletedTasks for stage in stages if stage))

@@ -1,0 +1,212 @@
+"""The Parquet job killed at each of its changes to the table, and what the next one makes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import SegmentBuilder
+
+import aerotape
+
+pytest.importorskip("pyarrow")
+
+from pyarrow import fs, parquet
+from support.parquet_rig import (
+    Killed,
+    MortalObjects,
+    MortalStore,
+    expected_positions,
+    positions_of,
+    run_here,
+)
+
+from aerotape.errors import TableInUseError
+from aerotape.spark import output_lock
+from aerotape.spark.output_lock import locked
+
+ROOT = Path(aerotape.__file__).parents[1]
+
+Grow = Callable[[SegmentBuilder], object]
+
+
+def grow_much(builder: SegmentBuilder) -> None:
+    fill(builder, 300, 5)
+
+
+def grow_little(builder: SegmentBuilder) -> None:
+    builder.message(b"one more")
+
+
+def grow_not(builder: SegmentBuilder) -> None:
+    pass
+
+
+@pytest.mark.parametrize("store_type", [MortalStore, MortalObjects])
+@pytest.mark.parametrize(
+    ("prepared", "grow", "overwrite"),
+    [
+        (False, grow_not, False),
+        (True, grow_much, False),
+        (True, grow_little, False),
+        (True, grow_not, True),
+    ],
+    ids=["first", "many-files", "one-file", "overwrite"],
+)
+def test_killed_at_any_change_the_next_job_puts_it_right(
+    store_type: type[MortalStore],
+    prepared: bool,
+    grow: Grow,
+    overwrite: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is the last change that a job makes, readers see all of the old or all of the new
+    rows of a recording (in an object store: rows up to a position), and after the next job the
+    table has each row once and nothing lies about."""
+    monkeypatch.setattr(output_lock, "_LEASE_NS", 0)
+    archive_dir, before, out = tmp_path / "archive", tmp_path / "before", tmp_path / "t" / "out"
+    archive_dir.mkdir()
+    builder = fill(SegmentBuilder(), 150)
+    add_recording(archive_dir, builder, live=True)
+    old: list[int] = []
+    if prepared:
+        run_here(archive_dir, before)
+        old = expected_positions(archive_dir, 0)
+    grow(builder)
+    builder.write(archive_dir)
+    new = expected_positions(archive_dir, 0)
+
+    deaths: list[str] = []
+    while True:
+        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+        out.parent.mkdir()
+        if prepared:
+            shutil.copytree(before, out)
+        store = store_type(fs.LocalFileSystem(), str(out))
+        store.lives = len(deaths)
+        try:
+            run_here(archive_dir, store, overwrite=overwrite)
+            break
+        except Killed:
+            deaths.append(store.last)
+        seen = positions_of(out, 0)
+        # What DuckDB or Polars find with a pattern for all folders, which enters any folder.
+        assert (
+            sorted(
+                position
+                for file in out.glob("**/*.parquet")
+                for position in parquet.read_table(file)["position"].to_pylist()
+            )
+            == seen
+        ), store.last
+        if store_type is MortalStore:
+            assert seen in (old, new), store.last
+        elif not overwrite:
+            assert seen == new[: len(seen)], store.last
+            assert len(seen) >= len(old), store.last
+        run_here(archive_dir, store_type(fs.LocalFileSystem(), str(out)))
+        assert positions_of(out, 0) == new, store.last
+        assert sorted(out.iterdir()) == [out / "recording_id=0"], store.last
+        assert list(out.parent.iterdir()) == [out], store.last
+    assert positions_of(out, 0) == new
+    assert len(deaths) > 10
+    # The changes that count have been among them.
+    if store_type is MortalObjects or not prepared:
+        way = "move recording_id=0"
+    else:
+        way = "move recording_id=0/part-" if grow is grow_little else "exchange recording_id=0"
+    assert any(death.startswith(way) for death in deaths), "\n".join(deaths)
+
+
+KILLED_AT = """
+import os, signal, sys
+from aerotape.spark.output_store import OutputStore
+from support.parquet_rig import run_here
+
+def die(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(OutputStore, sys.argv[1], die)
+run_here(sys.argv[2], sys.argv[3])
+"""
+
+HOLDS_THE_LOCK = """
+import sys
+from aerotape.spark.output_lock import locked
+from aerotape.spark.output_store import OutputStore
+
+with locked(OutputStore.open(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def python(script: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+    )
+
+
+@pytest.mark.parametrize("operation", ["exchange", "move"])
+def test_a_job_that_is_killed_leaves_a_table_that_can_be_gone_on_with(
+    tmp_path: Path, operation: str
+) -> None:
+    """SIGKILL before files appear: nothing of them is seen, and the lock is nobody's."""
+    archive_dir, out = tmp_path / "archive", tmp_path / "out"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(), 150))
+    with python(KILLED_AT, operation, archive_dir, out) as job:
+        assert job.wait(60) == -signal.SIGKILL
+    assert (out / "_aerotape" / "lock").exists()
+    assert positions_of(out, 0) == []
+    run_here(archive_dir, out)
+    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+    assert list(out.iterdir()) == [out / "recording_id=0"]
+    assert sorted(tmp_path.iterdir()) == [archive_dir, out]
+
+
+def test_two_jobs_do_not_write_to_one_table(tmp_path: Path) -> None:
+    """The second is told who is at work and changes nothing; a killed one is in nobody's way."""
+    archive_dir, out = tmp_path / "archive", tmp_path / "out"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(), 10))
+    with python(HOLDS_THE_LOCK, out) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(TableInUseError, match=f"process {holder.pid} on") as refused:
+            run_here(archive_dir, out)
+        assert refused.value.pid == holder.pid
+        assert positions_of(out, 0) == []
+        holder.kill()
+    run_here(archive_dir, out)
+    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+
+
+def test_without_locks_a_job_leaves_a_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are no locks the second job is refused as well; a sign that has grown old is
+    nobody's, and who finds his own gone has lost the table."""
+    store = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
+    with locked(store) as first:
+        with pytest.raises(TableInUseError, match=f"process {os.getpid()} on"), locked(store):
+            pass
+        first.check()
+        monkeypatch.setattr(output_lock, "_LEASE_NS", 0)
+        with locked(store) as second:
+            second.check()
+            with pytest.raises(TableInUseError, match="was taken over"):
+                first.check()
+    assert list((tmp_path / "out").iterdir()) == []
