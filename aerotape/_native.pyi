@@ -4,7 +4,7 @@ Units are in the names: positions and lengths are bytes, `_ns` nanoseconds, `_ms
 Every call that can wait releases the interpreter. Failures are the classes of `aerotape.errors`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
@@ -777,3 +777,153 @@ def walk_segment(
     what it should be there (length, type, term id, term offset, stream id, within its term and
     the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
     read."""
+
+@final
+class BadFrame:
+    """A place of a segment file where there is no good frame."""
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in the file, bytes."""
+    @property
+    def length(self) -> int:
+        """Bytes up to the next good frame, or to the end of what was checked."""
+    @property
+    def kind(self) -> Literal["frame", "checksum", "unwritten", "file-end"]: ...
+    @property
+    def detail(self) -> str: ...
+
+@final
+class SegmentCheck:
+    """What a check of a segment file found. Offsets are bytes in the file."""
+
+    @property
+    def file_length(self) -> int: ...
+    @property
+    def frames(self) -> int:
+        """Frames that are sound but for their checksum, padding ones too."""
+    @property
+    def padding_frames(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def checksum_passes(self) -> int: ...
+    @property
+    def checksum_failures(self) -> int: ...
+    @property
+    def bad(self) -> list[BadFrame]:
+        """The first bad places, at least a thousand if there are so many."""
+    @property
+    def bad_places(self) -> int:
+        """How many there are."""
+    @property
+    def last_frame_offset(self) -> int:
+        """Offset of the last sound frame, or -1."""
+    @property
+    def last_frame_length(self) -> int:
+        """Its length as in its header, not aligned; -1 when there is none."""
+    @property
+    def behind(self) -> SegmentWalk | None:
+        """A walk over what is behind the end, when it was asked for."""
+    @property
+    def error(self) -> str | None:
+        """Why the file could not be read."""
+
+class _SegmentTask(Protocol):
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def base_position(self) -> int: ...
+    @property
+    def term_length(self) -> int: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+
+def check_segments(
+    tasks: Sequence[_SegmentTask],
+    *,
+    checksum: ChecksumName = "none",
+    progress: Callable[[int], None] | None = None,
+) -> list[SegmentCheck]:
+    """Check segment files on all processors, each from `start_offset` to `end_offset`.
+
+    Behind a bad place it goes on with the next frame that says of itself that it is where it is.
+    With a `limit` beyond `end_offset`, what is behind is walked as by `walk_segment`.
+    `progress` is called with the bytes that are behind us; what it raises ends the check.
+    A file that cannot be read is an `error` of its check."""
+
+@final
+class ReferenceCheck:
+    """What Aeron's ArchiveTool makes of a segment file. Offsets are bytes in the file."""
+
+    @property
+    def end_offset(self) -> int:
+        """Where its frames end, going by their lengths alone."""
+    @property
+    def doubtful_offset(self) -> int:
+        """Offset of the last frame if it may be torn, else -1."""
+    @property
+    def invalid_offset(self) -> int:
+        """Offset of the first frame that makes the file invalid, or -1."""
+    @property
+    def invalid(self) -> str:
+        """Why it does."""
+
+def reference_check(
+    path: str | PathLike[str],
+    *,
+    start_offset: int,
+    segment_length: int,
+    base_position: int,
+    term_length: int,
+    initial_term_id: int,
+    stream_id: int,
+    checksum: ChecksumName = "none",
+) -> ReferenceCheck:
+    """Look at a segment file from `start_offset` on as ArchiveTool does (StorageError)."""
+
+@final
+class RewrittenSegment:
+    """What was done to the checksums of a segment file. Offsets are bytes in the file."""
+
+    @property
+    def frames(self) -> int:
+        """Data frames."""
+    @property
+    def changed(self) -> int:
+        """Those that had another checksum."""
+    @property
+    def end_offset(self) -> int:
+        """Where the frames ended."""
+    @property
+    def problem(self) -> str | None:
+        """Why, when that was not the end of the frames."""
+    @property
+    def error(self) -> str | None:
+        """Why the file could not be worked on."""
+
+class _RewriteTask(Protocol):
+    @property
+    def path(self) -> PathLike[str]: ...
+    @property
+    def start_offset(self) -> int: ...
+
+def rewrite_checksums(
+    tasks: Sequence[_RewriteTask],
+    *,
+    checksum: ChecksumName,
+    dry_run: bool,
+    progress: Callable[[int], None] | None = None,
+) -> list[RewrittenSegment]:
+    """Put checksums into the data frames of segment files, up to the first empty place of each.
+
+    On all processors; with `dry_run` the files are only read. `progress` as in
+    `check_segments`."""

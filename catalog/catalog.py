@@ -21,7 +21,7 @@ from pathlib import Path
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.entries import CatalogEntry, EntryPlace
+from aerotape.catalog.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.lookup import CatalogLookup, unknown_recording
 from aerotape.closing import Closing
@@ -123,6 +123,12 @@ class Catalog(CatalogLookup, Closing):
         """Return the checksum that a recording's descriptor should have; 0 for "none"."""
         return _checksum_of(self.entry(recording_id).body, checksum or self._checksum)
 
+    def checksum_of(self, entry: CatalogEntry) -> ChecksumName:
+        """Find out which checksum an entry carries; "none" when it is no right one."""
+        names: tuple[ChecksumName, ...] = ("crc-32", "crc-32c")
+        right = (name for name in names if entry.checksum == _checksum_of(entry.body, name))
+        return next(right, "none")
+
     # ---- changing ------------------------------------------------------------------------------
 
     def add_recording(
@@ -190,6 +196,45 @@ class Catalog(CatalogLookup, Closing):
         self._valid[recording_id] = place
         self._ids.append(recording_id)
         return recording_id
+
+    def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
+        """Add a recording that has an id already, which no entry may have; entries stay in order.
+
+        Its checksum is of the kind that the entry before it carries. A new file takes the place of
+        the old one, so that a crash leaves one or the other.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a value does not fit; an entry is
+                damaged or has this id.
+        """
+        self._file.check_writable()
+        self.check_readable()
+        index = bisect_left(self._places, descriptor.recording_id, key=lambda p: p.recording_id)
+        if index < len(self._places) and (
+            self._places[index].recording_id == descriptor.recording_id
+        ):
+            raise CatalogError(
+                f"there is a recording {descriptor.recording_id} in {self.path}", self.path
+            )
+        offset = self._places[index].offset if index < len(self._places) else self._end_offset
+        checksum = self._checksum
+        if index:
+            checksum = self.checksum_of(read_entry(self._file.data, self._places[index - 1]))
+        body = descriptor.encode()
+        frame_length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        entry_header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), state, _checksum_of(body, checksum)
+        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        next_id = max(self._next_recording_id, descriptor.recording_id + 1)
+        before = slice(layout.CATALOG_HEADER_LENGTH, offset)
+        behind = slice(offset, self._end_offset)
+        self._file.rewrite(
+            (self._header(next_id), before, entry_header + body, behind),
+            self._end_offset + frame_length,
+        )
+        self._index()
+        self._file.force_name()
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
         """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
@@ -259,6 +304,28 @@ class Catalog(CatalogLookup, Closing):
         kept = layout.RECORDING_ID_OFFSET
         self._replace(entry, entry.body[:kept] + descriptor.encode()[kept:])
 
+    def set_end(self, recording_id: int, position: int, timestamp_ms: int) -> None:
+        """Set stop position and timestamp of a recording, valid or not, and not its checksum.
+
+        Raises:
+            UnknownRecordingError: no entry of any state has this id.
+        """
+        self._file.check_writable()
+        place = self._any_place(recording_id)
+        data, begin = self._file.data, place.body_offset
+        layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
+        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
+        self.on_change(recording_id)
+        self._file.force()
+
+    def set_start(self, recording_id: int, position: int) -> None:
+        """As `set_start_position`, also of a recording that is not valid; not its checksum."""
+        self._file.check_writable()
+        begin = self._any_place(recording_id).body_offset
+        layout.LONG.pack_into(self._file.data, begin + layout.START_POSITION_OFFSET, position)
+        self.on_change(recording_id)
+        self._file.force()
+
     def change_state(self, recording_id: int, state: RecordingState) -> None:
         """Set the state of an entry, valid or not: hide it, or bring it back.
 
@@ -266,9 +333,7 @@ class Catalog(CatalogLookup, Closing):
             UnknownRecordingError: no entry of any state has this id.
         """
         self._file.check_writable()
-        place = next((p for p in self._places if p.recording_id == recording_id), None)
-        if place is None or recording_id < 0:
-            raise unknown_recording(recording_id, self.path)
+        place = self._any_place(recording_id)
         layout.INT.pack_into(self._file.data, place.offset + layout.STATE_OFFSET, state)
         self._file.force()
         if state == RecordingState.VALID and recording_id not in self._valid:
@@ -281,13 +346,13 @@ class Catalog(CatalogLookup, Closing):
             self._forget_descriptors()
         self.on_change(recording_id)
 
-    def update_checksum(self, entry: CatalogEntry) -> None:
+    def update_checksum(self, entry: CatalogEntry, checksum: ChecksumName | None = None) -> None:
         """Put the checksum of its descriptor into an entry of whatever state."""
         self._file.check_writable()
         layout.INT.pack_into(
             self._file.data,
             entry.offset + layout.CHECKSUM_OFFSET,
-            _checksum_of(entry.body, self._checksum),
+            _checksum_of(entry.body, checksum or self._checksum),
         )
         self._file.force()
 
@@ -301,9 +366,7 @@ class Catalog(CatalogLookup, Closing):
         """
         self._file.check_writable()
         self.check_readable()
-        header = layout.CATALOG_HEADER.pack(
-            self.version, layout.CATALOG_HEADER_LENGTH, self._next_recording_id, self._alignment
-        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
+        header = self._header(self._next_recording_id)
         frames = [
             slice(place.offset, place.offset + self._frame_length(place))
             for place in self._places
@@ -315,6 +378,11 @@ class Catalog(CatalogLookup, Closing):
         self._file.force_name()
 
     # ---- within --------------------------------------------------------------------------------
+
+    def _header(self, next_recording_id: int) -> bytes:
+        return layout.CATALOG_HEADER.pack(
+            self.version, layout.CATALOG_HEADER_LENGTH, next_recording_id, self._alignment
+        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
 
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:
         """Put another body into an entry, moving those behind it if it has become longer."""
@@ -357,6 +425,15 @@ class Catalog(CatalogLookup, Closing):
                 self._valid[place.recording_id] = moved
         self._end_offset += shift
         self._forget_descriptors()
+
+    def _any_place(self, recording_id: int) -> EntryPlace:
+        """Return where the entry of a recording of any state is."""
+        place = self._valid.get(recording_id)
+        if place is None:
+            place = next((p for p in self._places if p.recording_id == recording_id), None)
+        if place is None or recording_id < 0:
+            raise unknown_recording(recording_id, self.path)
+        return place
 
     def _for_change(self, recording_id: int) -> tuple[mmap.mmap, int]:
         self._file.check_writable()

@@ -30,9 +30,8 @@ from aerotape.catalog.stop_position import (
     PAGE_LENGTH,
     SECTOR_LENGTH,
     RecordingEnd,
-    belongs,
     find_recording_end,
-    first_segment_base,
+    own_segments,
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
@@ -230,13 +229,9 @@ class Recording:
         are left out. CatalogError when the descriptor is damaged.
         """
         self.check()
-        descriptor = self._entry.descriptor
-        return [
-            segment
-            for segment in list_segment_files(self._archive_dir, self.recording_id)
-            if segment.base_position >= first_segment_base(descriptor)
-            and belongs(descriptor, segment.base_position)
-        ]
+        return own_segments(
+            self._entry.descriptor, list_segment_files(self._archive_dir, self.recording_id)
+        )
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
         """Find the end of a recording without a stop position, and what stands behind it.

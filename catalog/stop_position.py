@@ -78,6 +78,18 @@ def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
     return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
 
 
+def own_segments(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
+) -> list[SegmentFile]:
+    """Leave out files that were detached, or that cannot be this recording's."""
+    first_base = first_segment_base(descriptor)
+    return [
+        segment
+        for segment in segments
+        if segment.base_position >= first_base and belongs(descriptor, segment.base_position)
+    ]
+
+
 def walk(
     descriptor: RecordingDescriptor,
     segment: SegmentFile,
@@ -128,12 +140,7 @@ def find_recording_end(
     Raises:
         StorageError: a file cannot be read.
     """
-    first_base = first_segment_base(descriptor)
-    own = [
-        s
-        for s in segments
-        if s.base_position >= first_base and belongs(descriptor, s.base_position)
-    ]
+    own = own_segments(descriptor, segments)
     if not own:
         return RecordingEnd(descriptor.start_position, None)
     last = own[-1]

@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.quarantine import remove_folders
 from aerotape.errors import StorageError
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
@@ -135,6 +137,7 @@ def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
         (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
         for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
             path.unlink(missing_ok=True)
+        remove_folders(directory, recording_id)
     except OSError as error:
         raise StorageError(
             f"cannot clear the marks of recording {recording_id}: {error}", directory
@@ -170,17 +173,17 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
         raise StorageError(f"cannot copy the tail of {source}: {error}", source) from error
 
 
-def erase_tail(path: Path, offset: int) -> None:
-    """Turn all bytes of a segment from `offset` on into zeros; its length stays.
+def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
+    """Turn all bytes of a segment from `offset` on into zeros, and give it a length if told to.
 
     Raises:
         StorageError: it cannot be done.
     """
     try:
         with path.open("r+b") as file:
-            length = os.fstat(file.fileno()).st_size
+            before = os.fstat(file.fileno()).st_size
             file.truncate(offset)
-            file.truncate(length)
+            file.truncate(before if length is None else length)
             os.fsync(file.fileno())
     except OSError as error:
         raise StorageError(f"cannot erase the tail of {path}: {error}", path) from error
@@ -195,15 +198,6 @@ def move_segment(path: Path, target: Path) -> None:
         sync_directory(target.parent)
     except OSError as error:
         raise StorageError(f"cannot move {path} to {target.name}: {error}", path) from error
-
-
-def sync_directory(directory: Path) -> None:
-    """Force a directory's entries to storage."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read(path: Path) -> list[SuspectNote]:

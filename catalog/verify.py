@@ -1,23 +1,41 @@
 """Checks of recordings: is what the catalog says on disk, and is every frame what it should be?
 
-Changes nothing, unlike Aeron's ArchiveTool, whose `verify` sets stop positions and states: a
-check must be safe to run on the only copy, and on a running archive.
+Changes nothing: a check must be safe to run on the only copy, and on a running archive. What
+Aeron's ArchiveTool then marks in the catalog is `marking`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape import _native
-from aerotape.catalog.descriptor import NULL_VALUE
+from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
 from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.segments import SegmentFile
-from aerotape.catalog.stop_position import missing_base_positions, walk
+from aerotape.catalog.segment_checks import (
+    ByteProgress,
+    SegmentTask,
+    check_segments,
+    segment_task,
+)
+from aerotape.catalog.segments import SegmentFile, index_segment_files
+from aerotape.catalog.stop_position import (
+    find_recording_end,
+    missing_base_positions,
+    own_segments,
+)
 from aerotape.errors import AerotapeError, UnknownRecordingError
+from aerotape.url_path import UrlPath
 
-_LISTED = 5
+if TYPE_CHECKING:
+    from aerotape._native import BadFrame, SegmentCheck
+
+_LISTED = 1000
+"""So many problems of a recording are listed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +46,15 @@ class Problem:
         detail: what it is, for people.
         position: where in the recording, or -1.
         path: the file it is in, or "".
+        offset: where in that file, bytes, or -1.
+        length: how many bytes there are bad, 0 when it is not about bytes.
     """
 
     detail: str
     position: int = NULL_VALUE
     path: str = ""
+    offset: int = NULL_VALUE
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +71,8 @@ class RecordingCheck:
         frames: frames looked at.
         payload_bytes: bytes of their payloads.
         checksums: checksums that were right.
-        problems: what is wrong; empty when the recording is sound.
+        bad_places: places in segment files where there is no good frame.
+        problems: what is wrong; empty when the recording is sound. The first thousand.
     """
 
     recording_id: int
@@ -61,6 +84,7 @@ class RecordingCheck:
     frames: int
     payload_bytes: int
     checksums: int
+    bad_places: int
     problems: tuple[Problem, ...]
 
     @property
@@ -69,26 +93,57 @@ class RecordingCheck:
         return not self.problems
 
 
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The results of checking a directory, with what `marking` goes by.
+
+    Attributes:
+        checks: one for each recording.
+        entries: their entries in the catalog, in the same order.
+        segments: the checks of segment files, by path.
+    """
+
+    checks: list[RecordingCheck]
+    entries: list[CatalogEntry]
+    segments: dict[Path, tuple[SegmentTask, SegmentCheck]]
+
+
 def verify(
     directory: ArchiveDirectory,
     recording_id: int | None = None,
     *,
     all_segments: bool = False,
     checksum: ChecksumName = "none",
-    progress: Callable[[int], None] = lambda done: None,
+    progress: ByteProgress | None = None,
 ) -> list[RecordingCheck]:
-    """Check recordings, as ArchiveTool's verify does but without changing anything.
+    """Check recordings, on all processors; `run_verification` without what `marking` needs."""
+    found = run_verification(
+        directory, recording_id, all_segments=all_segments, checksum=checksum, progress=progress
+    )
+    return found.checks
+
+
+def run_verification(
+    directory: ArchiveDirectory,
+    recording_id: int | None = None,
+    *,
+    all_segments: bool = False,
+    checksum: ChecksumName = "none",
+    progress: ByteProgress | None = None,
+) -> Verification:
+    """Check recordings, on all processors.
 
     Args:
         directory: the archive directory.
         recording_id: one recording, or None for all that are valid or were marked invalid.
         all_segments: look into every segment file, not only the last of each recording.
         checksum: checksum of frames and of descriptors to check, "none" for neither.
-        progress: called with the number of recordings done.
+        progress: called some times a second.
 
     Raises:
         UnknownRecordingError: no recording has this id.
         CatalogError: the catalog cannot be read.
+        StorageError: the directory cannot be read.
     """
     entries = [
         entry
@@ -101,57 +156,114 @@ def verify(
             f"no recording with id {recording_id} in archive directory {directory.path}",
             recording_id,
         )
+    index: dict[int, list[SegmentFile]] | None = None
+    if not isinstance(directory.path, UrlPath):
+        index, _ = index_segment_files(directory.path)
+    runs = [
+        _Check(
+            recording,
+            None if index is None else index.get(recording.recording_id, []),
+            all_segments,
+            checksum,
+        )
+        for recording in directory.recordings_of(entries)
+    ]
+    tasks = [task for run in runs for task in run.plan()]
+    if index is None:
+        results = iter(_check_copies(runs, checksum, progress))
+    else:
+        results = iter(check_segments(tasks, checksum, progress))
+    segments: dict[Path, tuple[SegmentTask, SegmentCheck]] = {}
     checks = []
-    for done, recording in enumerate(directory.recordings_of(entries), start=1):
-        checks.append(_Check(recording, all_segments, checksum).run())
-        progress(done)
-    return checks
+    for run in runs:
+        found = [(task, next(results)) for task in run.tasks]
+        segments.update((task.path, (task, check)) for task, check in found)
+        checks.append(run.finish(found))
+    return Verification(checks, entries, segments)
+
+
+def _check_copies(
+    runs: Sequence[_Check], checksum: ChecksumName, progress: ByteProgress | None
+) -> Iterator[SegmentCheck]:
+    """Check segments that are kept elsewhere, one after the other."""
+    total = sum(task.end_offset - task.start_offset for run in runs for task in run.tasks)
+    done = 0
+    for run in runs:
+        for task in run.tasks:
+            segment = SegmentFile(task.path, task.base_position)
+            with run.recording.local_copies([segment]) as [copy]:
+                yield from check_segments([replace(task, path=copy.path)], checksum)
+            done += task.end_offset - task.start_offset
+            if progress is not None:
+                progress(done, total)
 
 
 class _Check:
-    """The check of one recording."""
+    """The check of one recording: first what is to be looked at, then what was found there."""
 
     def __init__(
         self,
         recording: Recording,
+        segments: Sequence[SegmentFile] | None,
         all_segments: bool,
         checksum: ChecksumName,
     ) -> None:
-        self._recording = recording
+        self.recording = recording
         self._entry = recording.entry
         self._descriptor = recording.descriptor
+        # Listed once for all recordings; None where each must be asked for.
+        self._segments = segments
         self._all_segments = all_segments
         self._checksum: ChecksumName = checksum
+        # Its end may move on while we look.
+        self._is_written = recording.is_being_written
         self._problems: list[Problem] = []
         self._stop_position = self._descriptor.stop_position
-        self._segments = self._frames = self._payload_bytes = self._checksums = 0
+        self._bad_places = 0
+        self.tasks: list[SegmentTask] = []
 
-    def run(self) -> RecordingCheck:
-        for note in self._recording.suspect_notes:
-            self._found(f"marked as suspect: {note.detail}", note.position)
-        if self._recording.damage:
-            self._found(f"its descriptor is damaged: {self._recording.damage}")
-        else:
-            try:
-                self._check_descriptor()
-                self._check_segments()
-            except (AerotapeError, OSError) as error:
-                self._found(str(error), path=str(getattr(error, "path", "") or ""))
+    def plan(self) -> list[SegmentTask]:
+        """Look at the descriptor and at names; return the files to be looked into."""
+        for note in self.recording.suspect_notes:
+            self._found(Problem(f"marked as suspect: {note.detail}", note.position))
+        damage = self.recording.damage or describe_problem(self._descriptor)
+        if damage:
+            self._found(Problem(f"its descriptor is damaged: {damage}"))
+            return []
+        self._check_descriptor()
+        try:
+            if self._segments is None:
+                segments = self.recording.segment_files()
+            else:
+                segments = own_segments(self._descriptor, self._segments)
+            self._find_end(segments)
+            self._plan_segments(segments)
+        except (AerotapeError, OSError) as error:
+            self._found(Problem(str(error), path=str(getattr(error, "path", "") or "")))
+        return self.tasks
+
+    def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
+        """Return what the check of the recording came to."""
+        for task, check in found:
+            self._judge(task, check)
+        checks = [check for _, check in found]
         return RecordingCheck(
             recording_id=self._entry.recording_id,
             state=RecordingState(self._entry.state).name,
             active=self._descriptor.is_active,
             start_position=self._descriptor.start_position,
             stop_position=self._stop_position,
-            segments=self._segments,
-            frames=self._frames,
-            payload_bytes=self._payload_bytes,
-            checksums=self._checksums,
+            segments=len(checks),
+            frames=sum(check.frames for check in checks),
+            payload_bytes=sum(check.payload_bytes for check in checks),
+            checksums=sum(check.checksum_passes for check in checks),
+            bad_places=self._bad_places,
             problems=tuple(self._problems),
         )
 
-    def _found(self, detail: str, position: int = NULL_VALUE, path: str = "") -> None:
-        self._problems.append(Problem(detail, position, path))
+    def _found(self, problem: Problem) -> None:
+        if len(self._problems) < _LISTED:
+            self._problems.append(problem)
 
     def _check_descriptor(self) -> None:
         if self._checksum == "none":
@@ -159,27 +271,45 @@ class _Check:
         expected = _native.checksum(self._checksum, self._entry.body)
         if expected != self._entry.checksum:
             self._found(
-                f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
-                f"{self._checksum} of it is {expected}"
+                Problem(
+                    f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
+                    f"{self._checksum} of it is {expected}"
+                )
             )
 
-    def _check_segments(self) -> None:
-        segments = self._recording.segment_files()
-        if self._descriptor.is_active:
-            self._stop_position = self._recording.recorded_position
-            if not self._recording.is_being_written:
-                end = self._recording.find_end(self._checksum)
-                self._stop_position = end.position
-                if end.torn:
-                    path = str(end.segment.path) if end.segment else ""
-                    self._found(f"behind its last whole frame: {end.torn}", end.position, path)
+    def _find_end(self, segments: Sequence[SegmentFile]) -> None:
+        if not self._descriptor.is_active:
+            return
+        if self._is_written:
+            self._stop_position = self.recording.recorded_position
+            return
+        if self._segments is None:
+            end = self.recording.find_end(self._checksum)
+        else:
+            end = find_recording_end(self._descriptor, segments, self._checksum)
+        self._stop_position = end.position
+        if end.torn:
+            path = str(end.segment.path) if end.segment else ""
+            self._found(
+                Problem(
+                    f"behind its last whole frame: {end.torn}",
+                    end.position,
+                    path,
+                    end.offset,
+                    end.data_end - end.offset,
+                )
+            )
+
+    def _plan_segments(self, segments: Sequence[SegmentFile]) -> None:
         count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
         if count:
             listed = ", ".join(str(base) for base in missing)
             more = " …" if count > len(missing) else ""
             self._found(
-                f"{count} segment files are missing, with base positions {listed}{more}",
-                missing[0],
+                Problem(
+                    f"{count} segment files are missing, with base positions {listed}{more}",
+                    missing[0],
+                )
             )
         within = [
             segment
@@ -188,51 +318,59 @@ class _Check:
             or segment.base_position <= self._descriptor.start_position
         ]
         for segment in within if self._all_segments else within[-1:]:
-            self._check_segment(segment)
+            # Behind the end of a recording that is being written there may be more every moment.
+            look_behind = segment is within[-1] and not self._is_written
+            self.tasks.append(
+                segment_task(
+                    self._descriptor, segment, self._stop_position, look_behind=look_behind
+                )
+            )
 
-    def _check_segment(self, segment: SegmentFile) -> None:
-        length = self._descriptor.segment_file_length
-        expected = min(self._stop_position - segment.base_position, length)
-        # Behind the end of a recording that is being written there may be more every moment.
-        limit = expected if self._descriptor.is_active else length
-        with self._recording.local_copies([segment]) as [copy]:
-            found = walk(self._descriptor, copy, self._checksum, limit)
-        self._segments += 1
-        self._frames += found.frames
-        self._payload_bytes += found.payload_bytes
-        self._checksums += found.checksum_passes
-        path = str(segment.path)
-        end = segment.base_position + found.end_offset
-        if found.end_offset < expected:
-            reason = found.problem or {
-                "unwritten": "nothing was written there",
-                "file-end": "the file ends there",
-            }.get(found.end, found.end)
+    def _judge(self, task: SegmentTask, check: SegmentCheck) -> None:
+        path = str(task.path)
+        if check.error:
+            self._found(Problem(f"it cannot be read: {check.error}", task.base_position, path))
+            return
+        self._bad_places += check.bad_places
+        for bad in check.bad:
+            position = task.base_position + bad.offset
+            detail = self._describe(task, bad, position)
+            self._found(Problem(detail, position, path, bad.offset, bad.length))
+        left = check.bad_places - len(check.bad)
+        if left:
             self._found(
-                f"frames end at position {end}, {expected - found.end_offset} bytes before they "
-                f"should: {reason}",
-                end,
-                path,
+                Problem(
+                    f"{left} more bad places in {task.path.name}: "
+                    f"{check.checksum_failures} checksums fail there, {check.checksum_passes} are "
+                    f"right",
+                    task.base_position,
+                    path,
+                )
             )
-        elif found.end_offset > expected or found.end == "invalid":
-            behind = segment.base_position + expected
+        behind = check.behind
+        if behind is not None and (behind.end_offset > task.end_offset or behind.end == "invalid"):
+            position = task.base_position + task.end_offset
+            frames = f"frames up to position {task.base_position + behind.end_offset}"
             self._found(
-                f"there are bytes behind the stop position {behind}: "
-                f"{found.problem or f'frames up to position {end}'}",
-                behind,
-                path,
+                Problem(
+                    f"there are bytes behind the stop position {position}: "
+                    f"{behind.problem or frames}",
+                    position,
+                    path,
+                    task.end_offset,
+                    behind.end_offset - task.end_offset,
+                )
             )
-        for offset in found.failed_offsets[:_LISTED]:
-            position = segment.base_position + offset
-            self._found(
-                f"checksum {self._checksum} fails for the frame at position {position}",
-                position,
-                path,
+
+    def _describe(self, task: SegmentTask, bad: BadFrame, position: int) -> str:
+        if bad.kind == "checksum":
+            return (
+                f"checksum {self._checksum} fails for the frame at position {position}: "
+                f"{bad.detail}"
             )
-        if found.checksum_failures > _LISTED:
-            self._found(
-                f"checksum {self._checksum} fails for {found.checksum_failures} of "
-                f"{found.checksum_failures + found.checksum_passes} frames of the segment",
-                segment.base_position,
-                path,
+        if bad.offset + bad.length == task.end_offset:
+            return (
+                f"frames end at position {position}, {bad.length} bytes before they should: "
+                f"{bad.detail}"
             )
+        return f"no good frame for {bad.length} bytes at position {position}: {bad.detail}"

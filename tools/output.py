@@ -162,8 +162,13 @@ class Progress(Closing):
         self._next_draw_ns = 0
         self._drawn_length = 0
 
-    def update(self, done: int) -> None:
-        """Show that `done` units are behind us; cheap enough to be called for each item."""
+    def update(self, done: int, total: int | None = None) -> None:
+        """Show that `done` units are behind us; cheap enough to be called for each item.
+
+        With a `total` that is known only now.
+        """
+        if total is not None:
+            self._total = total
         if self._shown and time.monotonic_ns() >= self._next_draw_ns:
             self._next_draw_ns = time.monotonic_ns() + _REDRAW_NS
             self._draw(done)

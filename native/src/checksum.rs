@@ -31,6 +31,36 @@ impl Checksum {
             Self::Crc32c => crc32c_of(bytes) as i32,
         }
     }
+
+    /// Begin a checksum of what is too long to be in memory at once.
+    pub fn begin(self) -> Running {
+        match self {
+            Self::Crc32 => Running::Crc32(crc32fast::Hasher::new()),
+            Self::Crc32c => Running::Crc32c(0),
+        }
+    }
+}
+
+/// A checksum of bytes that come in pieces.
+pub enum Running {
+    Crc32(crc32fast::Hasher),
+    Crc32c(u32),
+}
+
+impl Running {
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Crc32(hasher) => hasher.update(bytes),
+            Self::Crc32c(sum) => *sum = crc32c::crc32c_append(*sum, bytes),
+        }
+    }
+
+    pub fn finish(self) -> i32 {
+        match self {
+            Self::Crc32(hasher) => hasher.finalize() as i32,
+            Self::Crc32c(sum) => sum as i32,
+        }
+    }
 }
 
 /// Up to this many bytes the instruction in a plain loop beats the library, which prepares for

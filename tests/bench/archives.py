@@ -21,9 +21,9 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Child:
-    """A child process that is ready when it has printed its first line."""
+    """A child process, which is waited for until it has printed its first line."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, await_ready: bool = True) -> None:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -33,7 +33,7 @@ class Child:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         assert self._process.stdout is not None
-        if not self._process.stdout.readline():
+        if await_ready and not self._process.stdout.readline():
             raise RuntimeError(f"did not start: {' '.join(command)}")
 
     @property
@@ -85,7 +85,9 @@ class BenchedArchive:
         self.archive_dir = archive_dir
         self.control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
 
-    def start(self, driver: str, properties: Mapping[str, str]) -> Child:
+    def start(
+        self, driver: str, properties: Mapping[str, str], *, await_ready: bool = True
+    ) -> Child:
         """Start it with an "embedded" or on an "external" driver."""
         settings = {
             "aeron.archive.threading.mode": FAST_ARCHIVE["aeron.archive.threading.mode"],
@@ -109,7 +111,8 @@ class BenchedArchive:
                     "--driver",
                     driver,
                     *defines,
-                ]
+                ],
+                await_ready=await_ready,
             )
         from support.java import compiled_classes
 
@@ -126,7 +129,8 @@ class BenchedArchive:
                 classpath,
                 "harness.ArchiveProcess",
                 driver,
-            ]
+            ],
+            await_ready=await_ready,
         )
 
 

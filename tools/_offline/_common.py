@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.layout import ChecksumName
 
+EXIT_FAILURE: Final = 1
 EXIT_DATA_SUSPECT: Final = 3
 # Names by which ArchiveTool knows checksums, besides ours.
 _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {

@@ -40,17 +40,18 @@ def _checksum(args: argparse.Namespace) -> int:
     from aerotape.catalog.rechecksum import write_checksums
 
     checksum = checksum_name(args.checksum)
-    with changing(args, checksum=checksum) as catalog:
-        total = 1 if args.recording_id is not None else sum(1 for _ in catalog.entries())
-        with Progress(total, "computing checksums", unit="recordings") as progress:
-            outcomes = write_checksums(
-                catalog,
-                args.directory,
-                args.recording_id,
-                all_segments=args.all_segments,
-                dry_run=args.dry_run,
-                progress=progress.update,
-            )
+    with (
+        changing(args, checksum=checksum) as catalog,
+        Progress(None, "computing checksums", unit="MiB") as progress,
+    ):
+        outcomes = write_checksums(
+            catalog,
+            args.directory,
+            args.recording_id,
+            all_segments=args.all_segments,
+            dry_run=args.dry_run,
+            progress=lambda done: progress.update(done >> 20),
+        )
     if args.json:
         rows = ({**dataclasses.asdict(o), "dry_run": args.dry_run} for o in outcomes)
         emit(rows, args)

@@ -1,22 +1,36 @@
-"""The command that checks recordings; it changes nothing."""
+"""The command that checks recordings, and marks in the catalog what it has found."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import dataclasses
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from aerotape.errors import AerotapeError, ArchiveInUseError
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
+    EXIT_FAILURE,
     Commands,
     add_command,
     add_recording_id,
     checksum_name,
 )
+from aerotape.tools.output import note
+
+if TYPE_CHECKING:
+    from aerotape.catalog.marking import Marking
+    from aerotape.catalog.verify import RecordingCheck
+
+_SHOWN_PROBLEMS = 20
 
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    parser = add_command(commands, "verify", _verify, reads_urls=True)
+    parser = add_command(commands, "verify", _verify, writes=True, reads_urls=True)
     add_recording_id(parser)
     parser.add_argument(
         "-a", dest="all_segments", action="store_true", help="check all segment files"
@@ -27,44 +41,144 @@ def add_commands(commands: Commands) -> None:
         metavar="X",
         help="check the checksum of frames and descriptors: crc-32 or crc-32c, or the Java class",
     )
+    parser.add_argument(
+        "-y",
+        "--yes",
+        action="store_true",
+        help="cut last frames that may be torn off, a copy is kept, without asking",
+    )
 
 
 def _verify(args: argparse.Namespace) -> int:
-    """Check descriptors and the last segment file of each recording."""
+    """Check descriptors and the last segment file of each recording, and mark what is bad.
+
+    As Aeron's ArchiveTool: a recording with an error becomes INVALID, one that was INVALID and has
+    none becomes VALID, and stop positions become the ends of frames. While an archive is using the
+    directory, and with --dry-run, nothing is marked.
+    """
+    from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.directory import open_directory
-    from aerotape.catalog.verify import verify
-    from aerotape.text import printable
+    from aerotape.catalog.layout import MIN_CAPACITY_BYTES
+    from aerotape.catalog.mark_claim import now_epoch_ms
+    from aerotape.catalog.marking import apply, decide
+    from aerotape.catalog.verify import run_verification
     from aerotape.tools.output import Progress, emit
+    from aerotape.url_path import UrlPath
 
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     directory = open_directory(args.directory)
-    total = 1 if args.recording_id is not None else sum(1 for _ in directory.entries())
-    with Progress(total, "verifying", unit="recordings") as progress:
-        checks = verify(
-            directory,
-            args.recording_id,
-            all_segments=args.all_segments,
-            checksum=checksum,
-            progress=progress.update,
-        )
-    if args.json:
-        emit(({"ok": check.ok, **_fields(check)} for check in checks), args)
-    else:
-        for check in checks:
-            state = " (no stop position)" if check.active else ""
-            summary = (
-                f"recording {check.recording_id}: {'OK' if check.ok else 'FAILED'}{state}, "
-                f"positions {check.start_position} to {check.stop_position}, "
-                f"{check.segments} segment files, {check.frames} frames"
+    failed = False
+    with _keeping_others_out(args) as is_ours:
+        with Progress(None, "verifying", unit="MiB") as progress:
+            found = run_verification(
+                directory,
+                args.recording_id,
+                all_segments=args.all_segments,
+                checksum=checksum,
+                progress=lambda done, total: progress.update(done >> 20, total >> 20),
             )
-            if checksum != "none":
-                summary += f", {check.checksums} checksums right"
-            print(summary)
-            for problem in check.problems:
-                place = f" ({problem.path})" if problem.path else ""
-                print(printable(f"  {problem.detail}{place}"))
-    return 0 if all(check.ok for check in checks) else EXIT_DATA_SUSPECT
+        markings: dict[int, Marking] = {}
+        if is_ours or (args.dry_run and not isinstance(args.directory, UrlPath)):
+            decided = decide(
+                found,
+                args.directory,
+                all_segments=args.all_segments,
+                checksum=checksum,
+                cut_off=lambda path, offset: _asks(args, path, offset),
+            )
+            markings = {each.recording_id: each for each in decided if each.changes}
+        if is_ours and markings:
+            try:
+                with Catalog.open(args.directory, capacity_bytes=MIN_CAPACITY_BYTES) as catalog:
+                    for each in markings.values():
+                        apply(catalog, args.directory, each, now_epoch_ms())
+            except AerotapeError as error:
+                # What was found is worth telling all the same.
+                failed = True
+                note(f"cannot mark what was found: {error}")
+    if args.json:
+        emit((_row(check, markings, args.dry_run) for check in found.checks), args)
+    else:
+        for check in found.checks:
+            _print_check(check, markings.get(check.recording_id), checksum != "none", args)
+    if failed:
+        return EXIT_FAILURE
+    return 0 if all(check.ok for check in found.checks) else EXIT_DATA_SUSPECT
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+@contextmanager
+def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
+    """Keep archives of this package out, unless one is there; False when nothing may be marked."""
+    from aerotape.catalog.mark_claim import unused
+    from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.url_path import UrlPath
+
+    is_ours = False
+    with ExitStack() as stack:
+        if not args.dry_run and not isinstance(args.directory, UrlPath):
+            try:
+                stack.enter_context(unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS))
+                is_ours = True
+            except ArchiveInUseError as error:
+                note(f"nothing is marked: {error}")
+        yield is_ours
+
+
+def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
+    """Ask whether a frame that may be torn is to be cut off. No answer is no."""
+    if args.dry_run or args.yes:
+        return bool(args.yes)
+    sys.stderr.write(
+        f"The last frame of {path}, at offset {offset}, may be torn. Cut it off (a copy is kept)? "
+        f"[y/N] "
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> dict[str, Any]:
+    row = {"ok": check.ok, **dataclasses.asdict(check), "marked": None, "dry_run": dry_run}
+    if marked := markings.get(check.recording_id):
+        row["marked"] = {
+            "state": marked.state.name,
+            "stop_position": marked.stop_position,
+            "reason": marked.reason,
+        }
+    return row
+
+
+def _print_check(
+    check: RecordingCheck, marked: Marking | None, checksums: bool, args: argparse.Namespace
+) -> None:
+    from aerotape.text import printable
+
+    state = " (no stop position)" if check.active else ""
+    summary = (
+        f"recording {check.recording_id}: {'OK' if check.ok else 'FAILED'}{state}, "
+        f"positions {check.start_position} to {check.stop_position}, "
+        f"{check.segments} segment files, {check.frames} frames"
+    )
+    if checksums:
+        summary += f", {check.checksums} checksums right"
+    print(summary)
+    shown = check.problems if args.verbose else check.problems[:_SHOWN_PROBLEMS]
+    for problem in shown:
+        place = f" ({problem.path}{_offset(problem.offset)})" if problem.path else ""
+        print(printable(f"  {problem.detail}{place}"))
+    if len(shown) < len(check.problems):
+        print(f"  … {len(check.problems) - len(shown)} more, shown with -v or --json")
+    if marked is None:
+        return
+    verb = "would be" if args.dry_run else "is now"
+    if marked.state != marked.state_before:
+        reason = f": {marked.reason}" if marked.reason else ""
+        print(printable(f"  {verb} {marked.state.name}{reason}"))
+    if marked.stop_position != marked.stop_position_before:
+        print(f"  its stop position {verb} {marked.stop_position}")
+    if marked.cut_off is not None:
+        path, offset = marked.cut_off
+        print(printable(f"  what is behind offset {offset} of {path} {verb} in quarantine"))
+
+
+def _offset(offset: int) -> str:
+    return f", offset {offset}" if offset >= 0 else ""

@@ -1,18 +1,27 @@
 //! Segment files looked at from outside a recording or a replay: after a crash, by a check, or
-//! by an offline reader. Nothing here writes.
+//! by an offline reader. Only `rewrite` writes.
 //!
 //! Files are read with pread, not mapped: another process may cut a file short under us, which a
 //! map would answer with SIGBUS.
 
+mod check;
+mod expected;
+mod parallel;
+mod reader;
+mod reference;
+mod rewrite;
 pub mod walk;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
 use crate::checksum::Checksum;
 use crate::errors::Error;
-use walk::{SegmentWalk, WalkRange};
+use expected::WalkRange;
+use walk::SegmentWalk;
 
 #[pyfunction]
 #[pyo3(signature = (
@@ -31,11 +40,7 @@ fn walk_segment(
     stream_id: i32,
     checksum: &str,
 ) -> PyResult<SegmentWalk> {
-    if !term_length.is_power_of_two() {
-        return Err(pyo3::exceptions::PyValueError::new_err(format!(
-            "term length {term_length} is not a power of two"
-        )));
-    }
+    validate_term_length(term_length)?;
     let range = WalkRange {
         start_offset,
         limit,
@@ -49,7 +54,32 @@ fn walk_segment(
         .map_err(PyErr::from)
 }
 
+fn validate_term_length(term_length: u32) -> PyResult<()> {
+    if term_length.is_power_of_two() {
+        return Ok(());
+    }
+    Err(pyo3::exceptions::PyValueError::new_err(format!(
+        "term length {term_length} is not a power of two"
+    )))
+}
+
+/// Open a segment file for reading. Something else of that name is refused: to open a pipe would
+/// be to wait for its writer.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SegmentWalk>()?;
-    module.add_function(wrap_pyfunction!(walk_segment, module)?)
+    module.add_class::<check::SegmentCheck>()?;
+    module.add_class::<check::BadFrame>()?;
+    module.add_class::<reference::ReferenceCheck>()?;
+    module.add_class::<rewrite::RewrittenSegment>()?;
+    module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
+    module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
+    module.add_function(wrap_pyfunction!(reference::reference_check, module)?)?;
+    module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

@@ -1,33 +1,16 @@
 //! From frame to frame through a segment file, as far as its frames are what they should be.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use pyo3::prelude::*;
 
-use crate::checksum::Checksum;
-use crate::frame::{FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD, align};
+use super::expected::{WalkRange, explain, is_sound};
+use super::reader::Reader;
+use crate::frame::{FrameHeader, HEADER_LENGTH};
 
-const READ_LENGTH: usize = 1 << 20;
 /// So many failing frames are listed by offset; the rest is counted.
 const LISTED_FAILURES: usize = 100;
-
-/// What to walk, and what the frames there must say of themselves.
-#[derive(Clone, Copy, Debug)]
-pub struct WalkRange {
-    /// Offset of the first frame in the file.
-    pub start_offset: u64,
-    /// Offset at which to stop, at most the segment length.
-    pub limit: u64,
-    /// Position in the stream of the file's first byte.
-    pub base_position: i64,
-    pub term_length: u32,
-    pub initial_term_id: i32,
-    pub stream_id: i32,
-    pub checksum: Option<Checksum>,
-}
 
 /// What was found; offsets are bytes from the start of the file.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
@@ -60,7 +43,7 @@ pub struct SegmentWalk {
 
 /// Walk the frames of a range of a segment file.
 pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
-    let file = File::open(path)?;
+    let file = super::open_regular(path)?;
     let file_length = file.metadata()?.len();
     let limit = range.limit.min(file_length);
     let mut reader = Reader::new(&file, limit);
@@ -92,8 +75,8 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
         if header.frame_length == 0 {
             break "unwritten";
         }
-        if let Some(problem) = check(&header, offset, limit, range) {
-            found.problem = Some(problem);
+        if !is_sound(&header, offset, limit, range) {
+            found.problem = Some(explain(&header, offset, limit, range));
             break "invalid";
         }
         let aligned = header.aligned_length();
@@ -109,9 +92,7 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
         }
         found.payload_bytes += (header.frame_length as u64).saturating_sub(HEADER_LENGTH as u64);
         if let Some(checksum) = range.checksum {
-            let frame = reader.at(offset, aligned)?;
-            let body = frame.get(HEADER_LENGTH..).unwrap_or_default();
-            if frame.len() == aligned && checksum.compute(body) == header.session_id {
+            if reader.checksum(checksum, offset, aligned)? == Some(header.session_id) {
                 found.checksum_passes += 1;
                 found.failed_tail_offset = -1;
             } else {
@@ -129,108 +110,11 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
     Ok(found)
 }
 
-/// Say what is wrong with a header at `offset`, if anything is.
-fn check(header: &FrameHeader, offset: u64, limit: u64, range: &WalkRange) -> Option<String> {
-    let length = header.frame_length;
-    if length < HEADER_LENGTH as i32 {
-        return Some(format!("frame length {length} is less than a header"));
-    }
-    if header.frame_type != TYPE_DATA && header.frame_type != TYPE_PAD {
-        return Some(format!(
-            "frame type {} is neither data nor padding",
-            header.frame_type
-        ));
-    }
-    let position = range.base_position.wrapping_add(offset as i64);
-    let term_length = i64::from(range.term_length);
-    let term_offset = position & (term_length - 1);
-    // Terms are counted from the initial one and wrap around, as Aeron's do.
-    let term_id = range
-        .initial_term_id
-        .wrapping_add((position / term_length) as i32);
-    for (name, actual, expected) in [
-        ("term offset", i64::from(header.term_offset), term_offset),
-        ("term id", i64::from(header.term_id), i64::from(term_id)),
-        (
-            "stream id",
-            i64::from(header.stream_id),
-            i64::from(range.stream_id),
-        ),
-    ] {
-        if actual != expected {
-            return Some(format!("{name} {actual} should be {expected}"));
-        }
-    }
-    let aligned = align(length as usize) as u64;
-    if term_offset as u64 + aligned > term_length as u64 {
-        return Some(format!(
-            "frame of {length} bytes crosses the end of its term"
-        ));
-    }
-    if offset + aligned > limit {
-        return Some(format!(
-            "frame of {length} bytes is cut off: the file ends {} bytes into it",
-            limit - offset
-        ));
-    }
-    None
-}
-
-/// Reads a file front to back in large pieces, handing out any run of bytes as one slice.
-struct Reader<'a> {
-    file: &'a File,
-    limit: u64,
-    buffer: Vec<u8>,
-    begin: u64,
-    filled: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(file: &'a File, limit: u64) -> Self {
-        Self {
-            file,
-            limit,
-            buffer: Vec::new(),
-            begin: 0,
-            filled: 0,
-        }
-    }
-
-    /// Return `length` bytes at `offset`, fewer only where the limit or the file ends.
-    fn at(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
-        let end = offset + length as u64;
-        if offset < self.begin || end > self.begin + self.filled as u64 {
-            self.fill(offset, length)?;
-        }
-        let from = ((offset - self.begin) as usize).min(self.filled);
-        let to = (from + length).min(self.filled);
-        Ok(self.buffer.get(from..to).unwrap_or_default())
-    }
-
-    fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
-        let left = usize::try_from(self.limit.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = length.max(READ_LENGTH).min(left);
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        self.begin = offset;
-        self.filled = 0;
-        while self.filled < wanted {
-            let at = offset + self.filled as u64;
-            match self.file.read_at(&mut self.buffer[self.filled..wanted], at) {
-                Ok(0) => break,
-                Ok(count) => self.filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum::Checksum;
+    use crate::frame::{TYPE_DATA, TYPE_PAD, align};
 
     const TERM: u32 = 65_536;
 

@@ -1,0 +1,433 @@
+//! Is every frame of a recording what it should be? All damage is found, not only the first.
+//!
+//! Behind a frame that cannot be, the next place that can only be a frame is looked for: one whose
+//! header says that it is there, in term offset, term id and stream id. Frames do not cross the
+//! ends of terms, so segments are checked in pieces of whole terms, by several threads.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+
+use super::expected::{WalkRange, explain, is_sound};
+use super::parallel::{self, Progress};
+use super::reader::Reader;
+use super::walk::{self, SegmentWalk};
+use crate::checksum::Checksum;
+use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
+
+/// A thread is given about so many bytes at once.
+const PIECE_LENGTH: u64 = 16 << 20;
+/// So many bad places are listed for a piece; the rest is counted.
+const LISTED: usize = 1000;
+
+/// A segment file to be checked, as Python tells it.
+#[derive(Debug, FromPyObject)]
+pub struct SegmentTask {
+    pub path: PathBuf,
+    /// Offset of the first frame in the file, bytes.
+    pub start_offset: u64,
+    /// Offset behind the last one that there should be.
+    pub end_offset: u64,
+    /// Up to where to look for what is behind that; no further when it is not more.
+    pub limit: u64,
+    pub base_position: i64,
+    pub term_length: u32,
+    pub initial_term_id: i32,
+    pub stream_id: i32,
+}
+
+/// A place where there is no good frame.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFrame {
+    /// Where it begins in the file, bytes.
+    pub offset: u64,
+    /// Up to the next good frame or the end of what was checked.
+    pub length: u64,
+    /// "frame", "checksum", "unwritten" or "file-end".
+    pub kind: &'static str,
+    pub detail: String,
+}
+
+impl BadFrame {
+    fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+}
+
+/// What a check of a segment file found; offsets are bytes from the start of the file.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[derive(Debug, Default)]
+pub struct SegmentCheck {
+    pub file_length: u64,
+    pub frames: u64,
+    pub padding_frames: u64,
+    pub payload_bytes: u64,
+    pub checksum_passes: u64,
+    pub checksum_failures: u64,
+    /// The first bad places, and how many there are.
+    pub bad: Vec<BadFrame>,
+    pub bad_places: u64,
+    /// Offset of the last good frame, -1 when there is none, and its length, not aligned.
+    pub last_frame_offset: i64,
+    pub last_frame_length: i64,
+    /// A walk over what is behind the end, when it was asked for.
+    pub behind: Option<SegmentWalk>,
+    /// Why the file could not be read.
+    pub error: Option<String>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    task: usize,
+    start: u64,
+    end: u64,
+}
+
+/// Check segment files; results in the order of the tasks.
+#[pyfunction]
+#[pyo3(signature = (tasks, *, checksum = "none", progress = None))]
+pub fn check_segments(
+    py: Python<'_>,
+    tasks: Vec<SegmentTask>,
+    checksum: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<SegmentCheck>> {
+    let checksum = Checksum::parse(checksum)?;
+    for task in &tasks {
+        super::validate_term_length(task.term_length)?;
+    }
+    let pieces: Vec<Piece> = tasks
+        .iter()
+        .enumerate()
+        .flat_map(|(index, task)| cut(index, task))
+        .collect();
+    let found = parallel::run(py, pieces.len(), progress.as_ref(), |index, progress| {
+        let piece = pieces.get(index)?;
+        let task = tasks.get(piece.task)?;
+        Some(check_piece(task, piece, checksum, progress))
+    })?;
+    let mut checks: Vec<SegmentCheck> = tasks
+        .iter()
+        .map(|_| SegmentCheck {
+            last_frame_offset: -1,
+            last_frame_length: -1,
+            ..SegmentCheck::default()
+        })
+        .collect();
+    for (piece, found) in pieces.iter().zip(found.into_iter().flatten()) {
+        if let Some(check) = checks.get_mut(piece.task) {
+            check.add(found);
+        }
+    }
+    Ok(checks)
+}
+
+/// Cut a task at ends of terms.
+fn cut(index: usize, task: &SegmentTask) -> Vec<Piece> {
+    let term_length = u64::from(task.term_length);
+    let step = PIECE_LENGTH.max(term_length);
+    let mut pieces = Vec::new();
+    let mut start = task.start_offset;
+    // A file whose terms do not begin at its multiples is none of a recording: in one piece.
+    let is_aligned = task.base_position & (term_length as i64 - 1) == 0;
+    while is_aligned && (start & !(term_length - 1)) + step < task.end_offset {
+        let end = (start & !(term_length - 1)) + step;
+        pieces.push(Piece {
+            task: index,
+            start,
+            end,
+        });
+        start = end;
+    }
+    pieces.push(Piece {
+        task: index,
+        start,
+        end: task.end_offset.max(start),
+    });
+    pieces
+}
+
+fn check_piece(
+    task: &SegmentTask,
+    piece: &Piece,
+    checksum: Option<Checksum>,
+    progress: &Progress,
+) -> SegmentCheck {
+    let range = WalkRange {
+        start_offset: piece.start,
+        limit: piece.end,
+        base_position: task.base_position,
+        term_length: task.term_length,
+        initial_term_id: task.initial_term_id,
+        stream_id: task.stream_id,
+        checksum,
+    };
+    let mut check = SegmentCheck {
+        last_frame_offset: -1,
+        last_frame_length: -1,
+        ..SegmentCheck::default()
+    };
+    let result = check.run(&task.path, &range, progress).and_then(|()| {
+        if piece.end == task.end_offset && task.limit > task.end_offset {
+            check.behind = Some(look_behind(task, &range)?);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        check.error = Some(error.to_string());
+    }
+    check
+}
+
+fn look_behind(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
+    let range = WalkRange {
+        start_offset: task.end_offset,
+        limit: task.limit,
+        checksum: None,
+        ..*range
+    };
+    walk::walk(&task.path, &range)
+}
+
+impl SegmentCheck {
+    fn run(&mut self, path: &Path, range: &WalkRange, progress: &Progress) -> io::Result<()> {
+        let file = super::open_regular(path)?;
+        self.file_length = file.metadata()?.len();
+        let end = range.limit;
+        let there = end.min(self.file_length);
+        let mut reader = Reader::new(&file, there).with_progress(progress);
+        let mut offset = range.start_offset;
+        while offset < end {
+            let bytes = reader.at(offset, HEADER_LENGTH)?;
+            let Some(header) = FrameHeader::read(bytes) else {
+                let detail = "the file ends there".to_owned();
+                self.found_bad(offset, end - offset, "file-end", detail);
+                break;
+            };
+            if !is_sound(&header, offset, there, range) {
+                let (kind, detail) = if header.frame_length == 0 {
+                    ("unwritten", "nothing was written there".to_owned())
+                } else {
+                    ("frame", explain_within(&header, offset, there, end, range))
+                };
+                let next = find_frame(&mut reader, offset, there, end, range)?;
+                self.found_bad(offset, next - offset, kind, detail);
+                offset = next;
+                continue;
+            }
+            let aligned = header.aligned_length();
+            self.frames += 1;
+            self.last_frame_offset = offset as i64;
+            self.last_frame_length = i64::from(header.frame_length);
+            if header.is_padding() {
+                self.padding_frames += 1;
+            } else {
+                self.payload_bytes +=
+                    (header.frame_length as u64).saturating_sub(HEADER_LENGTH as u64);
+                if let Some(checksum) = range.checksum {
+                    let computed = reader.checksum(checksum, offset, aligned)?;
+                    if computed == Some(header.session_id) {
+                        self.checksum_passes += 1;
+                    } else {
+                        self.checksum_failures += 1;
+                        let detail = computed.map_or_else(
+                            || "the file ends within the frame".to_owned(),
+                            |sum| format!("its checksum is {}, not {sum}", header.session_id),
+                        );
+                        self.found_bad(offset, aligned as u64, "checksum", detail);
+                    }
+                }
+            }
+            offset += aligned as u64;
+        }
+        Ok(())
+    }
+
+    fn found_bad(&mut self, offset: u64, length: u64, kind: &'static str, detail: String) {
+        self.bad_places += 1;
+        if self.bad.len() < LISTED {
+            self.bad.push(BadFrame {
+                offset,
+                length,
+                kind,
+                detail,
+            });
+        }
+    }
+
+    /// Add what was found in the piece behind.
+    fn add(&mut self, next: SegmentCheck) {
+        self.file_length = self.file_length.max(next.file_length);
+        self.frames += next.frames;
+        self.padding_frames += next.padding_frames;
+        self.payload_bytes += next.payload_bytes;
+        self.checksum_passes += next.checksum_passes;
+        self.checksum_failures += next.checksum_failures;
+        self.bad_places += next.bad_places;
+        if next.last_frame_offset >= 0 {
+            self.last_frame_offset = next.last_frame_offset;
+            self.last_frame_length = next.last_frame_length;
+        }
+        self.behind = self.behind.take().or(next.behind);
+        self.error = self.error.take().or(next.error);
+        for bad in next.bad {
+            // What goes on beyond the end of a piece is one bad place.
+            match self.bad.last_mut() {
+                Some(last)
+                    if last.end() == bad.offset
+                        && last.kind == bad.kind
+                        && bad.kind != "checksum" =>
+                {
+                    last.length += bad.length;
+                    self.bad_places -= 1;
+                }
+                _ => self.bad.push(bad),
+            }
+        }
+    }
+}
+
+/// Find the first offset behind `offset` where there can only be a frame, `end` if there is none.
+fn find_frame(
+    reader: &mut Reader<'_>,
+    offset: u64,
+    there: u64,
+    end: u64,
+    range: &WalkRange,
+) -> io::Result<u64> {
+    let mut at = offset + FRAME_ALIGNMENT as u64;
+    while at + HEADER_LENGTH as u64 <= there {
+        let bytes = reader.at(at, HEADER_LENGTH)?;
+        if FrameHeader::read(bytes).is_some_and(|header| is_sound(&header, at, there, range)) {
+            return Ok(at);
+        }
+        at += FRAME_ALIGNMENT as u64;
+    }
+    Ok(end)
+}
+
+/// As `explain`, for a frame that may reach beyond `end` while the file goes on there.
+fn explain_within(
+    header: &FrameHeader,
+    offset: u64,
+    there: u64,
+    end: u64,
+    range: &WalkRange,
+) -> String {
+    if there == end && is_sound(header, offset, u64::MAX, range) {
+        let length = header.frame_length;
+        return format!("frame of {length} bytes goes beyond the end of the recording");
+    }
+    explain(header, offset, there, range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::align;
+
+    const TERM: u32 = 65_536;
+
+    fn stream(terms: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let term_length = TERM as usize;
+        while bytes.len() < terms as usize * term_length {
+            let at = bytes.len();
+            let length = 288.min(term_length - at % term_length);
+            let mut frame = vec![7u8; align(length)];
+            frame[..4].copy_from_slice(&(length as i32).to_le_bytes());
+            frame[4..8].copy_from_slice(&[0, 0xC0, 1, 0]);
+            frame[8..12].copy_from_slice(&((at % term_length) as i32).to_le_bytes());
+            frame[16..20].copy_from_slice(&10i32.to_le_bytes());
+            frame[20..24].copy_from_slice(&(7 + (at / term_length) as i32).to_le_bytes());
+            let sum = Checksum::Crc32c.compute(&frame[HEADER_LENGTH..]);
+            frame[12..16].copy_from_slice(&sum.to_le_bytes());
+            bytes.extend(frame);
+        }
+        bytes
+    }
+
+    fn check(name: &str, bytes: &[u8], pieces: &[(u64, u64)]) -> SegmentCheck {
+        let path = std::env::temp_dir().join(format!("check-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).expect("writable");
+        let task = SegmentTask {
+            path: path.clone(),
+            start_offset: 0,
+            end_offset: pieces.last().map_or(0, |piece| piece.1),
+            limit: 0,
+            base_position: 0,
+            term_length: TERM,
+            initial_term_id: 7,
+            stream_id: 10,
+        };
+        let mut all = SegmentCheck {
+            last_frame_offset: -1,
+            ..SegmentCheck::default()
+        };
+        for &(start, end) in pieces {
+            let piece = Piece {
+                task: 0,
+                start,
+                end,
+            };
+            all.add(check_piece(
+                &task,
+                &piece,
+                Some(Checksum::Crc32c),
+                &Progress::default(),
+            ));
+        }
+        std::fs::remove_file(&path).expect("removable");
+        assert_eq!(all.error, None);
+        all
+    }
+
+    #[test]
+    fn each_bad_place_is_found_and_the_frames_behind_it_are_checked() {
+        let mut bytes = stream(4);
+        let all = u64::from(TERM) * 4;
+        let sound = check("sound", &bytes, &[(0, all)]);
+        assert_eq!((sound.bad_places, sound.frames), (0, sound.checksum_passes));
+        bytes[288 * 3] = 0; // no length that is one
+        bytes[288 * 5 + 100] ^= 1; // payload
+        bytes[288 * 9..288 * 11].fill(0);
+        let found = check("damaged", &bytes, &[(0, all)]);
+        let places: Vec<_> = found
+            .bad
+            .iter()
+            .map(|b| (b.offset, b.length, b.kind))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                (864, 288, "frame"),
+                (1440, 288, "checksum"),
+                (2592, 576, "unwritten")
+            ]
+        );
+        assert_eq!(found.frames, sound.frames - 3);
+        assert_eq!(found.checksum_passes, sound.frames - 4);
+    }
+
+    #[test]
+    fn pieces_find_what_the_whole_finds() {
+        let mut bytes = stream(6);
+        let term = u64::from(TERM);
+        let hole = TERM as usize - 1000..2 * TERM as usize + 32;
+        bytes[hole].fill(0);
+        bytes.truncate(5 * TERM as usize + 128);
+        let whole = check("whole", &bytes, &[(0, 6 * term)]);
+        let cut = check(
+            "cut",
+            &bytes,
+            &[(0, term), (term, 2 * term), (2 * term, 6 * term)],
+        );
+        assert_eq!(whole.bad, cut.bad);
+        assert_eq!(whole.bad_places, cut.bad_places);
+        assert_eq!(whole.frames, cut.frames);
+        assert_eq!(whole.bad.last().map(|bad| bad.kind), Some("frame"));
+        assert_eq!(cut.last_frame_offset, whole.last_frame_offset);
+    }
+}

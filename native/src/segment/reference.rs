@@ -1,0 +1,172 @@
+//! What Aeron's ArchiveTool makes of a segment file, where that is not what we make of it.
+//!
+//! It finds the end of the frames by their lengths alone, and then looks whether term offset, term
+//! id and stream id of each are those of its place, up to the first that is not. A check that
+//! marks recordings as that tool does goes by this.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+
+use super::expected::WalkRange;
+use super::reader::Reader;
+use crate::checksum::Checksum;
+use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+
+const PAGE_LENGTH: u64 = 4096;
+
+/// Offsets are bytes from the start of the file.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[derive(Debug)]
+pub struct ReferenceCheck {
+    /// Where the frames end, going by their lengths.
+    pub end_offset: u64,
+    /// Offset of the last of these frames when it crosses a boundary of 4096 bytes behind which
+    /// a page of it is empty, -1 when there is no such doubt.
+    pub doubtful_offset: i64,
+    /// Offset of the first frame that makes the file invalid, -1 when there is none, and why.
+    pub invalid_offset: i64,
+    pub invalid: String,
+}
+
+/// Look at a segment file as ArchiveTool does.
+#[pyfunction]
+#[pyo3(signature = (
+    path, *, start_offset, segment_length, base_position, term_length, initial_term_id, stream_id,
+    checksum = "none",
+))]
+#[allow(clippy::too_many_arguments)] // keyword arguments of the Python contract
+pub fn reference_check(
+    py: Python<'_>,
+    path: PathBuf,
+    start_offset: u64,
+    segment_length: u64,
+    base_position: i64,
+    term_length: u32,
+    initial_term_id: i32,
+    stream_id: i32,
+    checksum: &str,
+) -> PyResult<ReferenceCheck> {
+    super::validate_term_length(term_length)?;
+    let range = WalkRange {
+        start_offset,
+        limit: segment_length,
+        base_position,
+        term_length,
+        initial_term_id,
+        stream_id,
+        checksum: Checksum::parse(checksum)?,
+    };
+    py.detach(|| run(&path, &range).map_err(|error| crate::errors::Error::io(&path, &error)))
+        .map_err(PyErr::from)
+}
+
+fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
+    let file = super::open_regular(path)?;
+    let limit = range.limit.min(file.metadata()?.len());
+    let (end_offset, last) = end_by_lengths(&file, limit, range.start_offset)?;
+    let doubtful = match last {
+        Some((offset, aligned)) => is_doubtful(&file, limit, offset, aligned, range.checksum)?,
+        None => false,
+    };
+    let fault = first_fault(&file, limit, range)?;
+    Ok(ReferenceCheck {
+        end_offset,
+        doubtful_offset: match last {
+            Some((offset, _)) if doubtful => offset as i64,
+            _ => -1,
+        },
+        invalid_offset: fault.as_ref().map_or(-1, |fault| fault.0 as i64),
+        invalid: fault.map(|fault| fault.1).unwrap_or_default(),
+    })
+}
+
+/// Return the offset behind the frames, and offset and aligned length of the last one.
+fn end_by_lengths(file: &File, limit: u64, start: u64) -> io::Result<(u64, Option<(u64, u64)>)> {
+    let mut reader = Reader::new(file, limit);
+    let (mut offset, mut last) = (start, None);
+    while offset < limit {
+        let length = reader
+            .at(offset, 4)?
+            .try_into()
+            .map_or(0, i32::from_le_bytes);
+        if length <= 0 {
+            break;
+        }
+        let aligned = align(length as usize) as u64;
+        last = Some((offset, aligned));
+        offset += aligned;
+    }
+    Ok((offset, last))
+}
+
+fn is_doubtful(
+    file: &File,
+    limit: u64,
+    offset: u64,
+    aligned: u64,
+    checksum: Option<Checksum>,
+) -> io::Result<bool> {
+    let end = offset + aligned;
+    if offset / PAGE_LENGTH == (end - 1) / PAGE_LENGTH {
+        return Ok(false);
+    }
+    if aligned < HEADER_LENGTH as u64 || end > limit {
+        return Ok(true);
+    }
+    let mut reader = Reader::new(file, limit);
+    if let Some(checksum) = checksum {
+        let stored = FrameHeader::read(reader.at(offset, HEADER_LENGTH)?);
+        let computed = reader.checksum(checksum, offset, aligned as usize)?;
+        if computed.is_some() && computed == stored.map(|header| header.session_id) {
+            return Ok(false);
+        }
+    }
+    let mut page = (offset / PAGE_LENGTH + 1) * PAGE_LENGTH;
+    while page < end {
+        let length = PAGE_LENGTH.min(end - page);
+        if reader
+            .at(page, length as usize)?
+            .iter()
+            .all(|&byte| byte == 0)
+        {
+            return Ok(true);
+        }
+        page += PAGE_LENGTH;
+    }
+    Ok(false)
+}
+
+/// Find the first frame that is not what its place asks for: its offset, and what it is.
+fn first_fault(file: &File, limit: u64, range: &WalkRange) -> io::Result<Option<(u64, String)>> {
+    let mut reader = Reader::new(file, limit);
+    let mut offset = range.start_offset;
+    loop {
+        let Some(header) = FrameHeader::read(reader.at(offset, HEADER_LENGTH)?) else {
+            return Ok(Some((offset, "the file ends".to_owned())));
+        };
+        if header.frame_length == 0 {
+            return Ok(None);
+        }
+        if !range.is_at(&header, offset) {
+            return Ok(Some((offset, "a frame of another place".to_owned())));
+        }
+        let aligned = header.aligned_length();
+        if aligned < HEADER_LENGTH || offset + aligned as u64 > limit {
+            let length = header.frame_length;
+            return Ok(Some((offset, format!("a frame of {length} bytes"))));
+        }
+        if let Some(checksum) = range.checksum
+            && !header.is_padding()
+            && reader.checksum(checksum, offset, aligned)? != Some(header.session_id)
+        {
+            return Ok(Some((offset, "its checksum fails".to_owned())));
+        }
+        offset += aligned as u64;
+        if offset >= limit {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Giving checksums to the frames of segment files, several files at once.
+//!
+//! A checksum stands in place of a frame's session id. A file is gone through up to the first
+//! place where nothing was written; only runs of bytes in which a checksum changes are written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use super::parallel::{self, Progress};
+use crate::checksum::Checksum;
+use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_DATA};
+
+const WINDOW_LENGTH: usize = 1 << 20;
+
+/// A segment file to go through, from `start_offset` on.
+#[derive(Debug, FromPyObject)]
+pub struct RewriteTask {
+    pub path: PathBuf,
+    pub start_offset: u64,
+}
+
+/// What was done to a segment file; offsets are bytes from its start.
+#[pyclass(frozen, get_all, module = "aerotape._native")]
+#[derive(Debug, Default)]
+pub struct RewrittenSegment {
+    /// Data frames.
+    pub frames: u64,
+    /// Those that had another checksum.
+    pub changed: u64,
+    /// Where the frames ended.
+    pub end_offset: u64,
+    /// Why, when that was not the end of the frames.
+    pub problem: Option<String>,
+    /// Why the file could not be worked on.
+    pub error: Option<String>,
+}
+
+/// Put checksums into the data frames of segment files; with `dry_run` only count.
+#[pyfunction]
+#[pyo3(signature = (tasks, *, checksum, dry_run, progress = None))]
+pub fn rewrite_checksums(
+    py: Python<'_>,
+    tasks: Vec<RewriteTask>,
+    checksum: &str,
+    dry_run: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<RewrittenSegment>> {
+    let Some(checksum) = Checksum::parse(checksum)? else {
+        return Err(pyo3::exceptions::PyValueError::new_err("no checksum given"));
+    };
+    let done = parallel::run(py, tasks.len(), progress.as_ref(), |index, progress| {
+        let task = tasks.get(index)?;
+        let mut result = RewrittenSegment {
+            end_offset: task.start_offset,
+            ..RewrittenSegment::default()
+        };
+        if let Err(error) = result.run(task, checksum, dry_run, progress) {
+            result.error = Some(error.to_string());
+        }
+        Some(result)
+    })?;
+    Ok(done.into_iter().flatten().collect())
+}
+
+impl RewrittenSegment {
+    fn run(
+        &mut self,
+        task: &RewriteTask,
+        checksum: Checksum,
+        dry_run: bool,
+        progress: &Progress,
+    ) -> io::Result<()> {
+        super::open_regular(&task.path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(!dry_run)
+            .open(&task.path)?;
+        let length = file.metadata()?.len();
+        let mut window = Vec::new();
+        while let Some(needed) = self.next_frame(&file, length)? {
+            if progress.is_cancelled() {
+                return Err(io::Error::other("given up"));
+            }
+            // At least one frame, however long it is.
+            let begin = self.end_offset;
+            let wanted = WINDOW_LENGTH.max(needed).min((length - begin) as usize);
+            window.resize(wanted, 0);
+            file.read_exact_at(&mut window, begin)?;
+            let before = self.changed;
+            self.go_through(&mut window, begin, checksum);
+            if self.changed > before && !dry_run {
+                let used = (self.end_offset - begin).min(wanted as u64) as usize;
+                file.write_all_at(window.get(..used).unwrap_or_default(), begin)?;
+            }
+            progress.add((self.end_offset - begin) as usize);
+        }
+        if self.changed > 0 && !dry_run {
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Say how many bytes of the next frame must be in memory; `None` at the end of the frames.
+    fn next_frame(&mut self, file: &File, length: u64) -> io::Result<Option<usize>> {
+        if self.end_offset + HEADER_LENGTH as u64 > length {
+            return Ok(None);
+        }
+        let mut bytes = [0u8; HEADER_LENGTH];
+        file.read_exact_at(&mut bytes, self.end_offset)?;
+        let Some(header) = FrameHeader::read(&bytes) else {
+            return Ok(None);
+        };
+        if header.frame_length == 0 {
+            return Ok(None);
+        }
+        let aligned = header.aligned_length();
+        let is_data = header.frame_type == TYPE_DATA;
+        let goes_on = self.end_offset + aligned as u64 > length;
+        if header.frame_length < HEADER_LENGTH as i32 || (is_data && goes_on) {
+            let length = header.frame_length;
+            self.problem = Some(format!("a frame of {length} bytes cannot be there"));
+            return Ok(None);
+        }
+        Ok(Some(if is_data { aligned } else { HEADER_LENGTH }))
+    }
+
+    /// Put checksums into the frames that are whole in `window`, which begins at `begin`.
+    fn go_through(&mut self, window: &mut [u8], begin: u64, checksum: Checksum) {
+        loop {
+            let at = (self.end_offset - begin) as usize;
+            let rest = window.get_mut(at..).unwrap_or_default();
+            let Some(header) = FrameHeader::read(rest) else {
+                return;
+            };
+            let aligned = header.aligned_length();
+            if header.frame_length < HEADER_LENGTH as i32 {
+                return;
+            }
+            if header.frame_type == TYPE_DATA {
+                let Some(body) = rest.get(HEADER_LENGTH..aligned) else {
+                    return;
+                };
+                self.frames += 1;
+                let sum = checksum.compute(body);
+                if sum != header.session_id {
+                    self.changed += 1;
+                    if let Some(place) = rest.get_mut(SESSION_ID_OFFSET..SESSION_ID_OFFSET + 4) {
+                        place.copy_from_slice(&sum.to_le_bytes());
+                    }
+                }
+            }
+            self.end_offset += aligned as u64;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+"""Benchmark: from the start of an archive until a client is connected, ours against Java's.
+
+    python tests/bench/startup.py [--rounds N] [--recordings 0 1000 10000] [--unclean N] [--json]
+
+Both archives start on the same kind of C media driver, which runs already, in a directory of the
+same recordings, some of which were not stopped and must be looked into. Medians of the rounds in
+seconds; the ratio is that of the rounds, theirs to ours (above 1: we are faster).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.archives import BenchedArchive, media_driver
+from bench.listing import make_catalog
+from segment_builder import SegmentBuilder
+
+import aerotape
+from aerotape.catalog.catalog import Catalog
+
+SEGMENT_LENGTH = 16 << 20
+UNCLEAN_LENGTH = 1 << 20
+
+
+def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
+    """Make a directory of recordings, the last ones of which were not stopped."""
+    unclean = min(unclean, recordings)
+    make_catalog(archive_dir, recordings - unclean)
+    content = SegmentBuilder(term_length=SEGMENT_LENGTH, segment_length=SEGMENT_LENGTH)
+    while content.position < UNCLEAN_LENGTH:
+        content.message(b"x" * 1000)
+    data = b"".join(content.frames.values())
+    with Catalog.open(archive_dir) as catalog:
+        for _ in range(unclean):
+            recording_id = catalog.add_recording(
+                start_position=0,
+                start_timestamp_ms=1_700_000_000_000,
+                initial_term_id=content.initial_term_id,
+                segment_file_length=SEGMENT_LENGTH,
+                term_buffer_length=SEGMENT_LENGTH,
+                mtu_length=content.mtu_length,
+                session_id=content.session_id,
+                stream_id=content.stream_id,
+                stripped_channel="aeron:ipc",
+                original_channel="aeron:ipc",
+                source_identity="aeron:ipc",
+            )
+            with (archive_dir / f"{recording_id}-0.rec").open("wb") as file:
+                file.write(data)
+                file.truncate(SEGMENT_LENGTH)
+
+
+def seconds(name: str, folder: Path, catalog: bytes) -> float:
+    """Start an archive in the directory as it was, and return how long a client had to wait."""
+    archive_dir, aeron_dir = folder / "archive", folder / "aeron"
+    (archive_dir / "archive.catalog").write_bytes(catalog)
+    (archive_dir / "archive-mark.dat").unlink(missing_ok=True)
+    with media_driver(aeron_dir):
+        archive = BenchedArchive(name, aeron_dir, archive_dir)
+        started_at = time.perf_counter()
+        # The client waits for the archive to come, and does not look for it in intervals.
+        with (
+            archive.start("external", {}, await_ready=False),
+            aerotape.connect(
+                aeron_dir=str(aeron_dir),
+                control_request_channel=archive.control_channel,
+                control_response_channel="aeron:udp?endpoint=localhost:0",
+                timeout_ns=60_000_000_000,
+            ),
+        ):
+            return time.perf_counter() - started_at
+
+
+def main() -> int:
+    """Run the benchmark and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--recordings", type=int, nargs="+", default=[0, 1_000, 10_000])
+    parser.add_argument("--unclean", type=int, default=100)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    rows = []
+    for recordings in options.recordings:
+        folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
+        try:
+            make_directory(folder / "archive", recordings, options.unclean)
+            catalog = (folder / "archive" / "archive.catalog").read_bytes()
+            times: dict[str, list[float]] = {"aerotape": [], "java": []}
+            for number in range(options.rounds):
+                for name in list(times) if number % 2 == 0 else list(times)[::-1]:
+                    times[name].append(seconds(name, folder, catalog))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        ratios = [
+            theirs / ours for ours, theirs in zip(times["aerotape"], times["java"], strict=True)
+        ]
+        row = {
+            "recordings": recordings,
+            "unclean": min(options.unclean, recordings),
+            "ratio": statistics.median(ratios),
+            "aerotape_s": statistics.median(times["aerotape"]),
+            "java_s": statistics.median(times["java"]),
+        }
+        rows.append(row)
+        if not options.json:
+            print(
+                "{recordings:6} recordings, {unclean:3} unclean: aerotape {aerotape_s:.2f} s, "
+                "Java {java_s:.2f} s, ratio {ratio:.2f}".format(**row),
+                flush=True,
+            )
+    if options.json:
+        print(json.dumps({"startup": rows}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""`aerotape tool DIR verify`: all damage is told, and marked in the catalog as by ArchiveTool."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.java import archive_tool
+from support.offline_directory import SEGMENT_LENGTH, build, content
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.tools.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+LAST = f"0-{2 * SEGMENT_LENGTH}.rec"
+FRAME = 1408
+"""Frames are of this length, but for the last of each message."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The recordings of `offline_directory`, of which 4 has a file that says little."""
+    directory = build(tmp_path / "archive")
+    (directory / "4-0.rec").write_bytes(bytes(SEGMENT_LENGTH))
+    return directory
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def stop_at(directory: Path, position: int) -> None:
+    with Catalog.open(directory) as catalog:
+        catalog.set_stop_position(0, position)
+
+
+def end_of(directory: Path) -> int:
+    with Catalog.open(directory, read_only=True) as catalog:
+        return catalog.stop_position(0)
+
+
+def cut_short(path: Path, length: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(length)
+
+
+def delete(*paths: Path) -> None:
+    for path in paths:
+        path.unlink()
+
+
+# What is done to recording 0.
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "none": lambda d: None,
+    "frame of another place": lambda d: overwrite(d / LAST, 8, b"\x20"),
+    "first segment": lambda d: overwrite(d / "0-0.rec", FRAME + 16, b"\x09"),
+    "hole in the last segment": lambda d: overwrite(d / LAST, FRAME, bytes(64)),
+    "payload": lambda d: overwrite(d / LAST, 40, b"?"),
+    "last segment cut short": lambda d: cut_short(d / LAST, 2 * FRAME + 100),
+    "last segment empty": lambda d: cut_short(d / LAST, 0),
+    "first segment cut short": lambda d: cut_short(d / "0-0.rec", 3 * FRAME),
+    "last segment missing": lambda d: delete(d / LAST),
+    "first segment missing": lambda d: delete(d / "0-0.rec"),
+    "all segments missing": lambda d: delete(*d.glob("0-*.rec")),
+    "stop position too low": lambda d: stop_at(d, end_of(d) - 96),
+    "stop position too high": lambda d: stop_at(d, end_of(d) + 96),
+    "stop position not aligned": lambda d: stop_at(d, end_of(d) - 1),
+    "stop position before the last segment": lambda d: stop_at(d, SEGMENT_LENGTH + FRAME),
+    "a file without a position": lambda d: (d / "0-.rec").write_bytes(b""),
+    "a detached file that is none": lambda d: (d / "2-0.rec").write_bytes(b"junk"),
+    "an empty segment behind": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
+        bytes(SEGMENT_LENGTH)
+    ),
+}
+
+
+def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
+    """Leave out stop timestamps, which are those of the moment."""
+    catalog = bytearray(files["archive.catalog"])
+    with Catalog.open(directory, read_only=True) as opened:
+        for entry in opened.entries():
+            begin = entry.offset + 32 + STOP_TIMESTAMP_OFFSET
+            catalog[begin : begin + 8] = bytes(8)
+    return {**files, "archive.catalog": bytes(catalog)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments"),
+    [
+        *((damage, arguments) for damage in DAMAGES for arguments in ([], ["-a"])),
+        *((damage, ["-a", "-checksum", CRC_32]) for damage in ("none", "payload")),
+        ("first segment", ["0"]),
+    ],
+    ids=str,
+)
+def test_the_catalog_is_left_as_archive_tool_leaves_it(
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: str,
+    arguments: list[str],
+) -> None:
+    """On two copies of one directory; a dry run before changes nothing."""
+    if "-checksum" in arguments:
+        for recording_id in ("0", "2", "3"):
+            main(["tool", str(directory), "checksum", CRC_32, recording_id, "-a"])
+        with Catalog.open(directory, checksum="crc-32") as catalog:
+            for entry in list(catalog.entries()):
+                catalog.update_checksum(entry)
+    DAMAGES[damage](directory)
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    main(["tool", str(directory), "verify", *arguments, "--dry-run"])
+    assert content(directory) == before
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n" * 9))
+    main(["tool", str(directory), "verify", *arguments])
+    done = archive_tool(theirs, "verify", *arguments, answers="n\n" * 9)
+    assert "Exception in thread" not in done.stderr
+    expected = without_times(content(theirs), theirs)
+    assert without_times(content(directory), directory) == expected, done.stdout
+
+
+def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ArchiveTool cuts it, but the bytes are kept."""
+    path = directory / LAST
+    # The first frame of the second message reaches over the first page.
+    begin = 2 * FRAME + 288
+    torn = path.read_bytes()[begin:4096].rstrip(b"\0")
+    overwrite(path, 4096, bytes(SEGMENT_LENGTH - 4096))
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    main(["tool", str(directory), "verify", "0"])
+    archive_tool(theirs, "verify", "0", answers="y\n")
+    assert end_of(directory) == end_of(theirs) == 2 * SEGMENT_LENGTH + begin
+    assert path.read_bytes() == (theirs / LAST).read_bytes()
+    [kept] = directory.glob("aerotape-0-*.quarantine")
+    assert kept.read_bytes().rstrip(b"\0") == torn
+
+
+def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With file, offset and position, also behind others; the good ones in between are counted."""
+    main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
+    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
+    capsys.readouterr()
+    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
+    (sound,) = json.loads(capsys.readouterr().out)
+    first, last = directory / "0-0.rec", directory / LAST
+    overwrite(first, FRAME + 8, b"\x01")
+    overwrite(first, 5 * FRAME + 50, b"?")
+    overwrite(last, 0, bytes(32))
+    assert (
+        main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"]) == 3
+    )
+    (check,) = json.loads(capsys.readouterr().out)
+    places = [
+        (problem["path"], problem["offset"], problem["position"]) for problem in check["problems"]
+    ]
+    assert (str(first), FRAME, FRAME) in places
+    assert (str(last), 0, 2 * SEGMENT_LENGTH) in places
+    assert check["bad_places"] == len(places) == 3
+    assert check["frames"] == sound["frames"] - 2
+    assert check["marked"]["state"] == "INVALID"
+
+
+def test_a_directory_in_use_is_checked_and_not_marked(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report is the same; recording 2 stays INVALID and 3 without a stop position."""
+    overwrite(directory / LAST, 8, b"\x20")
+    with MarkFile.acquire(
+        directory,
+        archive_id=42,
+        control_channel="",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=11,
+        events_channel="",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/aeron",
+    ) as mark_file:
+        mark_file.ready()
+        before = content(directory)
+        assert main(["tool", str(directory), "verify", "-a"]) == 3
+        captured = capsys.readouterr()
+        assert "recording 0: FAILED" in captured.out
+        assert "nothing is marked" in captured.err
+        assert content(directory) == before
+    with Catalog.open(directory, read_only=True) as catalog:
+        states = [entry.state for entry in catalog.entries()]
+    assert states[2] == RecordingState.INVALID
