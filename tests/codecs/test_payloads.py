@@ -7,8 +7,9 @@ import pickle
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -101,6 +102,46 @@ def same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and bool(ours == theirs)
 
 
+MALFORMED: tuple[Literal["fail", "drop", "null"], ...] = ("fail", "drop", "null")
+
+
+def check_rows(schema: Schema, payloads: list[bytes | None], template: str | None) -> None:
+    """Decode only what is to be a row, and some of the columns, and compare with each payload's."""
+    array = pa.array(payloads, pa.binary())
+    decoder = PayloadSchema.from_schema(schema, template)
+    told = PayloadSchema.from_schema(schema, template, error_column="error")
+    whole = told.decode_payloads(array).to_pylist()
+    names = decoder.arrow_schema.names[::2]
+    wrong = [row for row, values in enumerate(whole) if values["error"] is not None]
+    others = {
+        row
+        for row, values in enumerate(expected(schema, payloads))
+        if payloads[row] is not None
+        and row not in wrong
+        and (not isinstance(values, tuple) or template not in (None, values[0]))
+    }
+    for malformed, keep_others in product(MALFORMED, (False, True)):
+        rows = list(range(len(payloads)))
+        if malformed == "fail":
+            rows = rows[: next(iter(wrong), len(rows))]
+        elif malformed == "drop":
+            rows = [row for row in rows if row not in wrong]
+        if not keep_others:
+            rows = [row for row in rows if row not in others]
+        decoded = decoder.choose(names).decode_messages(
+            array, malformed=malformed, keep_others=keep_others
+        )
+        decoded.batch.validate(full=True)
+        count = decoded.batch.num_rows
+        kept = list(range(count)) if decoded.kept is None else decoded.kept.to_pylist()
+        assert (kept, count) == (rows, len(rows))
+        assert [row for row, _ in decoded.problems] == (wrong[:1] if malformed == "fail" else wrong)
+        assert all(text == whole[row]["error"] for row, text in decoded.problems)
+        assert decoded.batch.schema.names == names
+        for row, values in zip(rows, decoded.batch.to_pylist(), strict=True):
+            assert same(values, {name: whole[row][name] for name in names})
+
+
 def check(schema: Schema, payloads: list[bytes | None]) -> None:
     """Decode with one template and with all, and compare each value with the reference."""
     array = pa.array(payloads, pa.binary())
@@ -121,6 +162,8 @@ def check(schema: Schema, payloads: list[bytes | None]) -> None:
             assert same(single, fields)
         else:
             assert set(single.values()) == {None}
+    check_rows(schema, payloads, "Car")
+    check_rows(schema, payloads, None)
 
 
 @settings(max_examples=150, deadline=None)
