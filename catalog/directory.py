@@ -35,6 +35,7 @@ from aerotape.catalog.stop_position import (
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
+from aerotape.replay.counting import picture_statistics, recording_statistics
 from aerotape.replay.table import read_batches
 from aerotape.url_path import UrlPath
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.time_index import TimeIndex
     from aerotape.replay.plot import Panel
     from aerotape.replay.reader import Message
-    from aerotape.replay.statistics import RecordingStatistics
+    from aerotape.replay.statistics import Over, RecordingStatistics
     from aerotape.times import TimeLike
 
 # A file that has not been written to for so long is not in the middle of a write.
@@ -286,21 +287,14 @@ class Recording:
         """
         return read_batches(self, *arguments, **named).read_all()
 
-    def stats(
-        self,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        *,
-        bins: int = 100,
-    ) -> RecordingStatistics:
-        """Count messages, their lengths, padding and gaps over positions.
+    @_takes_arguments_of(recording_statistics)
+    def stats(self, *arguments: Any, **named: Any) -> RecordingStatistics:
+        """Count messages, their lengths, padding and gaps over positions or time.
 
         Takes the arguments and raises the errors of
-        `aerotape.replay.statistics.recording_statistics`.
+        `aerotape.replay.counting.recording_statistics`.
         """
-        from aerotape.replay.statistics import recording_statistics
-
-        return recording_statistics(self, from_position, to_position, bins=bins)
+        return recording_statistics(self, *arguments, **named)
 
     def plot(
         self,
@@ -309,14 +303,19 @@ class Recording:
         panel: Panel = "rate",
         from_position: int | None = None,
         to_position: int | None = None,
+        from_time: TimeLike | None = None,
+        to_time: TimeLike | None = None,
+        over: Over | None = None,
         bins: int | None = None,
     ) -> Axes:
         """Draw rate and message lengths; needs matplotlib (`pip install aerotape[plot]`).
 
         Args:
             ax: axes to draw one panel into; a new figure with all of them when None.
-            panel: which one: "rate" or "lengths" over positions, or "distribution" of lengths.
-            from_position: as for `stats`, and so is `to_position`.
+            panel: which one: "rate" or "lengths", "throughput" (over time only), or
+                "distribution" of lengths.
+            from_position: as for `stats`, and so are `to_position`, `from_time` and `to_time`.
+            over: as for `stats`; when None time, if it is known, else position.
             bins: as for `stats`; when None 200, fewer where there are few messages.
 
         Returns:
@@ -327,14 +326,16 @@ class Recording:
             CatalogError, StorageError: as for `stats`.
         """
         from aerotape.replay import plot
-        from aerotape.replay.statistics import picture_statistics
 
-        if bins is None:
-            statistics = picture_statistics(
-                self, from_position, to_position, bins=plot.DEFAULT_BINS
-            )
-        else:
-            statistics = self.stats(from_position, to_position, bins=bins)
+        statistics = picture_statistics(
+            self,
+            from_position,
+            to_position,
+            from_time=from_time,
+            to_time=to_time,
+            over=over,
+            bins=bins,
+        )
         if ax is not None:
             return plot.draw_panel(statistics, ax, panel)
         return plot.draw(statistics, plot.interactive_figure())

@@ -1,4 +1,4 @@
-"""Pictures of a recording: messages and their lengths over positions, and how lengths spread.
+"""Pictures of a recording: messages and their lengths over positions or time, and all lengths.
 
 Needs matplotlib, which is imported here and nowhere else: `pip install aerotape[plot]`. Colours are
 those of Okabe and Ito, which people with any kind of colour blindness can tell apart.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aerotape.errors import ConfigurationError
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
 
     from aerotape.replay.statistics import RecordingStatistics
 
-Panel = Literal["rate", "lengths", "distribution"]
-PANELS: Final[tuple[Panel, ...]] = ("rate", "lengths", "distribution")
-"""What a single axes can show: messages over positions, lengths over positions, all lengths."""
+Panel = Literal["rate", "throughput", "lengths", "distribution"]
+PANELS: Final[tuple[Panel, ...]] = ("rate", "throughput", "lengths", "distribution")
+"""What a single axes can show: rates of messages and of bytes, lengths, and all lengths together.
+The first three over time or positions; the second over time only."""
 
-DEFAULT_BINS: Final = 200
 _BLUE, _SKY, _VERMILION, _GREY = "#0072B2", "#56B4E9", "#D55E00", "#595959"
 _SIZE_INCHES: Final = (11.0, 6.4)
+_NS_PER_DAY: Final = 86_400 * 1_000_000_000
 _MIB: Final = 1 << 20
 _MOST_TICKS: Final = 8
 
@@ -39,20 +41,29 @@ _MOST_TICKS: Final = 8
 def draw(statistics: RecordingStatistics, figure: Figure) -> Axes:
     """Fill a figure with everything; return the axes of the rate."""
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)
-    grid = figure.add_gridspec(2, 2, width_ratios=(3.4, 1), height_ratios=(1, 1.15))
-    rate = figure.add_subplot(grid[0, 0])
-    lengths = figure.add_subplot(grid[1, 0], sharex=rate)
-    distribution = figure.add_subplot(grid[1, 1], sharey=lengths)
-    _draw_rate(rate, statistics)
+    upper: list[Panel] = ["rate"] if statistics.over == "position" else ["rate", "throughput"]
+    heights = (1.0,) if statistics.over == "position" else (0.75, 0.5)
+    rows = len(upper) + 1
+    grid = figure.add_gridspec(
+        rows, 2, width_ratios=(3.4, 1), height_ratios=(*heights, sum(heights) * 1.1)
+    )
+    lengths = figure.add_subplot(grid[-1, 0])
+    distribution = figure.add_subplot(grid[-1, 1], sharey=lengths)
     _draw_lengths(lengths, statistics)
     _draw_distribution(distribution, statistics)
-    rate.set_xlabel("")
-    rate.tick_params(labelbottom=False)
     distribution.set_ylabel("")
     distribution.tick_params(left=False, labelleft=False)
-    _write_summary(figure.add_subplot(grid[0, 1]), statistics)
+    above = []
+    for row, panel in enumerate(upper):
+        ax = figure.add_subplot(grid[row, 0], sharex=lengths)
+        draw_panel(statistics, ax, panel)
+        ax.set_xlabel("")
+        ax.tick_params(labelbottom=False)
+        ax.xaxis.get_offset_text().set_visible(False)
+        above.append(ax)
+    _write_summary(figure.add_subplot(grid[:-1, 1]), statistics)
     figure.suptitle(_title(statistics), x=0.01, ha="left", fontsize=12, fontweight="bold")
-    return rate
+    return above[0]
 
 
 def draw_panel(statistics: RecordingStatistics, ax: Axes, panel: Panel) -> Axes:
@@ -61,6 +72,7 @@ def draw_panel(statistics: RecordingStatistics, ax: Axes, panel: Panel) -> Axes:
         raise ConfigurationError(f"unknown panel {panel!r}: there are {', '.join(PANELS)}", "panel")
     panels: dict[Panel, Callable[[Axes, RecordingStatistics], None]] = {
         "rate": _draw_rate,
+        "throughput": _draw_throughput,
         "lengths": _draw_lengths,
         "distribution": _draw_distribution,
     }
@@ -88,19 +100,37 @@ def _title(statistics: RecordingStatistics) -> str:
 
 
 def _draw_rate(ax: Axes, statistics: RecordingStatistics) -> None:
-    values = [part.messages * _MIB / part.length_bytes for part in statistics.bins]
-    _prepare(ax, statistics, "messages over position", "messages per MiB")
-    if statistics.messages:
-        edges = _edges(statistics)
-        ax.stairs(values, edges, fill=True, color=_SKY, alpha=0.45)
-        ax.stairs(values, edges, color=_BLUE, linewidth=1.2)
-        ax.set_ylim(0, max(values) * 1.08)
+    if statistics.over == "time":
+        _prepare(ax, statistics, "messages", "messages/s")
+        values = [part.messages_per_s or 0.0 for part in statistics.bins]
+    else:
+        _prepare(ax, statistics, "messages", "messages per MiB")
+        values = [part.messages * _MIB / part.length_bytes for part in statistics.bins]
+    _fill(ax, statistics, values)
     ax.yaxis.set_major_locator(MaxNLocator(5))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count_text(value)))
 
 
+def _draw_throughput(ax: Axes, statistics: RecordingStatistics) -> None:
+    if statistics.over != "time":
+        raise ConfigurationError("the throughput of bytes is drawn over time only", "panel")
+    _prepare(ax, statistics, "recorded bytes, with headers and padding", "bytes/s")
+    _fill(ax, statistics, [part.bytes_per_s or 0.0 for part in statistics.bins])
+    ax.yaxis.set_major_locator(_PowersOfTwo(0, most=5))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+
+
+def _fill(ax: Axes, statistics: RecordingStatistics, values: Sequence[float]) -> None:
+    if not statistics.messages:
+        return
+    edges = _edges(statistics)
+    ax.stairs(values, edges, fill=True, color=_SKY, alpha=0.45)
+    ax.stairs(values, edges, color=_BLUE, linewidth=1.2)
+    ax.set_ylim(0, (max(values) or 1) * 1.08)
+
+
 def _draw_lengths(ax: Axes, statistics: RecordingStatistics) -> None:
-    _prepare(ax, statistics, "message length over position", "length of a message")
+    _prepare(ax, statistics, "lengths of messages", "length of a message")
     if not statistics.messages:
         return
     edges = _edges(statistics)
@@ -195,15 +225,18 @@ def _write_summary(ax: Axes, statistics: RecordingStatistics) -> None:
 
 
 def _prepare(ax: Axes, statistics: RecordingStatistics, title: str, unit: str) -> None:
-    """Make axes over positions, with the gaps in them."""
+    """Make axes over positions or time, with the gaps in them."""
     _decorate(ax, title, "")
     ax.set_ylabel(unit)
     ax.grid(alpha=0.25)
-    _scale_positions(ax, statistics)
-    for number, gap in enumerate(statistics.gaps):
+    if statistics.over == "time":
+        _scale_times(ax, statistics)
+    else:
+        _scale_positions(ax, statistics)
+    for number, (begin, end) in enumerate(_gaps(statistics)):
         ax.axvspan(
-            gap.from_position,
-            gap.to_position,
+            begin,
+            end,
             facecolor="none",
             edgecolor=_VERMILION,
             hatch="////",
@@ -212,6 +245,23 @@ def _prepare(ax: Axes, statistics: RecordingStatistics, title: str, unit: str) -
         )
     if not statistics.messages:
         _say_nothing(ax)
+
+
+def _gaps(statistics: RecordingStatistics) -> list[tuple[float, float]]:
+    """Where gaps are drawn; over time, the parts in which there are any."""
+    if statistics.over == "position":
+        return [(gap.from_position, gap.to_position) for gap in statistics.gaps]
+    if not statistics.bins:
+        return []
+    edges = _edges(statistics)
+    spans: list[tuple[float, float]] = []
+    for part, (begin, end) in zip(statistics.bins, pairwise(edges), strict=True):
+        if not part.gap_bytes:
+            continue
+        if spans and spans[-1][1] == begin:
+            begin = spans.pop()[0]
+        spans.append((begin, end))
+    return spans
 
 
 def _decorate(ax: Axes, title: str, label: str) -> None:
@@ -226,14 +276,20 @@ def _say_nothing(ax: Axes) -> None:
 
 
 def _edges(statistics: RecordingStatistics) -> list[float]:
-    return [float(part.from_position) for part in statistics.bins] + [statistics.to_position]
+    """Edges of the bins in the units of the horizontal axis."""
+    bins = statistics.bins
+    if statistics.over == "position":
+        return [float(part.from_position) for part in bins] + [statistics.to_position]
+    times_ns = [part.from_time_ns or 0 for part in bins] + [bins[-1].to_time_ns or 0]
+    return [time_ns / _NS_PER_DAY for time_ns in times_ns]
 
 
 class _PowersOfTwo(Locator):
     """Ticks at multiples of a power of two, from an origin on."""
 
-    def __init__(self, origin: int) -> None:
+    def __init__(self, origin: int, *, most: int = _MOST_TICKS) -> None:
         self._origin = origin
+        self._most = most
 
     def __call__(self) -> Sequence[float]:
         low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
@@ -246,13 +302,30 @@ class _PowersOfTwo(Locator):
         last = math.floor((vmax - self._origin) / step)
         return [self._origin + number * step for number in range(first, last + 1)]
 
-    @staticmethod
-    def step(vmin: float, vmax: float) -> int:
+    def step(self, vmin: float, vmax: float) -> int:
         """Return the distance of the ticks."""
         step = 32
-        while (vmax - vmin) / step > _MOST_TICKS:
+        while (vmax - vmin) / step > self._most:
             step *= 2
         return step
+
+
+def _scale_times(ax: Axes, statistics: RecordingStatistics) -> None:
+    from datetime import UTC
+
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    ax.set_xlabel("time (UTC)")
+    if not statistics.bins:
+        ax.xaxis.set_major_locator(NullLocator())
+        return
+    edges = _edges(statistics)
+    ax.xaxis_date(UTC)
+    ax.set_xlim(edges[0], edges[-1])
+    locator = AutoDateLocator(UTC, minticks=4, maxticks=_MOST_TICKS)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(locator)
+    formatter = ConciseDateFormatter(locator, UTC)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_formatter(formatter)
 
 
 def _scale_positions(ax: Axes, statistics: RecordingStatistics) -> None:

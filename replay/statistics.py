@@ -1,40 +1,25 @@
-"""What a recording is like: sizes and numbers of its messages over positions, padding and gaps.
+"""What a recording is like: lengths and numbers of its messages, padding and gaps.
 
-One native pass over the segment files counts all of it (`native/src/scan/statistics.rs`), at the
-speed at which they can be read and in memory that does not grow with them. Unlike a reader it
-does not end at damage: that is a gap, and the pass goes on at the next frame that can be found.
-
-A message counts where its first frame begins. Lengths are those of payloads, fragments put
-together.
+`aerotape.replay.counting` finds it out. A message counts where its first frame begins. Lengths are
+those of payloads, fragments put together.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from aerotape import _native
-from aerotape.catalog.location import require_local
 from aerotape.errors import ConfigurationError
-from aerotape.replay.reader import recording_range
-
-if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
 
 GapKind = Literal["missing", "unwritten", "damaged"]
 """What stands where frames should: no file or not enough of one; zeros; something else."""
 
-DEFAULT_BINS: Final = 100
-MAX_BINS: Final = 100_000
-_FRAME_ALIGNMENT: Final = 32
-_MESSAGES_PER_BIN: Final = 20
-_FEW_BINS: Final = 10
-# So often can a pass be interrupted, and tells how far it is.
-_SLICE_BYTES: Final = 64 * 1024 * 1024
-_NS_PER_MS: Final = 1_000_000
+Over = Literal["position", "time"]
+"""What bins divide into equal parts."""
+
+_NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +63,7 @@ class LengthBucket:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What begins in one part of the range. Lengths are bytes, and 0 when there is no message.
+    """What begins in one part of the range. Lengths are 0 when there is no message.
 
     Attributes:
         from_position: first position.
@@ -91,23 +76,45 @@ class Bin:
         median_bytes: the length that half of the messages do not exceed.
         p99_bytes: the length that 99 % of the messages do not exceed.
         max_bytes: length of the longest message.
+        from_time_ns: about when the first position was recorded, nanoseconds since 1970; of bins
+            over time only, else None.
+        to_time_ns: the same of `to_position`.
     """
 
     from_position: int
     to_position: int
-    messages: int
-    payload_bytes: int
-    padding_bytes: int
-    gap_bytes: int
-    min_bytes: int
-    median_bytes: int
-    p99_bytes: int
-    max_bytes: int
+    messages: int = 0
+    payload_bytes: int = 0
+    padding_bytes: int = 0
+    gap_bytes: int = 0
+    min_bytes: int = 0
+    median_bytes: int = 0
+    p99_bytes: int = 0
+    max_bytes: int = 0
+    from_time_ns: int | None = None
+    to_time_ns: int | None = None
 
     @property
     def length_bytes(self) -> int:
         """Bytes of the recording that it covers."""
         return self.to_position - self.from_position
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it took, seconds; None of bins over position."""
+        if self.from_time_ns is None or self.to_time_ns is None:
+            return None
+        return (self.to_time_ns - self.from_time_ns) / _NS_PER_S
+
+    @property
+    def messages_per_s(self) -> float | None:
+        """Rate of messages; None of bins over position."""
+        return self.messages / self.duration_s if self.duration_s else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Rate of recorded bytes, with headers and padding; None of bins over position."""
+        return self.length_bytes / self.duration_s if self.duration_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +146,8 @@ class RecordingStatistics:
         gap_count: number of gaps.
         gap_bytes: bytes that they cover.
         gaps: the first 1000 of them.
-        bins: the range in equal parts.
+        over: of what each bin has as much: positions or time.
+        bins: the range in these parts.
         duration_s: how long recording the range took, seconds; None when that is not known.
     """
 
@@ -163,6 +171,7 @@ class RecordingStatistics:
     gap_count: int
     gap_bytes: int
     gaps: tuple[Gap, ...]
+    over: Over
     bins: tuple[Bin, ...]
     duration_s: float | None
 
@@ -231,8 +240,6 @@ class RecordingStatistics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in plain values, with the quantiles 0.5, 0.9, 0.99 and 0.999."""
-        from dataclasses import asdict
-
         quantiles = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
         return {
             **asdict(self),
@@ -242,123 +249,6 @@ class RecordingStatistics:
             "messages_per_s": self.messages_per_s,
             "bytes_per_s": self.bytes_per_s,
         }
-
-
-def recording_statistics(
-    recording: Recording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    *,
-    bins: int = DEFAULT_BINS,
-    progress: Callable[[int], object] | None = None,
-) -> RecordingStatistics:
-    """Count what a range of a recording holds.
-
-    Args:
-        recording: of an opened archive directory; it may still be recorded: what was recorded
-            when it was looked at counts.
-        from_position: the recording's start when None.
-        to_position: what is recorded when None.
-        bins: into how many equal parts to divide the range, from 0 to 100000. There are fewer
-            when they would be shorter than the smallest frame.
-        progress: called now and then with the bytes that are behind.
-
-    Raises:
-        ConfigurationError: an argument cannot be.
-        CatalogError: the recording's descriptor is damaged.
-        StorageError: of a recording without a stop position, a file cannot be read.
-    """
-    if not 0 <= bins <= MAX_BINS:
-        raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
-    require_local(recording.archive_dir, "statistics")
-    chosen = recording_range(recording, from_position, to_position)
-    now_ms = time.time_ns() // _NS_PER_MS
-    edges = position_edges(chosen.from_position, chosen.to_position, bins)
-    try:
-        native_pass = _native.RecordingPass(chosen, edges)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error
-    while not native_pass.advance(_SLICE_BYTES):
-        if progress is not None:
-            progress(native_pass.position - chosen.from_position)
-    counts = native_pass.counts()
-    whole = (
-        chosen.from_position == recording.start_position
-        and chosen.to_position == chosen.limit_position
-    )
-    return RecordingStatistics(
-        recording_id=chosen.recording_id,
-        stream_id=chosen.stream_id,
-        channel=recording.descriptor.original_channel,
-        from_position=chosen.from_position,
-        to_position=chosen.to_position,
-        messages=counts.messages,
-        payload_bytes=counts.payload_bytes,
-        fragments=counts.fragments,
-        fragmented_messages=counts.fragmented_messages,
-        incomplete_fragments=counts.skipped_fragments + counts.unfinished_fragments,
-        padding_frames=counts.padding_frames,
-        padding_bytes=counts.padding_bytes,
-        filler_frames=counts.filler_frames,
-        filler_bytes=counts.filler_bytes,
-        min_bytes=counts.shortest_bytes,
-        max_bytes=counts.longest_bytes,
-        lengths=tuple(LengthBucket(*row) for row in counts.lengths),
-        gap_count=counts.gap_count,
-        gap_bytes=counts.gap_bytes,
-        gaps=tuple(Gap(*row) for row in counts.gaps),
-        bins=tuple(Bin(*row) for row in counts.bins),
-        duration_s=_duration_s(recording, now_ms) if whole else None,
-    )
-
-
-def picture_statistics(
-    recording: Recording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    *,
-    bins: int,
-    progress: Callable[[int], object] | None = None,
-) -> RecordingStatistics:
-    """As `recording_statistics`, for a picture: with fewer bins where these would hold too few
-    messages for the picture to show more than chance."""
-    found = recording_statistics(
-        recording, from_position, to_position, bins=bins, progress=progress
-    )
-    fewer = max(found.messages // _MESSAGES_PER_BIN, min(found.messages, _FEW_BINS))
-    if fewer >= bins or not found.messages:
-        return found
-    # Where there are few messages a second pass takes no time.
-    return recording_statistics(recording, from_position, to_position, bins=fewer)
-
-
-def position_edges(from_position: int, to_position: int, bins: int) -> list[int]:
-    """Divide a range into equal parts that begin where frames can; [] when there are none."""
-    length = to_position - from_position
-    if not bins or not length:
-        return []
-    bins = max(min(bins, length // _FRAME_ALIGNMENT), 1)
-    steps = (length * i // bins // _FRAME_ALIGNMENT for i in range(1, bins))
-    return [from_position, *(from_position + s * _FRAME_ALIGNMENT for s in steps), to_position]
-
-
-def _duration_s(recording: Recording, now_ms: int) -> float | None:
-    """How long a whole recording took, as far as its descriptor tells.
-
-    It does not where the recording's beginning may have been purged: the start timestamp is that
-    of a beginning that is no longer there. Purging moves the start to the beginning of a segment,
-    thus of a term; position 0 is where streams begin.
-    """
-    descriptor = recording.descriptor
-    start = descriptor.start_position
-    if start > 0 and start % descriptor.term_buffer_length == 0:
-        return None
-    if descriptor.is_active:
-        stop_ms = now_ms if recording.is_being_written else -1
-    else:
-        stop_ms = descriptor.stop_timestamp_ms
-    duration_ms = stop_ms - descriptor.start_timestamp_ms
-    return duration_ms / 1000 if descriptor.start_timestamp_ms >= 0 and duration_ms > 0 else None
 
 
 def _edges(shortest: int, longest: int, divisions: int) -> Iterator[int]:

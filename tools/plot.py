@@ -1,8 +1,8 @@
 """Draw a recording's rate and message lengths into a file.
 
-Positions go from left to right. Gaps, where there are no frames though there should be, are
-hatched, and make the exit code 3. The archive may be running. Needs matplotlib:
-`pip install aerotape[plot]`.
+Over time where it is known when what was recorded, else over positions. Gaps, where there are no
+frames though there should be, are hatched, and make the exit code 3. The archive may be running.
+Needs matplotlib: `pip install aerotape[plot]`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.tools._statistics import add_statistics_options, statistics_arguments
 from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
@@ -45,11 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .png, .svg or .pdf, replaced if it exists (default: recording-ID.png)",
     )
-    parser.add_argument("--from-position", type=int, metavar="P", help="begin there")
-    parser.add_argument("--to-position", type=int, metavar="P", help="end there")
-    parser.add_argument(
-        "--bins", type=int, metavar="N", help="into how many equal parts to divide it"
-    )
+    add_statistics_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,19 +55,15 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         _format(args.out)
-    from aerotape.replay import plot
-    from aerotape.replay.statistics import picture_statistics, recording_statistics
+    from aerotape.replay.counting import picture_statistics
 
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
     length = max(recording.recorded_position - recording.start_position, 0)
     with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
-        count = picture_statistics if args.bins is None else recording_statistics
-        statistics = count(
+        statistics = picture_statistics(
             recording,
-            args.from_position,
-            args.to_position,
-            bins=plot.DEFAULT_BINS if args.bins is None else args.bins,
+            **statistics_arguments(args),
             progress=lambda done: progress.update(done >> 20),
         )
     _save(statistics, out)

@@ -21,6 +21,7 @@ import json
 print(json.dumps({
     "published": published,
     "stats": {"messages": stats.messages, "bytes": stats.payload_bytes, "gaps": stats.gap_count},
+    "rates": [part.messages_per_s for part in stats.bins],
     "bytes": total,
     "trades": len(trades),
     "by_symbol": {name: int(row["sum"]) for name, row in by_symbol.iterrows()},
@@ -76,6 +77,8 @@ def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "bytes": published["bytes"],
         "gaps": 0,
     }
+    rates = results["rates"]
+    assert max(rates[:6]) > 2 * min(rates[10:20]), "busy, then quiet"
     assert results["bytes"] == published["bytes"]
     assert results["trades"] == published["trades"] > 1000
     assert sum(row["trades"] for row in results["volumes"]) == published["trades"]

@@ -13,7 +13,8 @@ from segment_builder import END, HEADER, PAD, SegmentBuilder
 
 from aerotape.catalog.directory import Recording, open_directory
 from aerotape.errors import CatalogError, ConfigurationError
-from aerotape.replay.statistics import RecordingStatistics, position_edges
+from aerotape.replay.counting import position_edges
+from aerotape.replay.statistics import RecordingStatistics
 
 
 def built(tmp_path: Path, builder: SegmentBuilder, *, live: bool = False) -> Recording:

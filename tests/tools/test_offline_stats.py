@@ -17,6 +17,12 @@ from segment_builder import SegmentBuilder
 from support.java import ROOT
 
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.time_index_file import (
+    Provenance,
+    TimePoint,
+    time_index_path,
+    write_time_index,
+)
 from aerotape.quantities import bytes_text, count_text
 from aerotape.tools import _chart
 from aerotape.tools.main import main
@@ -103,6 +109,25 @@ def test_the_picture_fits_the_terminal(directory: Path, width: int, encoding: st
     bins = recording.stats(bins=recording.stats().messages // 20).bins
     room = width - 10
     assert columns == [i for i in range(room) if bins[i * len(bins) // room].gap_bytes]
+
+
+def test_over_time(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where times are known, unless told otherwise; the axis has times then."""
+    recording = open_directory(directory).recording(0)
+    begin = 1_700_000_000_000_000_000
+    ends = [(0, 0), (90, recording.recorded_position)]
+    points = [TimePoint(begin + seconds * 1_000_000_000, place) for seconds, place in ends]
+    path = time_index_path(directory, 0)
+    write_time_index(path, Provenance.of(recording.entry), points)
+    lines = picture(directory, 0, 120, "utf-8")
+    assert "messages/s" in lines
+    assert lines[-1].split() == ["22:13:20", "22:14:05", "22:14:50Z"]
+    one = stats_json(directory, capsys, "0", expect=0)
+    assert one["over"] == "time"
+    assert sum(part["messages"] for part in one["bins"]) == 300
+    assert [part["from_time_ns"] for part in one["bins"][:2]] == [begin, begin + 900_000_000]
+    assert stats_json(directory, capsys, "0", "--over", "position", expect=0)["over"] == "position"
+    assert main(["tool", str(directory), "stats", "3", "--over", "time"]) == 2
 
 
 def test_bars_are_as_long_as_there_are_messages(directory: Path) -> None:

@@ -16,6 +16,12 @@ from segment_builder import SegmentBuilder
 from support.java import ROOT
 
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.time_index_file import (
+    Provenance,
+    TimePoint,
+    time_index_path,
+    write_time_index,
+)
 from aerotape.tools.main import main
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -35,6 +41,15 @@ def directory(tmp_path: Path) -> Path:
     with_gap.segment_path(path, 2 * 131_072).unlink()
     add_recording(path, SegmentBuilder(start_position=64))
     return path
+
+
+def add_times(directory: Path, recording_id: int) -> None:
+    """Make it known that a recording took a second, evenly."""
+    recording = open_directory(directory).recording(recording_id)
+    begin = 1_700_000_000_000_000_000
+    points = [TimePoint(begin, 0), TimePoint(begin + 1_000_000_000, recording.recorded_position)]
+    path = time_index_path(directory, recording_id)
+    write_time_index(path, Provenance.of(recording.entry), points)
 
 
 def pixels(path: Path) -> Any:
@@ -193,6 +208,35 @@ def test_panels_into_axes_of_the_caller(directory: Path) -> None:
         recording.plot(rate, panel="pie")  # type: ignore[arg-type]
 
 
+def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Chosen by itself where times are known; then there is the throughput of bytes too."""
+    from matplotlib.figure import Figure
+
+    from aerotape.errors import ConfigurationError
+
+    add_times(directory, 0)
+    recording = open_directory(directory).recording(0)
+    rate, throughput = Figure().subplots(2)
+    recording.plot(rate, bins=10)
+    recording.plot(throughput, panel="throughput", bins=10)
+    assert (rate.get_ylabel(), rate.get_xlabel()) == ("messages/s", "time (UTC)")
+    assert throughput.get_ylabel() == "bytes/s"
+    drawn: Any = rate.patches[0].get_data()
+    bins = recording.stats(over="time", bins=10).bins
+    assert list(drawn.values) == [b.messages_per_s for b in bins]
+    seconds = (drawn.edges - drawn.edges[0]) * 86_400
+    assert list(seconds) == pytest.approx([i / 10 for i in range(11)], abs=1e-4)
+    out = tmp_path / "time.png"
+    assert main(["plot", str(directory), "0", "--over", "time", "-o", str(out)]) == 0
+    assert share(pixels(out), COLOURS["rate"]) > 0.005
+    with pytest.raises(ConfigurationError, match="over time only"):
+        recording.plot(throughput, panel="throughput", over="position")
+    assert main(["plot", str(directory), "1", "--over", "time", "-o", str(out)]) == 2
+    assert "look at it over position" in capsys.readouterr().err
+    arguments = ["--over", "position", "--from-time", "2030-01-01T00:00Z"]
+    assert main(["plot", str(directory), "0", *arguments, "-o", str(out)]) == 0
+
+
 @pytest.mark.parametrize(
     ("start", "length", "label", "ticks"),
     [
@@ -219,7 +263,12 @@ def test_ticks_are_multiples_of_powers_of_two(
         for name in RecordingStatistics.__dataclass_fields__
         if name not in ("lengths", "gaps", "bins", "duration_s", "channel")
     }
-    zeros |= {"from_position": start, "to_position": start + length, "channel": "aeron:ipc"}
+    zeros |= {
+        "over": "position",
+        "from_position": start,
+        "to_position": start + length,
+        "channel": "aeron:ipc",
+    }
     statistics = RecordingStatistics(**zeros, lengths=(), gaps=(), bins=(), duration_s=None)
     figure = Figure()
     ax = plot.draw_panel(statistics, figure.subplots(), "rate")

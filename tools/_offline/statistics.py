@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.quantities import bytes_text, count_text
 from aerotape.text import printable
 from aerotape.tools import _chart
@@ -17,11 +19,12 @@ from aerotape.tools._offline._common import (
     add_command,
     add_recording_id,
 )
+from aerotape.tools._statistics import add_statistics_options, statistics_arguments
 from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
-    from aerotape.replay.statistics import RecordingStatistics
+    from aerotape.replay.statistics import Bin, RecordingStatistics
 
 _JSON_BINS: Final = 100
 _CHART_HEIGHT: Final = 8
@@ -36,13 +39,7 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "stats", _stats)
     add_recording_id(parser)
-    parser.add_argument(
-        "--bins",
-        type=int,
-        metavar="N",
-        help="into how many equal parts to divide a recording (default: as the terminal is wide; "
-        f"{_JSON_BINS} with --json)",
-    )
+    add_statistics_options(parser)
 
 
 def _stats(args: argparse.Namespace) -> int:
@@ -57,12 +54,8 @@ def _stats(args: argparse.Namespace) -> int:
     style, width = _chart.terminal_style(), _chart.terminal_width()
     if args.recording_id is None:
         return _stats_of_all(directory.recordings(), args, style)
-    recording = directory.recording(args.recording_id)
-    bins, exactly = args.bins, args.json or args.bins is not None
-    if bins is None:
-        bins = _JSON_BINS if args.json else width - _LABEL_WIDTH - 2
-    with _Counting([recording]) as counting:
-        statistics = counting.count(recording, bins, exactly=exactly)
+    with _Counting([directory.recording(args.recording_id)], args) as counting:
+        [statistics] = counting.run(width - _LABEL_WIDTH - 2)
     if args.json:
         emit(statistics.to_dict(), args)
     else:
@@ -74,42 +67,62 @@ def _stats(args: argparse.Namespace) -> int:
 def _stats_of_all(
     recordings: list[Recording], args: argparse.Namespace, style: _chart.Style
 ) -> int:
-    failed = False
-    found = []
-    bins, exactly = args.bins, args.json or args.bins is not None
-    if bins is None:
-        bins = _JSON_BINS if args.json else _SPARKLINE_WIDTH
-    with _Counting(recordings) as counting:
-        for recording in recordings:
-            try:
-                found.append(counting.count(recording, bins, exactly=exactly))
-            except AerotapeError as error:
-                failed = True
-                note(f"left out: {error}")
+    with _Counting(recordings, args) as counting:
+        found = counting.run(_SPARKLINE_WIDTH, others_go_on=True)
     if args.json:
         emit((statistics.to_dict() for statistics in found), args)
     else:
         emit((_row(statistics, style) for statistics in found), args)
-    return EXIT_DATA_SUSPECT if failed or any(s.gap_count for s in found) else 0
+    return EXIT_DATA_SUSPECT if counting.failed or any(s.gap_count for s in found) else 0
 
 
 class _Counting(Progress):
-    """Counts one recording after the other, and shows how far it is."""
+    """Counts one recording after the other, and shows how far it is.
 
-    def __init__(self, recordings: list[Recording]) -> None:
-        self._behind = 0
-        total = sum(map(_length, recordings))
-        super().__init__(max(total // _MIB, 1), "counting", unit="MiB")
+    Attributes:
+        failed: whether a recording was left out.
+    """
 
-    def count(self, recording: Recording, bins: int, *, exactly: bool) -> RecordingStatistics:
-        from aerotape.replay.statistics import picture_statistics, recording_statistics
+    def __init__(self, recordings: list[Recording], args: argparse.Namespace) -> None:
+        super().__init__(max(sum(map(_length, recordings)) // _MIB, 1), "counting", unit="MiB")
+        self._recordings = recordings
+        self._arguments = statistics_arguments(args)
+        self._for_machines = args.json
+        self.failed = False
 
-        count = recording_statistics if exactly else picture_statistics
-        found = count(
-            recording, bins=bins, progress=lambda done: self.update((self._behind + done) // _MIB)
-        )
-        self._behind += found.length_bytes
+    def run(self, columns: int, *, others_go_on: bool = False) -> list[RecordingStatistics]:
+        """Count all, for pictures of so many columns.
+
+        With `others_go_on` a recording that cannot be read is named and left out.
+        """
+        from aerotape.replay.counting import picture_statistics
+
+        arguments = self._arguments
+        if self._for_machines:
+            # The same whatever they hold, unless told otherwise.
+            bins = arguments["bins"]
+            arguments = {**arguments, "bins": _JSON_BINS if bins is None else bins}
+        found: list[RecordingStatistics] = []
+        for recording in self._recordings:
+            show = partial(self._show, sum(statistics.length_bytes for statistics in found))
+            try:
+                statistics = picture_statistics(
+                    recording,
+                    **arguments,
+                    most_bins=columns,
+                    progress=show,
+                )
+            except AerotapeError as error:
+                if not others_go_on or isinstance(error, ConfigurationError):
+                    raise
+                self.failed = True
+                note(f"left out: {error}")
+            else:
+                found.append(statistics)
         return found
+
+    def _show(self, behind: int, done: int) -> None:
+        self.update((behind + done) // _MIB)
 
 
 def _length(recording: Recording) -> int:
@@ -121,8 +134,8 @@ def _length(recording: Recording) -> int:
 
 def _row(statistics: RecordingStatistics, style: _chart.Style) -> dict[str, Any]:
     rate = statistics.messages_per_s
-    densities = [_density(part) for part in statistics.bins]
-    [sparkline] = _chart.columns(densities, 1, max(densities, default=0), style)
+    rates = [_rate(part) for part in statistics.bins]
+    [sparkline] = _chart.columns(rates, 1, max(rates, default=0), style)
     return {
         "recording_id": statistics.recording_id,
         "stream_id": statistics.stream_id,
@@ -133,14 +146,15 @@ def _row(statistics: RecordingStatistics, style: _chart.Style) -> dict[str, Any]
         "max_bytes": statistics.max_bytes,
         "messages_per_s": None if rate is None else round(rate, 1),
         "gap_bytes": statistics.gap_bytes,
-        "messages_over_positions": sparkline,
+        "rate": sparkline,
     }
 
 
-def _density(part: Any) -> float:
-    """Messages per MiB of the recording."""
-    density: float = part.messages * _MIB / part.length_bytes
-    return density
+def _rate(part: Bin) -> float:
+    """Messages a second, or over positions messages per MiB of the recording."""
+    if part.duration_s is not None:
+        return part.messages_per_s or 0.0
+    return part.messages * _MIB / part.length_bytes
 
 
 def picture(statistics: RecordingStatistics, width: int, style: _chart.Style) -> Iterator[str]:
@@ -168,8 +182,8 @@ def picture(statistics: RecordingStatistics, width: int, style: _chart.Style) ->
     yield "length of messages in bytes"
     yield from _lengths(statistics, width, style)
     yield ""
-    yield "messages per MiB of the recording"
-    yield from _over_positions(statistics, width, style)
+    yield "messages/s" if statistics.over == "time" else "messages per MiB of the recording"
+    yield from _over(statistics, width, style)
 
 
 def _facts(statistics: RecordingStatistics) -> Iterator[tuple[str, str]]:
@@ -221,14 +235,12 @@ def _lengths(statistics: RecordingStatistics, width: int, style: _chart.Style) -
         )
 
 
-def _over_positions(
-    statistics: RecordingStatistics, width: int, style: _chart.Style
-) -> Iterator[str]:
+def _over(statistics: RecordingStatistics, width: int, style: _chart.Style) -> Iterator[str]:
     room = width - _LABEL_WIDTH - 2
     bins = statistics.bins
     # Each part of the recording has a column at least, if there is room, and all is filled.
     shown = [bins[column * len(bins) // room] for column in range(room)]
-    values = [_density(part) for part in shown]
+    values = [_rate(part) for part in shown]
     top = max(values)
     lines = _chart.columns(values, _CHART_HEIGHT, top, style)
     vertical, corner, horizontal = tuple(style.axis)
@@ -239,6 +251,27 @@ def _over_positions(
     if statistics.gap_count:
         marks = (style.mark if part.gap_bytes else " " for part in shown)
         yield f"{'gaps':>{_LABEL_WIDTH}}  {''.join(marks)}".rstrip()
-    middle = (statistics.from_position + statistics.to_position) // 2
-    places = [statistics.from_position, middle, statistics.to_position]
-    yield " " * (_LABEL_WIDTH + 2) + _chart.spread([bytes_text(p) for p in places], len(values))
+    yield " " * (_LABEL_WIDTH + 2) + _chart.spread(_places(statistics), len(values))
+
+
+def _places(statistics: RecordingStatistics) -> list[str]:
+    """What stands below the beginning, the middle and the end of a chart."""
+    bins = statistics.bins
+    begin_ns, end_ns = bins[0].from_time_ns, bins[-1].to_time_ns
+    if begin_ns is None or end_ns is None:
+        begin, end = statistics.from_position, statistics.to_position
+        return [bytes_text(place) for place in (begin, (begin + end) // 2, end)]
+    moments = [
+        datetime.fromtimestamp(time_ns / 1e9, UTC)
+        for time_ns in (begin_ns, (begin_ns + end_ns) // 2, end_ns)
+    ]
+    day = "" if moments[0].date() == moments[2].date() else "%m-%d "
+    duration = moments[2] - moments[0]
+    second = "%H:%M" if duration > timedelta(hours=1) else "%H:%M:%S"
+    first, middle, last = (f"{moment:{day}{second}}" for moment in moments)
+    if duration < timedelta(seconds=10):
+        first, middle, last = (
+            f"{text}.{moment.microsecond // 1000:03}"
+            for text, moment in zip((first, middle, last), moments, strict=True)
+        )
+    return [first, middle, f"{last}Z"]

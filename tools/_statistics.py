@@ -1,0 +1,30 @@
+"""The options of commands that show what a recording is like: which part of it, and over what."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_statistics_options(parser: argparse.ArgumentParser) -> None:
+    """Add --over, --bins and the range."""
+    parser.add_argument(
+        "--over",
+        choices=["position", "time"],
+        help="what goes from left to right (default: time where the recording has a time index)",
+    )
+    parser.add_argument(
+        "--bins", type=int, metavar="N", help="into how many equal parts to divide it"
+    )
+    parser.add_argument("--from-position", type=int, metavar="P", help="begin there")
+    parser.add_argument("--to-position", type=int, metavar="P", help="end there")
+    parser.add_argument(
+        "--from-time", metavar="T", help="begin at this time, such as 2026-03-01T09:30:00Z"
+    )
+    parser.add_argument("--to-time", metavar="T", help="end at this time")
+
+
+def statistics_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """Return these options as the arguments of `aerotape.replay.counting.picture_statistics`."""
+    names = ("over", "bins", "from_position", "to_position", "from_time", "to_time")
+    return {name: getattr(args, name) for name in names}
