@@ -28,6 +28,7 @@ from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.protocol import NULL_VALUE
+from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
 from aerotape.archive.security.plugins import (
@@ -84,6 +85,9 @@ class Archive(Closing):
         self._closed = False
         try:
             self._choose_access(authenticator, authorisation_service)
+            if config.retention_file is not None:
+                # Read again when it is needed; here for what is wrong with it.
+                read_policy(config.retention_file)
             self._start(driver)
         except BaseException:
             self._cleanup.close()

@@ -37,6 +37,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
+from aerotape.archive.retention.retention import Retention
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import (
     AuthorisationService,
@@ -194,12 +195,14 @@ class Conductor:
             errors=errors,
             sync=config.file_sync_level > 0,
         )
+        self._retention = self._make_retention()
         self._parts: tuple[tuple[str, Callable[[], None]], ...] = (
             ("recordings", self.recordings.do_work),
             ("replays", self.replays.do_work),
             ("replications", self.replications.do_work),
             ("deletions", self.deletions.do_work),
             ("segments", self.segments.do_work),
+            *(("retention", each.do_work) for each in self._retention),
         )
         self._handlers: dict[str, Callable[..., None]] = {
             "message": self._reception.on_message,
@@ -213,6 +216,26 @@ class Conductor:
             "replay_ready": self.replays.on_ready,
             "replay_done": self.replays.on_done,
         }
+
+    def _make_retention(self) -> tuple[Retention, ...]:
+        """Return what carries the policy out; nothing when there is none."""
+        config = self.config
+        if config.retention_file is None:
+            return ()
+        made = Retention(
+            policy_file=config.retention_file,
+            interval_ns=config.retention_interval_ns,
+            archive_dir=self.archive_dir,
+            catalog=self.catalog,
+            recordings=self.recordings,
+            replays=self.replays,
+            replications=self.replications,
+            ask=partial(requests.handle, self),
+            counters=self._counters.retention,
+            errors=self.errors,
+            wake=self._mailbox.wake,
+        )
+        return (made,)
 
     def _subscribe(self) -> dict[int, Subscription]:
         config = self.config
@@ -301,7 +324,11 @@ class Conductor:
         """How long to wait for events before the next round, at most."""
         timeout_ns = _IDLE_TIMEOUT_NS
         parts = (self.recordings, self.replays, self.deletions)
-        if self._deferred or any(part.wants_soon for part in parts):
+        if (
+            self._deferred
+            or any(part.wants_soon for part in parts)
+            or any(retention.wants_soon for retention in self._retention)
+        ):
             timeout_ns = SOON_NS
         sessions = (session.wants_within_ns for session in self._sessions.values())
         for wanted_ns in (self.replications.wants_within_ns, *sessions):
@@ -415,6 +442,8 @@ class Conductor:
         for event in self._events:
             if event[0] in ("recording_stopped", "time_index_failed", "replay_done"):
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
+        for retention in self._retention:
+            self._quietly(retention.close)
         self._quietly(self.replications.close)
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)

@@ -45,8 +45,10 @@ class CounterType(IntEnum):
     RECORDING_SESSIONS = 111
     REPLAY_SESSIONS = 112
     CONTROL_SESSION = 113
-    # Ours: the reference has no such counter. Aeron leaves type ids from 1000 on to others.
+    # Ours: the reference has no such counters. Aeron leaves type ids from 1000 on to others.
     LOW_STORAGE = 1_113
+    RETENTION_SEGMENTS = 1_114
+    RETENTION_BYTES = 1_115
 
 
 def _ascii(text: str) -> bytes:
@@ -123,6 +125,8 @@ class ArchiveCounters:
         recording_sessions: recordings in progress.
         replay_sessions: replays in progress.
         low_storage: 1 while there is too little storage space to begin a recording.
+        retention: segment files deleted by retention, and the bytes that they took; empty without
+            a policy.
         conductor_cycle: turns of the conductor, in SHARED mode of the worker too.
         recorder_cycle: turns of the recorder; in SHARED mode the conductor's counters.
         replayer_cycle: turns of the replayer, likewise.
@@ -151,6 +155,12 @@ class ArchiveCounters:
             "Archive Low Storage Space: threshold="
             f"{format_size(config.low_storage_space_threshold)}",
         )
+        retention: tuple[PendingCounter, ...] = ()
+        if config.retention_file is not None:
+            retention = (
+                ask(CounterType.RETENTION_SEGMENTS, "Archive Retention Deleted Segments"),
+                ask(CounterType.RETENTION_BYTES, "Archive Retention Deleted Bytes"),
+            )
         cycles = {"conductor": config.conductor_cycle_threshold_ns}
         if mode == "DEDICATED":
             cycles["recorder"] = config.recorder_cycle_threshold_ns
@@ -187,6 +197,7 @@ class ArchiveCounters:
         self.recording_sessions = answer(recording_sessions)
         self.replay_sessions = answer(replay_sessions)
         self.low_storage = answer(low_storage)
+        self.retention = tuple(map(answer, retention))
         made = {
             agent: CycleCounters(answer(max_time), answer(exceeded), cycles[agent])
             for agent, (max_time, exceeded) in asked_cycles.items()

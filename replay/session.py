@@ -349,6 +349,14 @@ class Replays:
         ]
         return min(sessions, key=lambda session: session.position, default=None)
 
+    def lowest_positions(self) -> dict[int, int]:
+        """Return the position of the replay that is furthest behind, by recording id."""
+        lowest: dict[int, int] = {}
+        for session in (*self._pending, *self._sessions.values()):
+            known = lowest.setdefault(session.recording_id, session.position)
+            lowest[session.recording_id] = min(known, session.position)
+        return lowest
+
     def is_replayed(self, recording_id: int) -> bool:
         """Whether replays of a recording have begun, or are about to."""
         return any(

@@ -116,6 +116,8 @@ class ArchiveConfig:
     # Zero: no time index is written.
     time_index_interval_ns: int = 100_000_000
     time_index_length: int = 64 * 1024
+    retention_file: Path | None = None
+    retention_interval_ns: int = 300_000_000_000
 
     driver_properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

@@ -19,6 +19,8 @@ OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
 TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
 TIME_INDEX_LENGTH = "aerotape.time.index.length"
+RETENTION_FILE = "aerotape.retention.file"
+RETENTION_INTERVAL = "aerotape.retention.interval"
 # The media driver's, which the archive takes note of too.
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
@@ -89,6 +91,8 @@ PROPERTIES: Mapping[str, Property] = {
         Property(USERS_FILE, "users_file", kinds.OPTIONAL_PATH),
         Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
         Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),
+        Property(RETENTION_FILE, "retention_file", kinds.OPTIONAL_PATH),
+        Property(RETENTION_INTERVAL, "retention_interval_ns", kinds.TIMEOUT),
     )
 }
 

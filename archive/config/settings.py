@@ -21,7 +21,7 @@ from aerotape.archive.config.property_table import (
 )
 
 DEFAULT = "default"
-_PREFIXES = ("AERON_ARCHIVE_", "AEROTAPE_USERS_", "AEROTAPE_TIME_")
+_PREFIXES = ("AERON_ARCHIVE_", "AEROTAPE_USERS_", "AEROTAPE_TIME_", "AEROTAPE_RETENTION_")
 
 
 @dataclass(slots=True)

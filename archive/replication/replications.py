@@ -66,6 +66,10 @@ class Replications:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def recording_ids(self) -> set[int]:
+        """Return the recordings that are replicated to; those that are not there yet left out."""
+        return {session.dst_recording_id for session in self._sessions} - {NULL_VALUE}
+
     def start(self, requester: Requester, correlation_id: int, request: ReplicationRequest) -> None:
         """Begin a replication and answer with its id.
 

@@ -1,0 +1,1 @@
+"""Retention: which recorded data goes when, by a policy; planned, shown and done."""

@@ -1,0 +1,327 @@
+"""What a policy takes away from what there is: planned without touching anything.
+
+Of a recording only whole segments go, from its beginning; or all of it, when it has stopped and
+the last of its segments is to go too. What is in use holds back all that comes after it.
+
+Limits are looked at in this order: age, size of the recording, number of recordings, size of the
+stream, size of the directory. Each counts what those before it have left. Sizes of several
+recordings are brought down by what was recorded longest ago, whosever it is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from aerotape.archive.retention.policy import RetentionPolicy, RetentionRule
+from aerotape.catalog.descriptor import RecordingDescriptor
+
+_NS_PER_MS: Final = 1_000_000
+_Stream = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSegment:
+    """A segment of a recording.
+
+    Attributes:
+        base_position: where it begins, bytes.
+        size_bytes: storage that its file takes.
+        recorded_by_ns: nothing in it was recorded later, nanoseconds since 1970; None when that is
+            not known.
+    """
+
+    base_position: int
+    size_bytes: int
+    recorded_by_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A recording as it is when a plan is made.
+
+    Attributes:
+        descriptor: from the catalog.
+        segments: all of them, ascending.
+        removable: how many of them nobody uses, from the first.
+        can_go: whether the recording may go as a whole, when all of them may.
+        in_use: why the others may not.
+    """
+
+    descriptor: RecordingDescriptor
+    segments: Sequence[HeldSegment]
+    removable: int
+    can_go: bool
+    in_use: str = ""
+
+    @property
+    def recording_id(self) -> int:
+        return self.descriptor.recording_id
+
+    @property
+    def stream(self) -> _Stream:
+        """What it is a recording of: channel and stream id."""
+        return self.descriptor.stripped_channel, self.descriptor.stream_id
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What goes of a recording.
+
+    Attributes:
+        descriptor: of the recording as it was when the plan was made.
+        new_start_position: what is recorded before this goes, bytes; None when all does.
+        segments: how many segments go.
+        size_bytes: storage that they take.
+        reasons: which limits want it.
+    """
+
+    descriptor: RecordingDescriptor
+    new_start_position: int | None
+    segments: int
+    size_bytes: int
+    reasons: tuple[str, ...]
+
+    @property
+    def recording_id(self) -> int:
+        return self.descriptor.recording_id
+
+    def __str__(self) -> str:
+        what = (
+            "all of it"
+            if self.new_start_position is None
+            else f"what is before position {self.new_start_position}"
+        )
+        return (
+            f"recording {self.recording_id}: {what}, {self.segments} segments of"
+            f" {self.size_bytes} bytes: {', '.join(self.reasons)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What would go of a recording if it could.
+
+    Attributes:
+        recording_id: the recording.
+        reasons: which limits want it.
+        in_use: why it stays.
+    """
+
+    recording_id: int
+    reasons: tuple[str, ...]
+    in_use: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """What goes, and what should go and cannot.
+
+    Attributes:
+        removals: by ascending recording id.
+        kept: likewise.
+        size_bytes: storage that all segments take before.
+    """
+
+    removals: list[Removal]
+    kept: list[Kept]
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class _State:
+    """A recording while a plan is made; the first `gone` of its segments go."""
+
+    holding: Holding
+    rule: RetentionRule | None
+    removable: int
+    can_go: bool
+    gone: int = 0
+    is_gone: bool = False
+    reasons: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self.holding.segments[self.gone :])
+
+    @property
+    def most(self) -> int:
+        """How many segments may go at most: the last one only with the recording."""
+        count = len(self.holding.segments)
+        return self.removable if self.can_go or self.removable < count else count - 1
+
+    def take(self, count: int, reason: str) -> None:
+        """Let the first `count` segments go, or as many of them as may."""
+        if count > self.most:
+            self.refused.append(reason)
+            count = self.most
+        if count > self.gone:
+            self.gone = count
+            self.reasons.append(reason)
+        self.is_gone = self.is_gone or (
+            self.can_go and self.gone == len(self.holding.segments) and bool(self.gone)
+        )
+
+    def take_all(self, reason: str) -> None:
+        """Let the recording go, if it may."""
+        if not self.can_go:
+            self.refused.append(reason)
+            return
+        self.gone, self.is_gone = len(self.holding.segments), True
+        self.reasons.append(reason)
+
+
+def make_plan(holdings: Iterable[Holding], policy: RetentionPolicy, now_ns: int) -> RetentionPlan:
+    """Find out what a policy takes away.
+
+    Args:
+        holdings: what there is.
+        policy: the policy.
+        now_ns: the time, nanoseconds since 1970.
+    """
+    states = []
+    for holding in sorted(holdings, key=lambda each: each.recording_id):
+        rule = policy.rule_of(holding.descriptor)
+        removable, can_go = 0, False
+        if rule is None or not rule.keep:
+            before_ns = now_ns - policy.min_age_ns
+            removable = _old_enough(holding, before_ns)
+            can_go = holding.can_go and removable == len(holding.segments)
+            if not holding.segments:
+                can_go = can_go and _stopped_before(holding, before_ns)
+        states.append(_State(holding, rule, removable, can_go))
+    size_bytes = sum(state.size_bytes for state in states)
+    for state in states:
+        if state.rule is not None:
+            _limit_recording(state, state.rule, now_ns)
+    for rule in policy.rules:
+        for group in _streams(states, rule).values():
+            _limit_stream(group, rule)
+    if policy.max_directory_size is not None:
+        limit = policy.max_directory_size
+        _bring_down(states, limit.value, f"directory larger than {limit.text}")
+    return RetentionPlan(
+        [_removal(state) for state in states if state.gone or state.is_gone],
+        [
+            Kept(state.holding.recording_id, tuple(dict.fromkeys(state.refused)), _why(state))
+            for state in states
+            if state.refused and not state.is_gone
+        ],
+        size_bytes,
+    )
+
+
+def _old_enough(holding: Holding, before_ns: int) -> int:
+    """Return how many removable segments, from the first, were recorded before a time."""
+    count = 0
+    for segment in holding.segments[: holding.removable]:
+        if segment.recorded_by_ns is None or segment.recorded_by_ns > before_ns:
+            break
+        count += 1
+    return count
+
+
+def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
+    segments = state.holding.segments
+    where = f"(rule {rule.name})"
+    if rule.max_age is not None:
+        reason = f"older than {rule.max_age.text} {where}"
+        before_ns = now_ns - rule.max_age.value
+        expired = 0
+        for segment in segments:
+            if segment.recorded_by_ns is None or segment.recorded_by_ns > before_ns:
+                break
+            expired += 1
+        if expired:
+            state.take(expired, reason)
+        elif not segments and _stopped_before(state.holding, before_ns):
+            state.take_all(reason)
+    if rule.max_recording_size is not None:
+        limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.gone
+        # The last segment stays: a recording is not to vanish because segments are long.
+        while size_bytes > limit.value and count < len(segments) - 1:
+            size_bytes -= segments[count].size_bytes
+            count += 1
+        if count > state.gone:
+            state.take(count, f"larger than {limit.text} {where}")
+
+
+def _stopped_before(holding: Holding, time_ns: int) -> bool:
+    stopped_ms = holding.descriptor.stop_timestamp_ms
+    return stopped_ms >= 0 and (stopped_ms + 1) * _NS_PER_MS <= time_ns
+
+
+def _streams(states: Iterable[_State], rule: RetentionRule) -> Mapping[_Stream, list[_State]]:
+    groups: dict[_Stream, list[_State]] = {}
+    for state in states:
+        if state.rule is rule:
+            groups.setdefault(state.holding.stream, []).append(state)
+    return groups
+
+
+def _limit_stream(group: list[_State], rule: RetentionRule) -> None:
+    where = f"(rule {rule.name})"
+    if rule.max_recordings is not None:
+        limit = rule.max_recordings
+        left = [state for state in group if not state.is_gone]
+        left.sort(
+            key=lambda state: (
+                state.holding.descriptor.start_timestamp_ms,
+                state.holding.recording_id,
+            )
+        )
+        for state in left[: max(len(left) - limit.value, 0)]:
+            state.take_all(f"more than {limit.text} recordings of its stream {where}")
+    if rule.max_stream_size is not None:
+        limit = rule.max_stream_size
+        _bring_down(group, limit.value, f"stream larger than {limit.text} {where}")
+
+
+def _bring_down(states: Iterable[_State], limit_bytes: int, reason: str) -> None:
+    """Let the oldest segments go until the others take no more than that."""
+    left = [state for state in states if not state.is_gone]
+    excess = sum(state.size_bytes for state in left) - limit_bytes
+    # Each recording with when the next segment of it was recorded, which is what can go next.
+    queue = [entry for number, state in enumerate(left) if (entry := _next(state, number))]
+    heapq.heapify(queue)
+    while excess > 0 and queue:
+        _, number = heapq.heappop(queue)
+        state = left[number]
+        excess -= state.holding.segments[state.gone].size_bytes
+        state.take(state.gone + 1, reason)
+        if entry := _next(state, number):
+            heapq.heappush(queue, entry)
+    if excess > 0:
+        for state in left:
+            if not state.is_gone and state.most < len(state.holding.segments):
+                state.refused.append(reason)
+
+
+def _next(state: _State, number: int) -> tuple[int, int] | None:
+    if state.gone >= state.most:
+        return None
+    return state.holding.segments[state.gone].recorded_by_ns or 0, number
+
+
+def _why(state: _State) -> str:
+    if state.rule is not None and state.rule.keep:
+        return f"rule {state.rule.name} keeps it"
+    if state.removable < state.holding.removable:
+        return "it is too young for min_age"
+    return state.holding.in_use or "its last segment only goes with the recording"
+
+
+def _removal(state: _State) -> Removal:
+    holding = state.holding
+    gone = holding.segments[: state.gone]
+    new_start = None if state.is_gone else holding.segments[state.gone].base_position
+    return Removal(
+        holding.descriptor,
+        new_start,
+        len(gone),
+        sum(segment.size_bytes for segment in gone),
+        tuple(dict.fromkeys(state.reasons)),
+    )

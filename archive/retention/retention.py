@@ -1,0 +1,242 @@
+"""The archive's own retention: at intervals a plan is made, and what it says is asked for.
+
+What goes is asked for with the requests that a client would send, by a requester of the archive's
+own; so all that is refused to clients is refused here too, and files are deleted by the thread that
+deletes them for clients. The plan is made in another thread, and carried out with one request in a
+turn of the conductor, a few deletions under way at a time.
+
+The policy is read for each pass, so that it can be changed while the archive runs. One that cannot
+be used any more is an error to be told, and nothing goes until it can.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.protocol import NULL_VALUE, ErrorCode
+from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.archive.retention.plan import Removal, RetentionPlan, make_plan
+from aerotape.archive.retention.policy import read_policy
+from aerotape.archive.retention.survey import Usage, survey
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import RecordingSignal
+from aerotape.errors import AerotapeError
+
+if TYPE_CHECKING:
+    from aerotape._native import Counter
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.replication.replications import Replications
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.replay.session import Replays
+
+_MAX_UNDER_WAY: Final = 8
+# What the planning thread leaves to others, so that it does not hold up the conductor for long.
+_PAUSE_S: Final = 0.0005
+
+
+class _Requester:
+    """Takes what a client would be sent, and tells it to the log."""
+
+    session_id = NULL_VALUE
+
+    def __init__(self, counters: Sequence[Counter]) -> None:
+        self._segments, self._bytes = counters
+        # What has been asked for and is not done; of that, what has been agreed to.
+        self._removals: dict[int, Removal] = {}
+        self._answered: set[int] = set()
+        self._next_correlation_id = 1
+
+    def __len__(self) -> int:
+        """How many removals are under way."""
+        return len(self._removals)
+
+    def begin(self, removal: Removal) -> int:
+        """Take note of what is about to be asked for; return the correlation id for it."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        self._removals[correlation_id] = removal
+        return correlation_id
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
+        removal = self._removals.get(correlation_id)
+        if removal is not None:
+            self._answered.add(correlation_id)
+            self._segments.add(relevant_id)
+            self._bytes.add(removal.size_bytes)
+            LOGGER.info("retention deletes of %s", removal)
+
+    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
+        removal = self._removals.pop(correlation_id, None)
+        # What could not be done has been recorded as an error by who was to do it.
+        if removal is not None and correlation_id not in self._answered:
+            LOGGER.info("retention: recording %d stays for now: %s", removal.recording_id, message)
+
+    def send_signal(
+        self,
+        correlation_id: int,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        signal: RecordingSignal,
+    ) -> None:
+        if signal is RecordingSignal.DELETE:
+            self._removals.pop(correlation_id, None)
+            self._answered.discard(correlation_id)
+
+
+class Retention:
+    """Carries a policy out. For the conductor's thread."""
+
+    def __init__(
+        self,
+        *,
+        policy_file: Path,
+        interval_ns: int,
+        archive_dir: Path,
+        catalog: Catalog,
+        recordings: Recordings,
+        replays: Replays,
+        replications: Replications,
+        ask: Callable[[Any, Any], None],
+        counters: Sequence[Counter],
+        errors: ErrorLog,
+        wake: Callable[[], None],
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        epoch_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Begin to wait for the first pass, an interval from now.
+
+        Args:
+            policy_file: the policy.
+            interval_ns: from the begin of one pass to that of the next.
+            ask: handles a request of a requester, as of a client.
+            counters: of segment files deleted, and of the bytes that they took.
+            wake: has `do_work` called soon; called from another thread.
+        """
+        self._policy_file = policy_file
+        self._interval_ns = interval_ns
+        self._archive_dir = archive_dir
+        self._catalog = catalog
+        self._recordings = recordings
+        self._replays = replays
+        self._replications = replications
+        self._ask = ask
+        self._requester = _Requester(counters)
+        self._errors = errors
+        self._worker = FileWorker("archive-retention", wake)
+        self._monotonic_ns = monotonic_ns
+        self._epoch_ns = epoch_ns
+        self._due_ns = monotonic_ns() + interval_ns
+        self._steps: Iterator[None] | None = None
+        self._is_removing = False
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether there is something left to ask for."""
+        return self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a pass is under way."""
+        return self._steps is not None
+
+    def do_work(self) -> None:
+        """Begin a pass when it is time, or let the one that is under way take a step."""
+        if self._steps is None:
+            if self._monotonic_ns() < self._due_ns:
+                return
+            self._due_ns = self._monotonic_ns() + self._interval_ns
+            self._steps = self._pass()
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._end()
+        except AerotapeError as error:
+            self._end()
+            self._errors.record("retention failed", error)
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        self._steps = None
+        self._is_removing = False
+
+    def _pass(self) -> Iterator[None]:
+        usage, now_ns = self._usage(), self._epoch_ns()
+        future = self._worker.submit(lambda: self._plan(usage, now_ns))
+        yield
+        while not future.done():
+            yield
+        plan = future.result()
+        for kept in plan.kept:
+            LOGGER.debug("retention: recording %d stays: %s", kept.recording_id, kept.in_use)
+        self._is_removing = True
+        for removal in plan.removals:
+            while len(self._requester) >= _MAX_UNDER_WAY:
+                yield
+            if self._is_as_planned(removal):
+                self._remove(removal)
+                yield
+        self._is_removing = False
+        while len(self._requester):
+            yield
+
+    def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
+        policy = read_policy(self._policy_file)
+        holdings = survey(self._archive_dir, usage, pause=lambda: time.sleep(_PAUSE_S))
+        return make_plan(holdings, policy, now_ns)
+
+    def _usage(self) -> Usage:
+        recordings = self._recordings
+        live = {session.recording_id: session.position for session in recordings}
+        held = {
+            recording_id: "it is about to be replicated to"
+            for recording_id in self._replications.recording_ids()
+            if recording_id not in live
+        }
+        for source in recordings.subscriptions.listed():
+            if source.extends is not None and source.extends not in live:
+                held[source.extends] = "it is about to be extended"
+        return Usage(live, self._replays.lowest_positions(), held)
+
+    def _is_as_planned(self, removal: Removal) -> bool:
+        """Whether a recording is still what it was, and nobody has come to use it."""
+        recording_id = removal.recording_id
+        if not self._catalog.has_recording(recording_id):
+            return False
+        descriptor, planned = self._catalog.descriptor(recording_id), removal.descriptor
+        if descriptor.start_position != planned.start_position:
+            return False
+        if removal.new_start_position is None and (
+            descriptor.stop_position != planned.stop_position or recording_id in self._usage().held
+        ):
+            return False
+        return not self._recordings.are_segments_changing(recording_id)
+
+    def _remove(self, removal: Removal) -> None:
+        correlation_id = self._requester.begin(removal)
+        request: codecs.PurgeRecordingRequest | codecs.PurgeSegmentsRequest
+        if removal.new_start_position is None:
+            request = codecs.PurgeRecordingRequest(
+                control_session_id=NULL_VALUE,
+                correlation_id=correlation_id,
+                recording_id=removal.recording_id,
+            )
+        else:
+            request = codecs.PurgeSegmentsRequest(
+                control_session_id=NULL_VALUE,
+                correlation_id=correlation_id,
+                recording_id=removal.recording_id,
+                new_start_position=removal.new_start_position,
+            )
+        self._ask(self._requester, request)
+
+    def close(self) -> None:
+        """Give up what has not been asked for yet."""
+        self._end()
+        self._worker.close()

@@ -1,0 +1,137 @@
+"""What recordings there are, what they take, and how old it is: from the files of a directory.
+
+The age of a segment is counted from a time by which all of it had been recorded: when its file was
+last written to. A copy that did not keep times is younger than what is in it, never older.
+
+A recording with damage, or with segment files that are missing, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from aerotape.archive.retention.plan import HeldSegment, Holding
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.entries import entry_damage
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_base_position
+from aerotape.errors import StorageError
+
+# st_blocks counts these, whatever the file system.
+_BLOCK_LENGTH: Final = 512
+_PAUSE_AFTER: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Who uses which recordings, as far as the archive knows.
+
+    Attributes:
+        live: how far recordings that are in progress have come, bytes, by recording id.
+        replayed: where the replay of a recording is that is furthest behind, likewise.
+        held: why nothing of a recording may go, by recording id.
+    """
+
+    live: Mapping[int, int] = field(default_factory=dict)
+    replayed: Mapping[int, int] = field(default_factory=dict)
+    held: Mapping[int, str] = field(default_factory=dict)
+
+
+def survey(
+    archive_dir: Path, usage: Usage = Usage(), pause: Callable[[], None] = lambda: None
+) -> list[Holding]:
+    """Look at all valid recordings of a directory; an archive may be at work in it.
+
+    Args:
+        archive_dir: the directory.
+        usage: what must not be touched.
+        pause: called now and then: others may need the interpreter.
+
+    Raises:
+        CatalogError: the catalog cannot be read.
+        StorageError: the directory cannot be read.
+    """
+    files, _ = index_segment_files(archive_dir)
+    found = []
+    with Catalog.open(archive_dir, read_only=True) as catalog:
+        for number, entry in enumerate(catalog.entries()):
+            if number % _PAUSE_AFTER == 0:
+                pause()
+            if entry.state != RecordingState.VALID or entry_damage(entry):
+                continue
+            if not describe_problem(entry.descriptor):
+                segments = files.get(entry.recording_id, [])
+                found.append(_holding(entry.descriptor, segments, usage))
+    return found
+
+
+def _holding(
+    descriptor: RecordingDescriptor, files: Sequence[SegmentFile], usage: Usage
+) -> Holding:
+    recording_id = descriptor.recording_id
+
+    def base(position: int) -> int:
+        return segment_base_position(
+            descriptor.start_position,
+            position,
+            descriptor.term_buffer_length,
+            descriptor.segment_file_length,
+        )
+
+    end_position = usage.live.get(recording_id, descriptor.stop_position)
+    is_live = recording_id in usage.live
+    last = base(max(end_position, descriptor.start_position))
+    first = base(descriptor.start_position)
+    segments = [
+        segment
+        for file in files
+        if first <= file.base_position
+        and (file.base_position <= last or end_position < 0)
+        and (segment := _segment(file)) is not None
+    ]
+    problem = usage.held.get(recording_id, "")
+    if end_position < 0:
+        problem = problem or "it has no stop position, and no archive records it"
+    elif not problem and not _is_whole(descriptor, segments, first, end_position):
+        problem = "segment files are missing"
+    if problem:
+        return Holding(descriptor, segments, 0, False, problem)
+    length = descriptor.segment_file_length
+    removable, in_use = len(segments), ""
+    if is_live:
+        removable, in_use = (last - first) // length, "it is being recorded"
+    if recording_id in usage.replayed:
+        replayed = (base(usage.replayed[recording_id]) - first) // length
+        if replayed < removable:
+            removable, in_use = replayed, "it is being replayed"
+    removable = max(min(removable, len(segments)), 0)
+    can_go = not is_live and recording_id not in usage.replayed
+    return Holding(descriptor, segments, removable, can_go, in_use)
+
+
+def _is_whole(
+    descriptor: RecordingDescriptor,
+    segments: Sequence[HeldSegment],
+    first: int,
+    end_position: int,
+) -> bool:
+    """Whether each segment up to the end has its file."""
+    length = descriptor.segment_file_length
+    expected = range(first, end_position, length)
+    return len(segments) >= len(expected) and all(
+        segment.base_position == first + index * length for index, segment in enumerate(segments)
+    )
+
+
+def _segment(file: SegmentFile) -> HeldSegment | None:
+    try:
+        status = file.path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read {file.path}: {error.strerror}", file.path) from error
+    return HeldSegment(file.base_position, status.st_blocks * _BLOCK_LENGTH, status.st_mtime_ns)
