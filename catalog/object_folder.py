@@ -30,9 +30,6 @@ _HADOOP: Final = ("hdfs", "viewfs")
 _DEFAULT_HDFS_PORT: Final = "8020"
 _BUFFER_LENGTH: Final = 1 << 20
 _COPY_LENGTH: Final = 8 << 20
-_REGION_VARIABLES: Final = (
-    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
-)  # fmt: skip
 _VARIABLES: Final = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
 # What goes wrong below is told in as many ways as there are storages; these bases cover them.
 _FAILURES: Final = (OSError, ValueError, NotImplementedError)
@@ -176,7 +173,7 @@ def _file_system(
     given = dict(options.items)
     try:
         if scheme in _S3:
-            _choose_region(fs, authority, given)
+            _find_s3(fs, authority, given)
             return _make(fs, "S3FileSystem", given)
         if scheme in _GCS:
             return _make(fs, "GcsFileSystem", given)
@@ -195,10 +192,14 @@ def _file_system(
         raise ConfigurationError(f"{scheme}://{authority}: {reason}", "path") from None
 
 
-def _choose_region(fs: Any, bucket: str, given: dict[str, Any]) -> None:
-    """Ask AWS where a bucket is, unless something says which region or server to use."""
+def _find_s3(fs: Any, bucket: str, given: dict[str, Any]) -> None:
+    """Say which server or region has a bucket; what nothing tells, AWS is asked for."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        # Arrow itself looks at them for URLs only, not where it is given anything else.
+        if os.environ.get(name):
+            given.setdefault("endpoint_override", os.environ[name])
     told = "region" in given or "endpoint_override" in given
-    if told or any(name in os.environ for name in _REGION_VARIABLES):
+    if told or "AWS_REGION" in os.environ or "AWS_DEFAULT_REGION" in os.environ:
         return
     # Where AWS does not know the bucket, the first request says so better.
     with suppress(*_FAILURES):

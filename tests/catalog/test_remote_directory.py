@@ -228,6 +228,21 @@ def test_wrong_places_and_credentials_are_told_apart(
     assert store.options["secret_key"] not in str(raised.value)
 
 
+def test_the_environment_says_how_to_get_there(
+    store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Endpoint and credentials from the variables of the AWS tools; others in their place count."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    url = store.upload(tmp_path, prefix)
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    with store.strict():
+        assert len(open_directory(url).recordings()) == 1
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-right-one")
+        with pytest.raises(StorageError, match=rf"cannot read {url}/archive.catalog: .*ACCESS"):
+            open_directory(url)
+
+
 def test_marks_of_suspect_recordings_are_read(
     store: ObjectStore, prefix: str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,9 @@ from support import object_store, spark_cluster
 from support.object_store import ObjectStore
 
 import aerotape
+from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.object_folder import reach
+from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")
 pytest.importorskip("moto")
@@ -41,10 +44,16 @@ spark = (
 def look(rows):
     yield os.getcwd(), sum(len(row.payload) for row in rows)
 
+from aerotape.spark.options import ReadOptions
+from aerotape.spark.parquet_job import convert
+from aerotape.spark.parquet_plan import JobOptions
+
 for path in sys.argv[1:]:
     table = spark.read.format("aerotape").option("partitionBytes", "128k").load(path)
     tasks = table.rdd.mapPartitions(look).collect()
     print(json.dumps({"count": table.count(), "tasks": tasks}))
+read = ReadOptions(archive_dir=os.path.abspath(sys.argv[1]), partition_bytes=1 << 18)
+convert(JobOptions(read=read), "table")
 spark.stop()
 """
 
@@ -93,7 +102,7 @@ def test_a_script_and_the_parquet_job_on_a_cluster(
     store: ObjectStore, environment: Mapping[str, str], master: str, tmp_path: Path
 ) -> None:
     """Batch reads of the folder and of the bucket see every byte, in tasks of both workers; the
-    job's tasks write what the driver puts in place, from a relative path and from the bucket."""
+    job writes a table to a folder in a script's session, and as a command one to the bucket."""
     from pyarrow import dataset
 
     archive_dir = tmp_path / "archive"
@@ -115,9 +124,13 @@ def test_a_script_and_the_parquet_job_on_a_cluster(
     assert len(executors) == 2
     assert tmp_path not in executors
 
-    for source, out in (("archive", "from-folder"), (url, "from-bucket")):
-        command = ["-m", "aerotape", "parquet", source, out, "--master", master, "--json"]
-        output = run([*command, "--partition-bytes", "256k"], tmp_path, environment)
-        assert json.loads(output)["messages"] == MESSAGES
-        table = dataset.dataset(tmp_path / out / "recording_id=0").to_table()
-        assert table["payload"].to_pylist() == [m.payload for m in builder.messages]
+    command = ["-m", "aerotape", "parquet", url, f"{url}-table", "--master", master, "--json"]
+    output = run([*command, "--partition-bytes", "256k"], tmp_path, environment)
+    assert json.loads(output)["messages"] == MESSAGES
+    bucket, path = reach(UrlPath(f"{url}-table"), StorageOptions.of(store.options))
+    for table in (
+        dataset.dataset(tmp_path / "table" / "recording_id=0").to_table(),
+        dataset.dataset(f"{path}/recording_id=0", filesystem=bucket).to_table(),
+    ):
+        payloads = table.sort_by("position")["payload"].to_pylist()
+        assert payloads == [m.payload for m in builder.messages]

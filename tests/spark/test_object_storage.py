@@ -132,3 +132,28 @@ def test_the_parquet_job_reads_from_there_and_writes_there(
     assert [name for name in names if "_aerotape" in name] == []
     again = convert(options, out)
     assert [r.result for r in again.recordings] == ["up to date"] * 2
+
+
+def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path: Path) -> None:
+    """A recording without a stop position that is uploaded again and again, longer each time:
+    each message once."""
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from aerotape.spark.source import AerotapeDataSource
+
+    builder = fill(SegmentBuilder(), 60)
+    add_recording(tmp_path, builder, live=True)
+    url = store.upload(tmp_path, "followed")
+    source = AerotapeDataSource({"path": url, **store.spark_options})
+    reader: Any = source.streamReader(source.schema())
+    offset = reader.initialOffset()
+    found: list[int] = []
+    for step in range(3):
+        end = reader.latestOffset(offset, ReadAllAvailable())
+        for partition in reader.partitions(offset, end):
+            for batch in reader.read(partition):
+                found.extend(batch.column("position").to_pylist())
+        assert found == [message.position for message in builder.messages]
+        offset = end
+        fill(builder, 40, seed=step).write(tmp_path)
+        store.upload(tmp_path, "followed")

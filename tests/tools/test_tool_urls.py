@@ -1,0 +1,77 @@
+"""`aerotape tool` on a directory in object storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import object_store, offline_directory
+from support.object_store import ObjectStore
+
+from aerotape.tools.main import main
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("moto")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store.serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of all states: one without stop position, one without files."""
+    return offline_directory.build(tmp_path_factory.mktemp("tool") / "archive")
+
+
+@pytest.fixture
+def url(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    return store.upload(folder, "tool")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe-all", "describe 0", "count-entries", "verify", "verify -a", "verify 3 -a",
+        "verify 0 -checksum crc-32", "dump 3",
+    ],
+)  # fmt: skip
+def test_reading_commands_say_the_same_as_here(
+    url: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """The same JSON and exit code; where files are named, they are those in the storage."""
+
+    def said(place: str) -> tuple[int, Any]:
+        code = main(["tool", place, *command.split(), "--json"])
+        text = capsys.readouterr().out.replace(place, "PLACE")
+        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return code, lines or json.loads(text)
+
+    code, report = said(url)
+    expected_code, expected = said(str(folder))
+    if command == "describe-all":
+        [report], [expected] = report, expected
+        assert report.pop("mark_file") is None
+        assert expected.pop("mark_file") is not None
+    assert (code, report) == (expected_code, expected)
+
+
+@pytest.mark.parametrize(
+    "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32"]
+)
+def test_other_commands_are_refused(
+    store: ObjectStore, url: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """In one line, with nothing asked of the storage."""
+    assert main(["tool", url, *command.split()]) == 2
+    error = capsys.readouterr().err
+    assert f"{command.split()[0]} works on folders of this machine only; copy {url}" in error
+    assert "Traceback" not in error
+    assert store.requests == []
