@@ -188,3 +188,27 @@ def test_filters_are_pushed_down_as_without_a_schema(
         if row["position"] >= last and row["sbe_position"] > 500_000_000
     ]
     assert rows
+
+
+def test_streaming_queries_have_typed_columns(
+    spark: SparkSession, archive_dir: Path, ir: Path, tmp_path: Path
+) -> None:
+    """A streaming query gives the same rows as a batch query."""
+    pytest.importorskip("pyspark.sql.streaming.datasource")
+    options = {"schema": str(ir), "template": "Order", "columns": "orderId,fills,recording_id"}
+    stream = spark.readStream.format("aerotape").options(**options).load(str(archive_dir))
+    query = (
+        stream.writeStream.format("memory")
+        .queryName("typed_orders")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    streamed = spark.table("typed_orders").orderBy("recording_id", "orderId").collect()
+    batch = load(spark, archive_dir, **options).orderBy("recording_id", "orderId").collect()
+    assert len(batch) == 604
+    assert streamed == batch
