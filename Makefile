@@ -37,7 +37,7 @@ test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --release --no-default-features --lib
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
-bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, tools or startup; BENCH_ARGS=…)
+bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools or startup; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)
 
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -258,6 +259,7 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
                         _tell(recording)
                 for name in totals:
                     totals[name] += report.total(name)
+                sys.stdout.flush()
                 time.sleep(args.watch)
     except KeyboardInterrupt:  # SIGTERM, too
         pass

@@ -1,12 +1,13 @@
 """Long recordings written at once, without an archive: for benchmarks of what reads them.
 
-All messages are of one length and differ in their first bytes, which count them within a term; so a
-term is made once, and of the following ones only the term id is other.
+All messages are of one length and differ in some bytes, which count them within a term; so a term
+is made once, and of the following ones only the term id is other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from segment_builder import BEGIN, DATA, END, HEADER, PAD
@@ -21,7 +22,7 @@ _COUNTED = 4
 
 def write_recording(
     archive_dir: Path,
-    payload: bytes,
+    payload: bytes | Sequence[bytes],
     length: int,
     checksum: Callable[[bytes], int] | None = None,
     counted_at: int = 0,
@@ -30,7 +31,7 @@ def write_recording(
 
     Args:
         archive_dir: made if need be.
-        payload: of every message, for one frame.
+        payload: of every message, for one frame; or several of one length, which take turns.
         length: bytes at least.
         checksum: of each frame, if any.
         counted_at: where in the payload the number of a message within its term stands, 4 bytes.
@@ -52,7 +53,8 @@ def write_recording(
             source_identity="aeron:ipc",
         )
         catalog.recording_stopped(recording_id, terms * TERM_LENGTH, 1_700_000_001_000)
-    term, stride, count = _term(payload, checksum, counted_at)
+    payloads = [payload] if isinstance(payload, bytes) else payload
+    term, stride, count = _term(payloads, checksum, counted_at)
     for base in range(0, terms, SEGMENT_LENGTH // TERM_LENGTH):
         path = archive_dir / f"{recording_id}-{base * TERM_LENGTH}.rec"
         with path.open("wb") as file:
@@ -65,13 +67,15 @@ def write_recording(
 
 
 def _term(
-    payload: bytes, checksum: Callable[[bytes], int] | None, counted_at: int
+    payloads: Sequence[bytes], checksum: Callable[[bytes], int] | None, counted_at: int
 ) -> tuple[bytearray, int, int]:
     """Make a term; return it, the bytes from frame to frame, and the messages in it."""
-    stride = (HEADER.size + len(payload) + 31) & ~31
+    length = HEADER.size + len(payloads[0])
+    stride = (length + 31) & ~31
     count = TERM_LENGTH // stride
-    header = HEADER.pack(HEADER.size + len(payload), 0, BEGIN | END, DATA, 0, 1, 1001, 0, 0)
-    term = bytearray((header + payload).ljust(stride, b"\0") * count)
+    header = HEADER.pack(length, 0, BEGIN | END, DATA, 0, 1, 1001, 0, 0)
+    frames = [(header + payload).ljust(stride, b"\0") for payload in payloads]
+    term = bytearray(b"".join(itertools.islice(itertools.cycle(frames), count)))
     _put(term, HEADER.size + counted_at, stride, count, range(count))
     _put(term, _TERM_OFFSET, stride, count, range(0, count * stride, stride))
     if checksum is not None:

@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 from built_archive import add_recording, fill
-from segment_builder import BEGIN, END, SegmentBuilder
+from segment_builder import BEGIN, END, SegmentBuilder, crc32
+from support.orders import SCHEMA, cancel, some_orders
 
 from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.directory import open_directory
 from aerotape.catalog.mark_file import MarkFile
+from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CatalogError
+from aerotape.replay.payload_columns import PayloadColumns
 from aerotape.spark.options import ReadOptions
 
 pytest.importorskip("pyarrow")
 
-from pyarrow import dataset
+from pyarrow import dataset, parquet
 from support.parquet_rig import (
     TasksHere,
     expected_positions,
@@ -304,6 +308,55 @@ def test_the_manifest_tells_what_there_is(archive_dir: Path, out: Path) -> None:
     assert sum(entry["rows"] for entry in manifest["files"]) == 100
     encoded = (out / "recording_id=0" / MANIFEST_NAME).read_bytes()
     assert Manifest.decode(encoded, "it").encode() == encoded
+
+
+def test_fields_of_payloads_are_columns(
+    archive_dir: Path, out: Path, jars: dict[str, Path], tmp_path: Path
+) -> None:
+    """The rows that `to_arrow` gives, nested columns too, also when they come in two jobs; what the
+    columns come from is in the files, and another schema is not mixed in."""
+    builder = SegmentBuilder()
+    for order in some_orders(300):
+        builder.message(order.encode())
+        builder.message(cancel(order.order_id))
+    add_recording(archive_dir, builder)
+    xml = tmp_path / "orders.xml"
+    xml.write_text(SCHEMA)
+    ir = run_sbe_tool(xml, jars["sbe-all"], tmp_path)
+    orders = PayloadColumns.of(ir, "Order")
+    middle = builder.position // 2
+    first = only(archive_dir, out, payloads=orders, to_position=middle)
+    second = only(archive_dir, out, payloads=orders)
+    assert (first.error, second.error, first.messages + second.messages) == (None, None, 300)
+    recording = open_directory(archive_dir).recording(0)
+    expected = recording.to_arrow(schema=ir, template="Order").drop_columns("recording_id")
+    files = dataset.dataset(out / "recording_id=0", format="parquet")
+    assert files.to_table().to_pylist() == expected.to_pylist()
+    assert files.schema.names == expected.schema.names
+    metadata = parquet.read_metadata(files.files[0])
+    told = json.loads(metadata.metadata[b"aerotape.payload_schema"])
+    assert (told["schema_id"], told["messages"]) == (31, {"Order": 1})
+    other = only(archive_dir, out, payloads=PayloadColumns.of(ir, "Cancel"))
+    assert "payload_schema" in str(other.error)
+
+
+def test_damaged_messages_go_where_the_mode_says(archive_dir: Path, out: Path) -> None:
+    """Left out and told, or a row that says what is wrong."""
+    builder = fill(SegmentBuilder(checksum=crc32), 60)
+    add_recording(archive_dir, builder)
+    damaged = next(message for message in builder.messages if message.payload)
+    path = builder.segment_path(archive_dir, damaged.position)
+    data = bytearray(path.read_bytes())
+    data[damaged.position + 32] ^= 1
+    path.write_bytes(data)
+    assert "frame checksum" in str(only(archive_dir, out, checksum="crc-32").error)
+    dropped = only(archive_dir, out, checksum="crc-32", mode="DROPMALFORMED")
+    assert dropped.messages == 59
+    assert dropped.warnings == ("1 messages with frames that fail their checksum left out",)
+    kept = only(archive_dir, out, checksum="crc-32", mode="PERMISSIVE", overwrite=True)
+    assert kept.messages == 60
+    [row] = [row for row in rows_of(out / "recording_id=0") if row["_corrupt"] is not None]
+    assert (row["position"], row["payload"]) == (damaged.position, None)
 
 
 def test_a_refused_job_makes_no_folder(tmp_path: Path, out: Path) -> None:

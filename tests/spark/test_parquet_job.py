@@ -312,3 +312,46 @@ def test_an_interrupt_while_spark_starts_leaves_no_jvm(archive_dir: Path, tmp_pa
     with job.stderr as diagnostics:
         assert b"Traceback" not in diagnostics.read()
     assert list(out.iterdir()) == []
+
+
+def test_watching_goes_on_until_it_is_ended(archive_dir: Path, tmp_path: Path) -> None:
+    """What is recorded meanwhile is converted, by one Spark session; SIGTERM ends it with a report
+    and exit code 0, and leaves nothing but the table."""
+    builder = fill(SegmentBuilder(), 50, 3)
+    add_recording(archive_dir, builder, live=True)
+    out = tmp_path / "out"
+    arguments = [archive_dir, out, "--watch", "0.2", "--min-bytes", "1", "--json",
+                 "--recording-ids", "1,3", "--master", "local[1]"]  # fmt: skip
+    job = subprocess.Popen(
+        [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    with job:
+        assert job.stdout is not None
+        first = [json.loads(job.stdout.readline()) for _ in range(2)]
+        assert [(each["recording_id"], each["messages"]) for each in first] == [(1, 200), (3, 50)]
+        fill(builder, 30, 4)
+        builder.write(archive_dir)
+        more = json.loads(job.stdout.readline())
+        assert (more["recording_id"], more["messages"]) == (3, 30)
+        assert more["to_position"] == builder.position
+        job.send_signal(signal.SIGTERM)
+        [totals] = [json.loads(line) for line in job.stdout.read().splitlines()]
+        assert job.wait(60) == 0
+    assert (totals["messages"], totals["files"]) == (280, sum(1 for _ in out.rglob("*.parquet")))
+    assert rows_of(out / "recording_id=3") == expected_rows(archive_dir, 3)
+    assert sorted(path.name for path in out.iterdir()) == ["recording_id=1", "recording_id=3"]
+
+
+def test_a_dry_run_tells_what_is_to_be_done(archive_dir: Path, tmp_path: Path) -> None:
+    """A row for each recording, no Spark, no folder."""
+    done = command(archive_dir, tmp_path / "out", "--dry-run", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)
+    assert [(row["recording_id"], row["action"]) for row in rows] == [
+        (0, "convert"), (1, "convert"), (2, "convert"),
+    ]  # fmt: skip
+    assert rows[1]["ranges"] == [f"98304-{98_304 + rows[1]['recording_bytes']}"]
+    assert not (tmp_path / "out").exists()

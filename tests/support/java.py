@@ -31,9 +31,11 @@ ROOT = Path(__file__).resolve().parents[2]
 JAVA_SOURCES = Path(__file__).resolve().parent / "java" / "harness"
 AERON_ALL = "aeron-all-1.51.0.jar"
 SBE_ALL = "sbe-all-1.38.1.jar"
+PARQUET_AVRO = "parquet-avro-1.17.0.jar"
 _IN_MAVEN_REPOSITORY = {
     AERON_ALL: "io/aeron/aeron-all/1.51.0",
     SBE_ALL: "uk/co/real-logic/sbe-all/1.38.1",
+    PARQUET_AVRO: "org/apache/parquet/parquet-avro/1.17.0",
 }
 _JVM_OPTIONS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",

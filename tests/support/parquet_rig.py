@@ -119,7 +119,9 @@ def run_here(
     archive_dir: Path, out: Path | OutputStore, *, partition_bytes: int = 64 << 10, **options: Any
 ) -> JobReport:
     """Run the job in this process, a file for each term unless told otherwise."""
-    read_names = {"recording_ids", "from_position", "to_position", "checksum"}
+    read_names = {
+        "recording_ids", "from_position", "to_position", "checksum", "mode", "payloads",
+    }  # fmt: skip
     read = ReadOptions(
         archive_dir=str(archive_dir),
         partition_bytes=partition_bytes,
