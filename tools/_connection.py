@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.archive.channel_uri import ChannelUri
@@ -157,8 +158,14 @@ def _integer(text: str, least: int, most: int) -> int:
     return value
 
 
-def connect(args: argparse.Namespace) -> ArchiveClient:
+def connect(
+    args: argparse.Namespace, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> ArchiveClient:
     """Connect as the options say.
+
+    Args:
+        args: the options of `add_connection_options`.
+        defaults: what to give `aerotape.connect` where neither options nor properties say.
 
     Raises:
         ConfigurationError: an option or property has a value that cannot be used.
@@ -179,7 +186,7 @@ def connect(args: argparse.Namespace) -> ArchiveClient:
         "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
         "credentials": _credentials(args, settings),
     }
-    given = {name: value for name, value in chosen.items() if value is not None}
+    given = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
     given["client_name"] = settings.get(None, CLIENT_NAME, ascii_text) or "aerotape-cli"
     _put_stream_parameters(given, settings)
     return connect_client(**given)

@@ -1,7 +1,9 @@
 """What recordings there are, what they take, and how old it is: from the files of a directory.
 
 The age of a segment is counted from a time by which all of it had been recorded: when its file was
-last written to. A copy that did not keep times is younger than what is in it, never older.
+last written to. Files of a copy may have been written to later; where that shows, for the recording
+had stopped before, its time index tells more. Without one it is younger than what is in it, never
+older.
 
 A recording with damage, or with segment files that are missing, is left alone.
 """
@@ -9,21 +11,26 @@ A recording with damage, or with segment files that are missing, is left alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from aerotape.archive.retention.plan import HeldSegment, Holding
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
-from aerotape.catalog.entries import entry_damage
+from aerotape.catalog.directory import Recording
+from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_base_position
+from aerotape.catalog.time_index import TimeIndex, read_points
 from aerotape.errors import StorageError
 
 # st_blocks counts these, whatever the file system.
 _BLOCK_LENGTH: Final = 512
 _PAUSE_AFTER: Final = 64
+_NS_PER_MS: Final = 1_000_000
+# What comes between the last write to a recording and the note of its stop.
+_SLACK_NS: Final = 10_000 * _NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +72,14 @@ def survey(
                 continue
             if not describe_problem(entry.descriptor):
                 segments = files.get(entry.recording_id, [])
-                found.append(_holding(entry.descriptor, segments, usage))
+                found.append(_holding(archive_dir, entry, segments, usage))
     return found
 
 
 def _holding(
-    descriptor: RecordingDescriptor, files: Sequence[SegmentFile], usage: Usage
+    archive_dir: Path, entry: CatalogEntry, files: Sequence[SegmentFile], usage: Usage
 ) -> Holding:
-    recording_id = descriptor.recording_id
+    descriptor, recording_id = entry.descriptor, entry.recording_id
 
     def base(position: int) -> int:
         return segment_base_position(
@@ -100,6 +107,8 @@ def _holding(
         problem = "segment files are missing"
     if problem:
         return Holding(descriptor, segments, 0, False, problem)
+    if not is_live and segments:
+        segments = _dated(archive_dir, entry, files, segments)
     length = descriptor.segment_file_length
     removable, in_use = len(segments), ""
     if is_live:
@@ -125,6 +134,29 @@ def _is_whole(
     return len(segments) >= len(expected) and all(
         segment.base_position == first + index * length for index, segment in enumerate(segments)
     )
+
+
+def _dated(
+    archive_dir: Path,
+    entry: CatalogEntry,
+    files: Sequence[SegmentFile],
+    segments: list[HeldSegment],
+) -> list[HeldSegment]:
+    """Take the times of a stopped recording's time index where files were written to since."""
+    descriptor = entry.descriptor
+    stopped_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS
+    if all((segment.recorded_by_ns or 0) <= stopped_ns + _SLACK_NS for segment in segments):
+        return segments
+    end_position = descriptor.stop_position
+    points, _ = read_points(Recording(archive_dir, entry, []), files, end_position)
+    index = TimeIndex(points, descriptor.start_position, end_position)
+    dated = []
+    for segment in segments:
+        last = min(segment.base_position + descriptor.segment_file_length, end_position) - 1
+        known = [segment.recorded_by_ns, index.time_at(last).not_after_ns]
+        bounds = [each for each in known if each is not None]
+        dated.append(replace(segment, recorded_by_ns=min(bounds, default=None)))
+    return dated
 
 
 def _segment(file: SegmentFile) -> HeldSegment | None:

@@ -1,0 +1,55 @@
+"""A plan carried out on a directory that no archive is using.
+
+In the order in which an archive does it: first the catalog, then the files. So wherever it is cut
+short, what is left is sound: files before a recording's start are detached, those of a purged one
+go at the next start of an archive.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aerotape.archive.retention.plan import Removal
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.leftovers import delete_files
+from aerotape.catalog.segment_moves import base_positions
+from aerotape.catalog.segments import list_files_to_delete, segment_file_name
+from aerotape.catalog.suspect import clear_marks
+from aerotape.catalog.time_index_file import remove_time_index
+from aerotape.catalog.time_index_upkeep import cut_before
+
+_CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")
+
+
+def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
+    """Remove what a plan has found, on a catalog that is open for writing.
+
+    Raises:
+        CatalogError: the catalog cannot be changed; then no file is gone.
+        StorageError: a file cannot be deleted.
+    """
+    recording_id, descriptor = removal.recording_id, removal.descriptor
+    if removal.new_start_position is None:
+        catalog.change_state(recording_id, RecordingState.DELETED)
+        files = list_files_to_delete(archive_dir, recording_id)
+        delete_files(each.path for each in reversed(files))
+        clear_marks(archive_dir, recording_id)
+        remove_time_index(archive_dir, recording_id)
+        return
+    bases = base_positions(descriptor, descriptor.start_position, removal.new_start_position)
+    catalog.set_start_position(recording_id, removal.new_start_position)
+    delete_files(archive_dir / segment_file_name(recording_id, base) for base in bases)
+    cut_before(archive_dir, recording_id, removal.new_start_position)
+
+
+def checksum_of_descriptors(catalog: Catalog) -> ChecksumName:
+    """Return the checksum that a catalog keeps over its descriptors, as its first entry tells."""
+    for recording_id in catalog.recording_ids():
+        stored = catalog.entry(recording_id).checksum
+        if stored:
+            for name in _CHECKSUMS:
+                if catalog.compute_checksum(recording_id, name) == stored:
+                    return name
+            break
+    return "none"

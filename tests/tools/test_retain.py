@@ -1,0 +1,314 @@
+"""`aerotape retain`: on a directory that nobody uses, and with archives that run in it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
+from support.java import archive_tool
+from support.offline_directory import content
+from support.recording import start_recording, stop, wait_until
+
+import aerotape
+from aerotape.archive.retention import offline
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.mark_file import MarkFile
+from aerotape.tools.main import main
+
+if TYPE_CHECKING:
+    from .conftest import CommandLine
+
+WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Recordings that a week takes in part, whole, not, and cannot take."""
+    made = tmp_path / "archive"
+    now_ns = time.time_ns()
+    add_recording(made, [9, 8, 1], now_ns=now_ns)
+    add_recording(made, [9, 8], now_ns=now_ns)
+    add_recording(made, [1, 0.5], now_ns=now_ns)
+    add_recording(made, [9, 9], now_ns=now_ns, stopped=False)
+    return made
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "week.toml"
+    path.write_text(WEEK)
+    return path
+
+
+def all_segments(directory: Path) -> list[list[int]]:
+    return [segments(directory, number) for number in range(4)]
+
+
+def test_a_dry_run_tells_and_changes_nothing(
+    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content(directory)
+    assert main(["retain", str(directory), str(policy), "--dry-run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["dry_run"] is True
+    reasons = ["older than 7d (rule week)"]
+    assert [
+        (row["recording_id"], row["new_start_position"], row["segment_files"], row["reasons"])
+        for row in told["removals"]
+    ] == [(0, 2 * SEGMENT_LENGTH, 2, reasons), (1, None, 2, reasons)]
+    [kept] = told["kept"]
+    assert kept["recording_id"] == 3
+    assert "no stop position" in kept["in_use"]
+    assert content(directory) == before
+    assert main(["retain", str(directory), str(policy), "--dry-run"]) == 0
+    assert "would delete of recording 0: what is before position 262144" in capsys.readouterr().out
+
+
+def test_files_go_and_either_archive_finds_the_directory_in_order(
+    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_directory(directory).open_catalog() as catalog:
+        kept = catalog.entry(2).body
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    assert "deleted of recording 1: all of it" in capsys.readouterr().out
+    assert all_segments(directory) == [[2], [], [0, 1], [0, 1]]
+    rest = open_directory(directory).recording(0)
+    assert rest.start_position == 2 * SEGMENT_LENGTH
+    assert next(rest.messages()).position == 2 * SEGMENT_LENGTH
+    with open_directory(directory).open_catalog() as catalog:
+        assert catalog.entry(2).body == kept
+        assert list(catalog.purged_recording_ids()) == [1]
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing to delete"
+    verified = archive_tool(directory, "verify", "0", "-a")
+    assert "(recordingId=0) OK" in verified.stdout, verified.stdout + verified.stderr
+
+
+def test_it_asks_first_and_no_is_no(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    before = content(directory)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["retain", str(directory), str(policy)]) == 2
+    assert "this would delete 4 segment files of 2 recordings" in capsys.readouterr().err
+    assert content(directory) == before
+
+
+def test_what_cannot_be_is_one_line(
+    directory: Path, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content(directory)
+    assert main(["retain", str(directory), str(tmp_path / "none.toml"), "--yes"]) == 2
+    assert "none.toml cannot be read: No such file" in capsys.readouterr().err
+    assert main(["retain", str(tmp_path), str(policy), "--yes"]) == 1
+    assert "no catalog at" in capsys.readouterr().err
+    assert content(directory) == before
+
+
+@pytest.mark.parametrize("broken", range(4))
+def test_a_crash_at_any_file_leaves_a_sound_directory(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    """What is in the catalog is there whole; the next run, or start, removes what is left."""
+    unlink, count = Path.unlink, 0
+
+    class Killed(BaseException):
+        pass
+
+    def dying(path: Path, missing_ok: bool = False) -> None:
+        nonlocal count
+        if path.suffix == ".rec":
+            count += 1
+            if count > broken:
+                raise Killed
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", dying)
+    with pytest.raises(Killed):
+        main(["retain", str(directory), str(policy), "--yes"])
+    monkeypatch.setattr(Path, "unlink", unlink)
+    found = open_directory(directory)
+    for recording in found.recordings():
+        if not recording.descriptor.is_active:
+            messages = list(recording.messages())
+            assert messages[0].position == recording.start_position
+            assert messages[-1].end_position == recording.descriptor.stop_position
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    assert [each.recording_id for each in open_directory(directory).recordings()] == [0, 2, 3]
+    assert open_directory(directory).recording(0).start_position == 2 * SEGMENT_LENGTH
+
+
+def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
+    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stuck = segment(directory, 0, 0)
+    stuck.unlink()
+    stuck.mkdir()
+    os.utime(stuck, (1, 1))
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 1
+    captured = capsys.readouterr()
+    assert f"cannot delete {stuck}" in captured.err
+    assert segments(directory, 1) == []
+
+
+def test_a_catalog_with_checksums_keeps_them_right(directory: Path, policy: Path) -> None:
+    with Catalog.open(directory, checksum="crc-32c") as catalog:
+        for recording_id in catalog.recording_ids():
+            catalog.update_checksum(catalog.entry(recording_id))
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert offline.checksum_of_descriptors(catalog) == "crc-32c"
+        for recording_id in catalog.recording_ids():
+            entry = catalog.entry(recording_id)
+            assert entry.checksum == catalog.compute_checksum(recording_id, "crc-32c")
+        assert catalog.start_position(0) == 2 * SEGMENT_LENGTH
+
+
+def test_a_copy_without_times_is_young_unless_its_time_index_tells(
+    tmp_path: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recorded by our archive, copied, a week later."""
+    archive_dir, aeron_dir = tmp_path / "recorded", tmp_path / "aeron"
+    with (
+        aerotape.Archive.launch(
+            dir=archive_dir,
+            aeron_dir=aeron_dir,
+            properties={
+                "aeron.archive.segment.file.length": "64k",
+                "aeron.ipc.term.buffer.length": "64k",
+                "aeron.archive.low.storage.space.threshold": "1m",
+                "aerotape.time.index.interval": "1ms",
+                "aerotape.time.index.length": "4k",
+                "aeron.archive.control.channel.enabled": "false",
+            },
+        ),
+        aerotape.connect(aeron_dir=aeron_dir, control_request_channel="aeron:ipc") as client,
+    ):
+        made = start_recording(client, count=100)
+        stop(client, made)
+    with_index, without = tmp_path / "with", tmp_path / "without"
+    shutil.copytree(archive_dir, with_index, copy_function=shutil.copy)
+    shutil.copytree(archive_dir, without, copy_function=shutil.copy)
+    [index] = without.glob("*.time-index")
+    index.unlink()
+    for path in (*with_index.glob("*.rec"), *without.glob("*.rec")):
+        os.utime(path, (time.time() + 60, time.time() + 60))
+    policy.write_text('[[rule]]\nmax_age = "1s"')
+    wait_until(
+        lambda: _removals(with_index, policy, capsys) == [(made.recording_id, None)],
+        "the recording's ageing",
+    )
+    assert _removals(without, policy, capsys) == []
+
+
+def _removals(
+    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> list[tuple[int, int | None]]:
+    assert main(["retain", str(directory), str(policy), "--dry-run", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["removals"]
+    return [(row["recording_id"], row["new_start_position"]) for row in rows]
+
+
+# ---- with a running archive, the Java one and ours -----------------------------------------------
+
+
+@pytest.fixture
+def client(cli: CommandLine) -> Any:
+    with cli.archive.connect() as connected:
+        yield connected
+
+
+def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list[Path]:
+    """Have segment files been written to long ago; return them."""
+    paths = sorted(
+        cli.archive.archive_dir.glob(f"{recording_id}-*.rec"),
+        key=lambda path: int(path.stem.partition("-")[2]),
+    )
+    for path in paths[: -1 if keep_last else None]:
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    return paths
+
+
+def environment(cli: CommandLine) -> dict[str, str]:
+    """As of a shell that knows of no archive: the mark file tells where it is."""
+    return {
+        name: value
+        for name, value in cli.environment.items()
+        if name not in ("AERON_DIR", "AERON_ARCHIVE_CONTROL_CHANNEL")
+    }
+
+
+def test_a_running_archive_is_asked(
+    cli: CommandLine, client: aerotape.ArchiveClient, policy: Path
+) -> None:
+    """A live recording loses its front, a replayed one stays, a stopped one goes."""
+    live = start_recording(client, count=100)
+    stopped = start_recording(client, count=60)
+    stop(client, stopped)
+    replayed = start_recording(client, count=100)
+    stop(client, replayed)
+    paths = {made.recording_id: age(cli, made.recording_id) for made in (live, stopped, replayed)}
+    assert all(len(each) > 2 for each in paths.values())
+    before = content(cli.archive.archive_dir)
+    dry = cli.run(
+        "retain", cli.archive.archive_dir, policy, "--dry-run", "--json", env=environment(cli)
+    )
+    planned = {row["recording_id"]: row for row in json.loads(dry.stdout)["removals"]}
+    assert set(planned) == set(paths)
+    after = content(cli.archive.archive_dir)
+    for name in before:
+        # Mark file and time index tell the time.
+        assert name.startswith(("archive-mark", "aerotape-")) or before[name] == after[name]
+    with client.replay(replayed.recording_id) as replay:
+        messages = iter(replay)
+        assert next(messages).position == 0
+        done = cli.run(
+            "retain", cli.archive.archive_dir, policy, "--yes", "--json", env=environment(cli)
+        )
+        rows = {row["recording_id"]: row for row in json.loads(done.stdout)["removals"]}
+        assert "replay" in rows[replayed.recording_id]["problem"].lower()
+        assert rows[stopped.recording_id]["problem"] == ""
+        rest = list(messages)
+        assert rest[-1].end_position == replayed.end
+    wait_until(lambda: not any(p.exists() for p in paths[stopped.recording_id]), "the deletion")
+    wait_until(
+        lambda: (
+            [p.exists() for p in paths[live.recording_id]]
+            == [False] * (len(paths[live.recording_id]) - 1) + [True]
+        ),
+        "the deletion",
+    )
+    assert client.list_recording(stopped.recording_id) is None
+    start = client.start_position(live.recording_id)
+    assert start == live.end & -65536
+    live.send([b"goes on"])
+    wait_until(lambda: client.recording_position(live.recording_id) == live.end, "the recording")
+    stop(client, live)
+
+
+def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy: Path) -> None:
+    """Options that lead to the archive of another directory are refused."""
+    with MarkFile.acquire(
+        directory,
+        archive_id=4711,
+        control_channel="aeron:udp?endpoint=localhost:8010",
+        control_stream_id=10,
+        local_control_channel="aeron:ipc",
+        local_control_stream_id=10,
+        events_channel="",
+        events_stream_id=30,
+        aeron_directory="/dev/shm/nowhere",
+    ) as mark_file:
+        mark_file.ready()
+        before = all_segments(directory)
+        told = cli.error("retain", directory, policy, "--yes", code=2)
+        assert "has id 4711" in told
+        assert all_segments(directory) == before

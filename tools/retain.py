@@ -1,0 +1,207 @@
+"""Delete recorded data that a policy does not keep: old segment files, recordings too many.
+
+The policy is a TOML file (docs/archive-directory.md tells what it may say). --dry-run tells what
+would go and why. Where an archive is using the directory, ours or a Java archive, it is asked to
+delete, over the connection that its mark file names unless options do; it refuses what is being
+replayed. Where none is, the files are deleted from here. An archive of ours can do the same by
+itself, each few minutes: aerotape archive -Daerotape.retention.file=POLICY.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._connection import add_connection_options, connect
+from aerotape.tools.output import emit, note
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.retention.plan import Removal, RetentionPlan
+    from aerotape.archive.retention.policy import RetentionPolicy
+    from aerotape.archive.retention.survey import Usage
+    from aerotape.catalog.mark_layout import MarkFileHeader
+
+_EXIT_FAILURE = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("directory", metavar="ARCHIVE_DIR", type=Path, help="archive directory")
+    parser.add_argument("policy", metavar="POLICY", type=Path, help="what is to be kept, TOML")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="tell what would go and why, and delete nothing"
+    )
+    add_confirmation_option(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, ask, delete, and tell what went."""
+    from aerotape.archive.retention.policy import read_policy
+
+    policy = read_policy(args.policy)
+    header = _active_mark(args.directory)
+    if header is None:
+        return _run_offline(args, policy)
+    defaults = {
+        "aeron_dir": header.aeron_directory,
+        "control_request_channel": header.local_control_channel,
+        "control_request_stream_id": header.local_control_stream_id,
+    }
+    with connect(args, defaults) as client:
+        _check_same(args.directory, header, client)
+        plan = _plan(args, policy, _usage(args.directory, client))
+        return _carry_out(args, plan, lambda removal: _purge(client, removal))
+
+
+def _active_mark(directory: Path) -> MarkFileHeader | None:
+    """Return what the mark file says of the archive that is using a directory."""
+    from aerotape.catalog.mark_file import MarkFile
+    from aerotape.errors import MarkFileError
+
+    try:
+        info = MarkFile.read(directory)
+    except MarkFileError:
+        return None
+    return info.header if info.is_active() else None
+
+
+def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) -> None:
+    """Raise ConfigurationError when options have led to the archive of another directory."""
+    from aerotape.errors import ConfigurationError
+
+    if header.archive_id not in (-1, client.get_archive_id()):
+        raise ConfigurationError(
+            f"the archive that was connected to has id {client.get_archive_id()}, the one that uses"
+            f" {directory} has id {header.archive_id}: leave the options of the connection out, or"
+            " mend them",
+            "--control-channel",
+        )
+
+
+def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
+    from aerotape.archive.retention.offline import carry_out, checksum_of_descriptors
+    from aerotape.archive.retention.survey import Usage
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.layout import MIN_CAPACITY_BYTES
+    from aerotape.catalog.mark_claim import unused
+    from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+
+    directory: Path = args.directory
+    if args.dry_run:
+        return _carry_out(args, _plan(args, policy, Usage()), lambda _: "")
+    with Catalog.open(directory, read_only=True) as catalog:
+        checksum = checksum_of_descriptors(catalog)
+    with (
+        unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
+        Catalog.open(directory, capacity_bytes=MIN_CAPACITY_BYTES, checksum=checksum) as catalog,
+    ):
+
+        def remove(removal: Removal) -> str:
+            carry_out(catalog, directory, removal)
+            return ""
+
+        return _carry_out(args, _plan(args, policy, Usage()), remove)
+
+
+def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
+    from aerotape.archive.retention.plan import make_plan
+    from aerotape.archive.retention.survey import survey
+
+    return make_plan(survey(args.directory, usage), policy, time.time_ns())
+
+
+def _usage(directory: Path, client: ArchiveClient) -> Usage:
+    """Return how far recordings in progress have come; who replays them, the archive knows."""
+    from aerotape.archive.retention.survey import Usage
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.layout import RecordingState
+
+    with Catalog.open(directory, read_only=True) as catalog:
+        active = [
+            entry.recording_id
+            for entry in catalog.entries()
+            if entry.state == RecordingState.VALID
+            and not entry_damage(entry)
+            and entry.descriptor.is_active
+        ]
+    positions = {each: client.recording_position(each) for each in active}
+    return Usage({each: position for each, position in positions.items() if position >= 0})
+
+
+def _purge(client: ArchiveClient, removal: Removal) -> str:
+    """Ask an archive for a removal, or for as much of it as it grants; return why not for all."""
+    from aerotape.catalog.segment_moves import base_positions
+    from aerotape.errors import ArchiveError
+
+    recording_id, descriptor = removal.recording_id, removal.descriptor
+    end, problem = removal.new_start_position, ""
+    if end is None:
+        try:
+            client.purge_recording(recording_id)
+            return ""
+        except ArchiveError as error:
+            end, problem = descriptor.stop_position - 1, str(error)
+    # Where segments begin, from the last that is to be the first one back to the second.
+    for base in reversed(base_positions(descriptor, descriptor.start_position, end + 1)[1:]):
+        try:
+            client.purge_segments(recording_id, base)
+            return problem
+        except ArchiveError as error:
+            problem = problem or str(error)
+    return problem
+
+
+def _carry_out(
+    args: argparse.Namespace, plan: RetentionPlan, remove: Callable[[Removal], str]
+) -> int:
+    """Have each removal made by `remove`, which returns why not all of it was, and tell."""
+    from aerotape.errors import AerotapeError
+
+    if plan.removals and not args.dry_run:
+        segments = sum(removal.segments for removal in plan.removals)
+        confirm(args, f"delete {segments} segment files of {len(plan.removals)} recordings")
+    code, rows = 0, []
+    for removal in plan.removals:
+        problem = ""
+        if not args.dry_run:
+            try:
+                problem = remove(removal)
+            except AerotapeError as error:
+                code, problem = _EXIT_FAILURE, str(error)
+                note(f"error: recording {removal.recording_id}: {error}")
+        rows.append(_row(removal, problem))
+    if args.json:
+        kept = [
+            {"recording_id": each.recording_id, "reasons": each.reasons, "in_use": each.in_use}
+            for each in plan.kept
+        ]
+        emit({"dry_run": args.dry_run, "removals": rows, "kept": kept}, args)
+        return code
+    done = "would delete" if args.dry_run else "deleted"
+    for removal, row in zip(plan.removals, rows, strict=True):
+        print(
+            f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
+        )
+    for each in plan.kept:
+        print(f"kept of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}")
+    if not plan.removals:
+        print("nothing to delete")
+    return code
+
+
+def _row(removal: Removal, problem: str) -> dict[str, Any]:
+    return {
+        "recording_id": removal.recording_id,
+        "new_start_position": removal.new_start_position,
+        "segment_files": removal.segments,
+        "size_bytes": removal.size_bytes,
+        "reasons": removal.reasons,
+        "problem": problem,
+    }
