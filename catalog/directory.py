@@ -414,16 +414,23 @@ def open_directory(
         ConfigurationError: there is no way to such a URL, or an option cannot be.
         StorageError: the storage cannot be reached, or refuses.
     """
-    place = parse_location(path)
-    directory = ArchiveDirectory(place)
-    if isinstance(place, UrlPath):
-        from aerotape.catalog.remote_directory import RemoteDirectory
-
-        if not isinstance(storage, StorageOptions):
-            storage = StorageOptions.of(storage)
-        directory = RemoteDirectory(place, storage)
+    directory = directory_at(path, storage)
     with directory.open_catalog():
         return directory
+
+
+def directory_at(
+    path: str | os.PathLike[str], storage: StorageOptions | Mapping[str, str] = NO_OPTIONS
+) -> ArchiveDirectory:
+    """As `open_directory`, but whether there is a catalog shows when it is opened."""
+    place = parse_location(path)
+    if not isinstance(place, UrlPath):
+        return ArchiveDirectory(place)
+    from aerotape.catalog.remote_directory import RemoteDirectory
+
+    if not isinstance(storage, StorageOptions):
+        storage = StorageOptions.of(storage)
+    return RemoteDirectory(place, storage)
 
 
 def _is_settled(segments: Sequence[SegmentFile]) -> bool:

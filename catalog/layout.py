@@ -77,6 +77,9 @@ class RecordingState(enum.IntEnum):
     DELETED = 2
 
 
+STATE_NAMES: dict[int, str] = {state.value: state.name for state in RecordingState}
+
+
 def version_string(version: int) -> str:
     """Format a semantic version, for example ``3.1.0``."""
     return f"{(version >> 16) & 0xFF}.{(version >> 8) & 0xFF}.{version & 0xFF}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import enum
+import functools
 import json
 import sys
 import time
@@ -24,6 +25,7 @@ Row = Mapping[str, Any]
 _COLUMN_GAP: Final = "  "
 _BAR_WIDTH: Final = 30
 _REDRAW_NS: Final = 100_000_000
+_SCALARS: Final = frozenset({int, str, bool, float, type(None)})
 
 
 def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
@@ -63,13 +65,16 @@ def _is_record(value: object) -> bool:
 
 
 def _as_row(value: Any) -> dict[str, Any]:
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         items: Mapping[str, Any] = value
     elif hasattr(value, "_asdict"):
         items = value._asdict()
     else:
         items = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    return {str(key): _plain(item) for key, item in items.items()}
+    # Nearly all are of these types, of which a long listing has many.
+    return {
+        str(key): item if type(item) in _SCALARS else _plain(item) for key, item in items.items()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -105,11 +110,15 @@ def _print_json_array(rows: Iterator[dict[str, Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    if type(value) is str:
+        return printable(value)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return printable(value if isinstance(value, str) else _dumps_nested(value))
+    return printable(_dumps_nested(value))
 
 
 def _dumps_nested(value: Any) -> str:
@@ -117,9 +126,16 @@ def _dumps_nested(value: Any) -> str:
 
 
 def _print_record(row: dict[str, Any]) -> None:
-    width = max((len(key) for key in row), default=0) + 1
-    for key, value in row.items():
-        print(f"{key + ':':<{width}} {_cell(value)}".rstrip())
+    if row:
+        labels = _labels(tuple(row))
+        cells = map(_cell, row.values())
+        print("\n".join([(a + b).rstrip() for a, b in zip(labels, cells, strict=True)]))
+
+
+@functools.lru_cache(maxsize=16)
+def _labels(keys: tuple[str, ...]) -> list[str]:
+    width = max(map(len, keys)) + 1
+    return [f"{key + ':':<{width}} " for key in keys]
 
 
 def _print_table(rows: Sequence[dict[str, Any]]) -> None:

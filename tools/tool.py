@@ -14,11 +14,14 @@ from aerotape.errors import StorageError
 from aerotape.tools._offline import (
     cataloguing,
     checksums,
+    comparing,
     describing,
     dumping,
     migrating,
     orphans,
+    repairing,
     statistics,
+    transferring,
     verifying,
 )
 from aerotape.url_path import UrlPath
@@ -41,6 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         cataloguing,
         orphans,
         checksums,
+        repairing,
+        transferring,
+        comparing,
         migrating,
     ):
         module.add_commands(commands)

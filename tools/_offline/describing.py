@@ -26,25 +26,23 @@ def add_commands(commands: Commands) -> None:
 
 def _describe(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and its valid recordings, or one recording of any state."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.directory import directory_at, open_directory
 
-    directory = open_directory(args.directory)
     if args.recording_id is not None:
-        return _describe_one(directory, args)
-    return _describe_recordings(directory, args, everything=False)
+        return _describe_one(open_directory(args.directory), args)
+    return _describe_recordings(directory_at(args.directory), args, everything=False)
 
 
 def _describe_all(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and its recordings, those that are not valid too."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.directory import directory_at
 
-    return _describe_recordings(open_directory(args.directory), args, everything=True)
+    return _describe_recordings(directory_at(args.directory), args, everything=True)
 
 
 def _describe_recordings(
     directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
 ) -> int:
-    from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState, version_string
 
     with directory.open_catalog() as catalog:
@@ -57,14 +55,13 @@ def _describe_recordings(
         }
         entries = list(catalog.entries())
     marked = directory.suspect_notes()
+    rows = []
     for entry in entries:
-        if damage := entry_damage(entry):
-            note(f"warning: {_subject(entry)} is damaged: {damage}")
-    rows = [
-        recording_row(entry, entry.recording_id in marked)
-        for entry in entries
-        if everything or entry.state == RecordingState.VALID
-    ]
+        row = recording_row(entry, entry.recording_id in marked)
+        if row["damage"]:
+            note(f"warning: {_subject(entry)} is damaged: {row['damage']}")
+        if everything or entry.state == RecordingState.VALID:
+            rows.append(row)
     try:
         mark_file: dict[str, Any] | None = _mark_file_row(directory)
     except MarkFileError as error:
@@ -102,13 +99,12 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
 def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
     """Return all that the catalog has of a recording."""
     from aerotape.catalog.entries import entry_damage
-    from aerotape.catalog.layout import RecordingState
+    from aerotape.catalog.layout import STATE_NAMES
 
     descriptor = entry.descriptor
-    known = entry.state in {state.value for state in RecordingState}
     return {
         "recording_id": entry.recording_id,
-        "state": RecordingState(entry.state).name if known else str(entry.state),
+        "state": STATE_NAMES.get(entry.state) or str(entry.state),
         "suspect": suspect,
         "damage": entry_damage(entry),
         "start_timestamp_ms": descriptor.start_timestamp_ms,
