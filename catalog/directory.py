@@ -34,6 +34,7 @@ from aerotape.catalog.stop_position import (
     own_segments,
 )
 from aerotape.catalog.suspect import SuspectNote
+from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
 from aerotape.replay.counting import picture_statistics, recording_statistics
 from aerotape.replay.table import read_batches
@@ -246,6 +247,10 @@ class Recording:
     def open_segment(self, base_position: int) -> BinaryIO:
         """Open the segment file that begins there (FileNotFoundError, StorageError)."""
         return (self._archive_dir / segment_file_name(self.recording_id, base_position)).open("rb")
+
+    def read_time_index(self) -> bytes | None:
+        """Read the file of its time index, None when there is none (StorageError)."""
+        return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

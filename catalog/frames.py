@@ -55,8 +55,15 @@ class Frame:
     payload: bytes
 
 
-def read_frames(recording: Recording) -> Iterator[Frame]:
+def read_frames(
+    recording: Recording, from_position: int | None = None, to_position: int | None = None
+) -> Iterator[Frame]:
     """Iterate the frames of a recording from its start to its recorded position.
+
+    Args:
+        recording: of an opened archive directory.
+        from_position: begin here, where a frame begins, rather than at the start.
+        to_position: end before the frame that begins here or later.
 
     Raises:
         CatalogError: its descriptor is damaged.
@@ -66,6 +73,10 @@ def read_frames(recording: Recording) -> Iterator[Frame]:
     recording.check()
     descriptor = recording.descriptor
     position, end = descriptor.start_position, recording.recorded_position
+    if from_position is not None:
+        position = max(position, from_position)
+    if to_position is not None:
+        end = min(end, to_position)
     while position < end:
         base = segment_base_position(
             descriptor.start_position,

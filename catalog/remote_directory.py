@@ -31,6 +31,7 @@ from aerotape.catalog.stop_position import (
     first_segment_base,
 )
 from aerotape.catalog.suspect import SuspectNote, marked_recording, parse_mark
+from aerotape.catalog.time_index_file import time_index_name
 from aerotape.errors import CatalogError, MarkFileError
 from aerotape.url_path import UrlPath
 
@@ -97,6 +98,13 @@ class RemoteRecording(Recording):
     def open_segment(self, base_position: int) -> BinaryIO:
         """Open the segment file that begins there (FileNotFoundError, StorageError)."""
         return self._folder.open_stream(segment_file_name(self.recording_id, base_position))
+
+    def read_time_index(self) -> bytes | None:
+        """Fetch the file of its time index, None when there is none (StorageError)."""
+        try:
+            return self._folder.read(time_index_name(self.recording_id))
+        except FileNotFoundError:
+            return None
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:

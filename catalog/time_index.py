@@ -33,7 +33,7 @@ from aerotape.catalog.segments import SegmentFile
 from aerotape.catalog.time_index_file import (
     Provenance,
     TimePoint,
-    read_time_index,
+    parse_time_index,
     time_index_path,
 )
 from aerotape.catalog.time_index_proof import proven_points
@@ -128,7 +128,7 @@ class TimeIndex:
         end = max(recording.recorded_position, start)
         segments = recording.segment_files()
         points, problem = read_points(recording, segments, end)
-        written = _last_writes(segments, descriptor.segment_file_length)
+        written = last_writes(segments, descriptor.segment_file_length)
         covered = range(points[0].position, points[-1].position) if points else range(0)
         not_after = [
             (time_ns + _TICK_NS, min(position, end))
@@ -214,11 +214,12 @@ def read_points(
     """Return the points of a recording that hold, and why there are fewer than there could be."""
     path = time_index_path(recording.archive_dir, recording.recording_id)
     try:
-        found = read_time_index(path)
+        data = recording.read_time_index()
+        if data is None:
+            return _NO_POINTS, ""
+        found = parse_time_index(path, data)
     except StorageError as error:
         return _NO_POINTS, str(error)
-    if found is None:
-        return _NO_POINTS, ""
     provenance = Provenance.of(recording.entry)
     if not found.provenance.is_same_recording(provenance):
         return _NO_POINTS, f"time index {path} is of another recording: it is passed over"
@@ -234,7 +235,7 @@ def read_points(
     return points[: bisect_right([point.position for point in points], end)], problem
 
 
-def _last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:
+def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:
     """Return when each segment file was written to last, and the position where it ends."""
     written = []
     for segment in segments:

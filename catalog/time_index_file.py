@@ -187,16 +187,26 @@ def read_time_index(path: Path) -> TimeIndexFile | None:
     Raises:
         StorageError: it cannot be read, or is damaged; the message says what to do.
     """
+    data = read_time_index_bytes(path)
+    return None if data is None else parse_time_index(path, data)
+
+
+def read_time_index_bytes(path: Path) -> bytes | None:
+    """Read the content of a file, None when there is none (StorageError)."""
     try:
         if not path.is_file():  # to read a pipe would be to wait
             if os.path.lexists(path):
                 raise _damaged(path, "it is no regular file")
             return None
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StorageError(f"cannot read time index {path}: {error.strerror}", path) from error
+
+
+def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
+    """Parse the content of a file (StorageError)."""
     provenance = _decode_header(path, data)
     points, torn_bytes = _decode_points(path, data)
     return TimeIndexFile(path, provenance, points, torn_bytes)

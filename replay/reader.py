@@ -13,6 +13,7 @@ belong to no whole message are left out: the tail of a message whose beginning w
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -219,7 +220,10 @@ def recording_range(
     begin = start if from_position is None else min(max(from_position, start), limit)
     end = limit if to_position is None else min(to_position, limit)
     if times:
-        earliest, latest = recording.time_index.positions(times)
+        index = recording.time_index
+        if index.problem:
+            warnings.warn(index.problem, RuntimeWarning, stacklevel=3)
+        earliest, latest = index.positions(times)
         begin, end = max(begin, earliest), min(end, latest)
     return range_of(recording, begin, max(begin, end), limit)
 

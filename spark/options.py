@@ -7,6 +7,8 @@ option             meaning                                                      
 ``recordingIds``   recording ids, separated by commas                                  all
 ``fromPosition``   leave out messages that begin before this position                  start
 ``toPosition``     leave out messages that begin at this position or later             recorded
+``fromTime``       leave out messages that were certainly recorded before this time    start
+``toTime``         leave out messages that were certainly recorded then or later       recorded
 ``channel``        only recordings whose original channel contains this                all
 ``streamId``       only recordings of this stream id                                   all
 ``columns``        names of columns to build, separated by commas                      all
@@ -43,6 +45,7 @@ from aerotape.catalog.location import (
 from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
+from aerotape.times import ALL_TIMES, TimeRange, parse_time
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -79,8 +82,9 @@ _CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
     "crc-32c": "crc-32c",
 }
 _NAMES: Final = (
-    "path", "recordingIds", "fromPosition", "toPosition", "channel", "streamId", "columns",
-    "checksum", "mode", "schema", "template", "others", "enums", "sets", "partitionBytes",
+    "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
+    "streamId", "columns", "checksum", "mode", "schema", "template", "others", "enums", "sets",
+    "partitionBytes",
 )  # fmt: skip
 _ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
 STORAGE_PREFIX: Final = "storage."
@@ -100,6 +104,7 @@ class ReadOptions:
         recording_ids: only these recordings, all when None; each must exist.
         from_position: as for `aerotape.replay.reader.recording_range`.
         to_position: as for `aerotape.replay.reader.recording_range`.
+        times: as for `aerotape.replay.reader.recording_range`.
         channel: only recordings whose original channel contains this.
         stream_id: only recordings of this stream.
         columns: names of columns, in the order wanted.
@@ -115,6 +120,7 @@ class ReadOptions:
     recording_ids: tuple[int, ...] | None = None
     from_position: int | None = None
     to_position: int | None = None
+    times: TimeRange = ALL_TIMES
     channel: str | None = None
     stream_id: int | None = None
     columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
@@ -178,6 +184,9 @@ class ReadOptions:
             recording_ids=_optional(given, "recordingIds", parse_recording_ids),
             from_position=from_position,
             to_position=to_position,
+            times=TimeRange(
+                _optional(given, "fromTime", parse_time), _optional(given, "toTime", parse_time)
+            ),
             channel=given.get("channel"),
             stream_id=_optional(given, "streamId", _integer),
             columns=columns,

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from aerotape.errors import ConfigurationError, StorageError
+from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.tools._connection import (
     add_connection_options,
     byte_length,
@@ -25,11 +25,13 @@ from aerotape.tools._connection import (
     int32,
     int64,
 )
+from aerotape.tools._times import add_time_options, positions, time_range
 from aerotape.tools.output import Progress, emit, emit_line
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient
     from aerotape.message import Message
+    from aerotape.times import TimeRange
 
 _SHOWN_BYTES: Final = 48
 
@@ -41,6 +43,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--position", metavar="P", type=int64, help="from here, bytes (the recording's start)"
     )
     parser.add_argument("--length", metavar="N", type=int64, help="so much, bytes (to the end)")
+    add_time_options(parser)
+    parser.add_argument(
+        "--archive-dir",
+        metavar="DIR",
+        type=Path,
+        help="for times: the archive's directory on this machine, where they are looked up",
+    )
     parser.add_argument(
         "--no-follow",
         dest="follow",
@@ -83,10 +92,51 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("--to and --stream-id belong together", "--to")
     if args.framing != "none" and args.out is None:
         raise ConfigurationError("--framing is for --out", "--framing")
+    times = time_range(args)
+    if times and args.archive_dir is None:
+        raise ConfigurationError(
+            "--from-time and --to-time need --archive-dir: an archive is asked for positions, and "
+            "when they were recorded is written down in its directory only",
+            "--archive-dir",
+        )
     with connect(args) as client:
+        if times:
+            _choose(client, args, times)
         if args.to is not None:
             return _send(client, args)
         return _receive(client, args)
+
+
+def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -> None:
+    """Put positions in the place of times."""
+    from aerotape.catalog.directory import open_directory
+
+    recording_id = args.recording_id
+    recording = open_directory(args.archive_dir).recording(recording_id)
+    theirs, ours = client.list_recording(recording_id), recording.descriptor
+    if theirs is None:
+        raise UnknownRecordingError(f"unknown recording id: {recording_id}", recording_id)
+    if (theirs.start_timestamp_ms, theirs.initial_term_id, theirs.stream_id) != (
+        ours.start_timestamp_ms,
+        ours.initial_term_id,
+        ours.stream_id,
+    ):
+        raise ConfigurationError(
+            f"--archive-dir {args.archive_dir} is not the directory of the archive that was "
+            f"connected to: it has another recording {recording_id}",
+            "--archive-dir",
+        )
+    begin, end = positions(recording, times)
+    begin = max(begin, args.position or 0)
+    # Without an end in time, a live recording is followed as ever.
+    is_bounded = times.to_ns is not None
+    if begin >= end and (is_bounded or not ours.is_active):
+        raise AerotapeError(
+            f"nothing of recording {recording_id} that was asked for was recorded in that time"
+        )
+    args.position = begin
+    if is_bounded:
+        args.length = end - begin if args.length is None else min(args.length, end - begin)
 
 
 def _send(client: ArchiveClient, args: argparse.Namespace) -> int:

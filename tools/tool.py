@@ -22,6 +22,7 @@ from aerotape.tools._offline import (
     repairing,
     statistics,
     transferring,
+    timing,
     verifying,
 )
 from aerotape.url_path import UrlPath
@@ -41,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dumping,
         verifying,
         statistics,
+        timing,
         cataloguing,
         orphans,
         checksums,

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._offline._common import EXIT_DATA_SUSPECT, Commands, add_command
 from aerotape.tools._offline.describing import print_section, recording_row
+from aerotape.tools._times import add_time_options, positions, time_range
 from aerotape.tools.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
     from aerotape.catalog.frames import Frame
+    from aerotape.times import TimeRange
 
 _LINE_LENGTH = 16
 
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    add_command(commands, "dump", _dump, reads_urls=True).add_argument(
+    parser = add_command(commands, "dump", _dump, reads_urls=True)
+    parser.add_argument(
         "limit", metavar="FRAMES", type=int, nargs="?", help="how many of each recording at most"
     )
+    add_time_options(parser)
 
 
 def _dump(args: argparse.Namespace) -> int:
@@ -34,7 +38,7 @@ def _dump(args: argparse.Namespace) -> int:
         raise ConfigurationError(f"{args.limit} is no number of frames", "FRAMES")
     directory = open_directory(args.directory)
     recordings = directory.recordings_of(directory.entries())
-    dump = _Dump(args.limit)
+    dump = _Dump(args.limit, time_range(args))
     if args.json:
         emit(
             (
@@ -63,8 +67,9 @@ class _Dump:
         failed: whether a recording could not be read to its end.
     """
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, times: TimeRange) -> None:
         self._limit = limit
+        self._times = times
         self.left = 0
         self.failed = False
 
@@ -74,9 +79,12 @@ class _Dump:
 
         self.left = 0
         try:
-            for count, frame in enumerate(read_frames(recording)):
+            begin, end = None, None
+            if self._times:
+                begin, end = positions(recording, self._times)
+            for count, frame in enumerate(read_frames(recording, begin, end)):
                 if count == self._limit:
-                    self.left = recording.recorded_position - frame.position
+                    self.left = (end or recording.recorded_position) - frame.position
                     break
                 yield frame
         except (AerotapeError, OSError) as error:

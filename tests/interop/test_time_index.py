@@ -1,0 +1,250 @@
+"""The time index of recordings, in the hands of our archive, the Java archive and ArchiveTool.
+
+Messages bear the times at which the test has published them and seen them recorded. Whatever is
+done to a directory, and by whom, the index must not say anything else of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.daemon import AerotapeArchive, age_mark_file
+from support.java import JavaArchive, archive_tool
+from support.recording import wait_until
+from support.timed_stream import DENSE, TimedStream
+
+import aerotape
+from aerotape.catalog.time_index_file import time_index_path
+
+StartArchive = Callable[..., AerotapeArchive | JavaArchive]
+CRC_32C = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
+SEGMENT = 65_536
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> TimedStream:
+    return TimedStream(tmp_path / "archive")
+
+
+@contextmanager
+def served(
+    start_archive: StartArchive, kind: str, properties: dict[str, str] | None = None
+) -> Iterator[aerotape.ArchiveClient]:
+    """A client of a running archive, which is stopped afterwards."""
+    own = DENSE if kind == "aerotape" else {}
+    with (
+        start_archive(kind, properties={**own, **(properties or {})}) as archive,
+        aerotape.connect(
+            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+        ) as client,
+    ):
+        yield client
+
+
+def more_points(stream: TimedStream, count: int) -> Callable[[], bool]:
+    """Until the index has so many more points than now, and messages go on in another segment."""
+    wanted = count + (0 if stream.recording_id < 0 else stream.points())
+    return lambda: stream.points() >= wanted and stream.sent[-1].position > 2 * SEGMENT
+
+
+def two_parts(client: aerotape.ArchiveClient, stream: TimedStream) -> int:
+    """Record something, and then more; return a time in between."""
+    publication = stream.record(client, more_points(stream, 20), stop=False)
+    middle_ns = time.time_ns()
+    wanted = stream.points() + 20
+    while stream.points() < wanted:
+        stream.burst(client, publication)
+    client.stop_recording("aeron:ipc?term-length=64k", stream.stream_id)
+    return middle_ns
+
+
+@pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
+def test_what_was_recorded_since_a_time_is_found(
+    start_archive: StartArchive, stream: TimedStream, properties: dict[str, str]
+) -> None:
+    with served(start_archive, "aerotape", properties) as client:
+        middle_ns = two_parts(client, stream)
+        stream.assert_bounds_hold()  # also while it goes on
+    stream.assert_bounds_hold()
+    index = stream.look().time_index
+    assert (index.source, index.problem) == ("recorded", "")
+    assert index.points[0].position == 0
+    assert index.points[-1].position == stream.look().recorded_position
+    later = [each.position for each in stream.sent if each.begun_ns >= middle_ns]
+    found = stream.positions_since(middle_ns)
+    assert set(later) <= set(found)
+    assert len(found) < len(stream.sent), "not everything"
+    early = [message.position for message in stream.look().messages(to_time=middle_ns)]
+    assert set(early) >= {each.position for each in stream.sent} - set(later)
+    assert len(early) < len(stream.sent)
+
+
+@pytest.mark.parametrize("properties", [{}, CRC_32C], ids=["plain", "crc-32c"])
+def test_java_cuts_back_and_extends_and_then_our_archive_goes_on(
+    start_archive: StartArchive, stream: TimedStream, properties: dict[str, str]
+) -> None:
+    with served(start_archive, "aerotape", properties) as client:
+        stream.record(client, more_points(stream, 30))
+    before = list(stream.look().time_index.points)
+    content = time_index_path(stream.archive_dir, stream.recording_id).read_bytes()
+    cut = stream.sent[len(stream.sent) * 2 // 3].position
+    with served(start_archive, "java", properties) as client:
+        client.truncate_recording(stream.recording_id, cut)
+        stream.cut(cut)
+        stream.record(client, lambda: stream.sent[-1].position > before[-1].position)
+    path = time_index_path(stream.archive_dir, stream.recording_id)
+    assert path.read_bytes() == content, "Java leaves it alone"
+    stream.assert_bounds_hold()
+    kept = list(stream.look().time_index.points)
+    assert kept == before[: len(kept)]
+    assert all(point.position <= cut for point in kept)
+    assert kept[-1].position > 0
+    with served(start_archive, "aerotape", properties) as client:
+        stream.record(client, more_points(stream, 10))
+    stream.assert_bounds_hold()
+    index = stream.look().time_index
+    assert index.problem == ""
+    assert list(index.points[: len(kept)]) == kept
+    assert index.points[-1].position == stream.look().recorded_position
+
+
+def test_java_extends_with_the_same_session_id_after_a_cut(
+    start_archive: StartArchive, stream: TimedStream
+) -> None:
+    """Nothing in the segment files tells then, but when they were written to."""
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, more_points(stream, 30))
+    session_id = stream.look().descriptor.session_id
+    before = list(stream.look().time_index.points)
+    cut = next(each.position for each in stream.sent if each.position > SEGMENT + 5_000)
+    with served(start_archive, "java") as client:
+        client.truncate_recording(stream.recording_id, cut)
+        stream.cut(cut)
+        until = lambda: stream.sent[-1].position > before[-1].position  # noqa: E731
+        stream.record(client, until, session_id=session_id)
+    assert stream.look().descriptor.session_id == session_id
+    stream.assert_bounds_hold()
+    kept = stream.look().time_index.points
+    assert list(kept) == [point for point in before if point.position <= SEGMENT]
+
+
+def test_our_archive_cuts_back_extends_and_purges(
+    start_archive: StartArchive, stream: TimedStream
+) -> None:
+    path = stream.archive_dir / "aerotape-0.time-index"
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, more_points(stream, 30))
+        cut = stream.sent[len(stream.sent) // 2].position
+        client.truncate_recording(0, cut)
+        stream.cut(cut)
+        stream.assert_bounds_hold()
+        assert stream.look().time_index.points[-1].position <= cut
+        stream.record(client, more_points(stream, 10))
+        stream.assert_bounds_hold()
+        assert stream.look().time_index.problem == ""
+        full = path.stat().st_size
+        with client.signals(aerotape.RecordingSignal.DELETE) as deleted:
+            client.purge_segments(0, SEGMENT)
+            next(deleted)
+        assert path.stat().st_size < full
+        stream.assert_bounds_hold()
+        with client.signals(aerotape.RecordingSignal.DELETE) as deleted:
+            client.purge_recording(0)
+            next(deleted)
+        assert not path.exists()
+
+
+def test_java_purges_and_our_archive_removes_what_is_left(
+    start_archive: StartArchive, stream: TimedStream
+) -> None:
+    path = stream.archive_dir / "aerotape-0.time-index"
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, more_points(stream, 10))
+    with served(start_archive, "java") as client:
+        client.purge_segments(0, SEGMENT)
+        stream.assert_bounds_hold()
+        client.purge_recording(0)
+        assert path.exists()
+    with served(start_archive, "aerotape") as client:
+        wait_until(lambda: not path.exists(), "the removal of the index")
+        fresh = TimedStream(stream.archive_dir)
+        fresh.record(client, more_points(fresh, 10))
+        fresh.assert_bounds_hold()
+
+
+def test_archive_tool_passes_over_it(start_archive: StartArchive, stream: TimedStream) -> None:
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, more_points(stream, 10))
+    path = time_index_path(stream.archive_dir, stream.recording_id)
+    content = path.read_bytes()
+    for command, answers in (
+        (["describe"], ""),
+        (["verify", "-a"], "y\n"),
+        (["checksum", "io.aeron.archive.checksum.Crc32c", "-a"], ""),
+        (["delete-orphaned-segments"], "y\n"),
+        (["compact"], "y\n"),
+        (["errors"], ""),
+    ):
+        done = archive_tool(stream.archive_dir, *command, answers=answers)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert "time-index" not in done.stdout + done.stderr, command
+        assert "ERR" not in done.stdout, (command, done.stdout)
+    assert path.read_bytes() == content
+    stream.assert_bounds_hold()
+
+
+def test_a_killed_archive_leaves_an_index_that_holds(
+    start_archive: StartArchive, stream: TimedStream
+) -> None:
+    with start_archive("aerotape", properties=DENSE) as archive:
+        assert isinstance(archive, AerotapeArchive)
+        with aerotape.connect(
+            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+        ) as client:
+            stream.record(client, more_points(stream, 20), stop=False)
+            archive.kill()
+    stream.assert_bounds_hold()
+    survived = stream.points()
+    assert survived >= 20
+    age_mark_file(stream.archive_dir)
+    with served(start_archive, "aerotape") as client:
+        assert client.stop_position(0) > 0
+        stream.assert_bounds_hold()
+        assert stream.points() == survived
+        stream.record(client, more_points(stream, 10))
+    stream.assert_bounds_hold()
+    assert stream.look().time_index.problem == ""
+
+
+@pytest.mark.parametrize("damage", ["nonsense", "empty", "directory"])
+def test_an_index_that_cannot_be_used_is_named_and_stops_nothing(
+    start_archive: StartArchive, stream: TimedStream, damage: str
+) -> None:
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, more_points(stream, 10))
+    path = time_index_path(stream.archive_dir, stream.recording_id)
+    path.unlink()
+    if damage == "directory":
+        path.mkdir()
+    else:
+        path.write_bytes(b"nonsense" * 20 if damage == "nonsense" else b"")
+    with pytest.warns(RuntimeWarning, match=r"aerotape-0\.time-index"):
+        stream.look().to_arrow(columns=["position"], from_time=1)
+    with served(start_archive, "aerotape") as client:
+        stream.record(client, lambda: True)
+    stream.assert_bounds_hold()
+    positions = [message.position for message in stream.look().messages()]
+    assert positions[: len(stream.sent)] == [each.position for each in stream.sent]
+
+
+def test_it_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) -> None:
+    off = {"aerotape.time.index.interval": "0"}
+    with served(start_archive, "aerotape", off) as client:
+        stream.record(client, lambda: True)
+    assert not time_index_path(stream.archive_dir, 0).exists()
+    stream.assert_bounds_hold()
+    assert stream.look().time_index.source == "none"
