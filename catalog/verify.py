@@ -6,7 +6,7 @@ Aeron's ArchiveTool then marks in the catalog is `marking`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,6 +129,7 @@ def run_verification(
     *,
     all_segments: bool = False,
     checksum: ChecksumName = "none",
+    positions: Callable[[Recording], tuple[int, int]] | None = None,
     progress: ByteProgress | None = None,
 ) -> Verification:
     """Check recordings, on all processors.
@@ -138,6 +139,8 @@ def run_verification(
         recording_id: one recording, or None for all that are valid or were marked invalid.
         all_segments: look into every segment file, not only the last of each recording.
         checksum: checksum of frames and of descriptors to check, "none" for neither.
+        positions: says of a recording between which positions to check it: all segment files that
+            hold some of that.
         progress: called some times a second.
 
     Raises:
@@ -165,6 +168,7 @@ def run_verification(
             None if index is None else index.get(recording.recording_id, []),
             all_segments,
             checksum,
+            positions,
         )
         for recording in directory.recordings_of(entries)
     ]
@@ -207,6 +211,7 @@ class _Check:
         segments: Sequence[SegmentFile] | None,
         all_segments: bool,
         checksum: ChecksumName,
+        positions: Callable[[Recording], tuple[int, int]] | None,
     ) -> None:
         self.recording = recording
         self._entry = recording.entry
@@ -214,6 +219,7 @@ class _Check:
         # Listed once for all recordings; None where each must be asked for.
         self._segments = segments
         self._all_segments = all_segments
+        self._positions = positions
         self._checksum: ChecksumName = checksum
         # Its end may move on while we look.
         self._is_written = recording.is_being_written
@@ -317,7 +323,7 @@ class _Check:
             if segment.base_position < self._stop_position
             or segment.base_position <= self._descriptor.start_position
         ]
-        for segment in within if self._all_segments else within[-1:]:
+        for segment in self._chosen(within):
             # Behind the end of a recording that is being written there may be more every moment.
             look_behind = segment is within[-1] and not self._is_written
             self.tasks.append(
@@ -325,6 +331,13 @@ class _Check:
                     self._descriptor, segment, self._stop_position, look_behind=look_behind
                 )
             )
+
+    def _chosen(self, segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
+        if self._positions is None:
+            return segments if self._all_segments else segments[-1:]
+        begin, end = self._positions(self.recording)
+        length = self._descriptor.segment_file_length
+        return [s for s in segments if begin < s.base_position + length and s.base_position < end]
 
     def _judge(self, task: SegmentTask, check: SegmentCheck) -> None:
         path = str(task.path)

@@ -76,9 +76,7 @@ def without_damaged(recordings: Iterable[Recording], options: ReadOptions) -> li
 
 def wanted_range(recording: Recording, options: ReadOptions) -> RecordingRange:
     """Return what of a recording the options ask for; it may be empty."""
-    return recording_range(
-        recording, options.from_position, options.to_position, options.times
-    )
+    return recording_range(recording, options.from_position, options.to_position, options.times)
 
 
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:

@@ -139,6 +139,8 @@ class Follower:
         """
         if progress is None:
             begin = max(recording.start_position, self.options.from_position or 0)
+            if self.options.times.from_ns is not None:
+                begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
             return self._from(recording, begin, None, begins=True, target=target)
         position, stop = progress.position, recording.descriptor.stop_position
         is_active = recording.descriptor.is_active

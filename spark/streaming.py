@@ -53,12 +53,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             ConfigurationError: an option makes no sense for a stream.
         """
-        if options.to_position is not None:
-            raise ConfigurationError(
-                "toPosition: a stream has no end, this option is for spark.read; filter the "
-                "column position, or stop the query",
-                "toPosition",
-            )
+        for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
+            if value is not None:
+                raise ConfigurationError(
+                    f"{name}: a stream has no end, this option is for spark.read; filter the "
+                    "column position, or stop the query",
+                    name,
+                )
         self._partition_bytes = options.partition_bytes
         self._limits = stream_options
         self._follower = Follower(options, stream_options.fail_on_data_loss)

@@ -22,6 +22,7 @@ from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.replay.damage import check_mode, parse_mode
 from aerotape.spark import options as parse
+from aerotape.tools._times import add_time_options, time_range
 from aerotape.tools.output import Progress, emit, emit_line, note
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def _configure_choice(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="leave out messages that begin at P or later",
     )
+    add_time_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -192,6 +194,7 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
             stream_id=args.stream_id,
             from_position=args.from_position,
             to_position=args.to_position,
+            times=time_range(args),
             checksum=args.checksum,
             mode=args.mode,
             payloads=payloads,

@@ -21,8 +21,8 @@ from aerotape.tools._offline import (
     orphans,
     repairing,
     statistics,
-    transferring,
     timing,
+    transferring,
     verifying,
 )
 from aerotape.url_path import UrlPath

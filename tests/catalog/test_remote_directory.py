@@ -11,6 +11,7 @@ from built_archive import add_recording, fill
 from segment_builder import BEGIN, SegmentBuilder, crc32
 from support import object_store
 from support.object_store import ObjectStore, Request
+from support.timed_directory import SECOND, build
 
 from aerotape.catalog import suspect
 from aerotape.catalog.directory import Recording, open_directory
@@ -297,3 +298,20 @@ def test_file_urls_are_folders_of_this_machine(tmp_path: Path) -> None:
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     for url in (f"file:{tmp_path}", f"file://{tmp_path}", f"file://localhost{tmp_path}"):
         assert len(list(open_directory(url).recording(0).messages())) == 3
+
+
+def test_times_are_looked_up_in_the_copy_of_a_time_index(
+    store: ObjectStore, prefix: str, tmp_path: Path
+) -> None:
+    built = build(tmp_path / "archive")
+    local, remote = both(store, prefix, built.archive_dir)
+    assert remote.time_index.points == local.time_index.points == built.points
+    begin = built.time_of(built.stream.messages[50].position)
+    times = {"from_time": begin, "to_time": begin + SECOND}
+    store.requests.clear()
+    found = [message.position for message in remote.messages(None, None, "none", **times)]
+    assert found == [message.position for message in local.messages(None, None, "none", **times)]
+    assert 10 <= len(found) < 20
+    built.path.write_bytes(b"nonsense")
+    _, remote = both(store, prefix, built.archive_dir)
+    assert "aerotape-0.time-index is damaged" in remote.time_index.problem

@@ -6,6 +6,7 @@ done to a directory, and by whom, the index must not say anything else of them.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,10 +16,13 @@ import pytest
 from support.daemon import AerotapeArchive, age_mark_file
 from support.java import JavaArchive, archive_tool
 from support.recording import wait_until
+from support.timed_directory import build
 from support.timed_stream import DENSE, TimedStream
 
 import aerotape
 from aerotape.catalog.time_index_file import time_index_path
+from aerotape.times import format_time
+from aerotape.tools.main import main
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 CRC_32C = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
@@ -248,3 +252,61 @@ def test_it_can_be_turned_off(start_archive: StartArchive, stream: TimedStream) 
     assert not time_index_path(stream.archive_dir, 0).exists()
     stream.assert_bounds_hold()
     assert stream.look().time_index.source == "none"
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_the_replay_command_takes_times(
+    start_archive: StartArchive,
+    stream: TimedStream,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    """Of either archive whose directory is here; of Java's no more than the ends are known."""
+    properties = DENSE if kind == "aerotape" else {}
+    with (
+        start_archive(kind, properties=properties) as archive,
+        aerotape.connect(
+            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+        ) as client,
+    ):
+        enough = more_points(stream, 20) if kind == "aerotape" else lambda: True
+        publication = stream.record(client, enough, stop=False)
+        middle_ns = time.time_ns()
+        for _ in range(10):
+            stream.burst(client, publication)
+
+        def replay(*options: str, expect: int = 0) -> tuple[list[int], str]:
+            capsys.readouterr()
+            where = ["--aeron-dir", archive.aeron_dir, "--control-channel", archive.control_channel]
+            arguments = ["replay", "0", "--print", "--json", *options, *map(str, where)]
+            assert main(arguments) == expect
+            out, err = capsys.readouterr()
+            return [json.loads(line)["position"] for line in out.splitlines()], err
+
+        directory = f"--archive-dir={archive.archive_dir}"
+        start, end = f"--from-time={middle_ns}ns", f"--to-time={format_time(middle_ns)}"
+        everything = [each.position for each in stream.sent]
+        later = [each.position for each in stream.sent if each.begun_ns >= middle_ns]
+        since, err = replay(start, directory, "--no-follow")
+        assert since == [
+            message.position for message in stream.look().messages(from_time=middle_ns)
+        ]
+        assert set(later) <= set(since)
+        assert (len(since) < len(everything)) == (kind == "aerotape")
+        assert ("has no time index" in err) == (kind == "java")
+        # Also of a live recording, an end in time is an end.
+        until, _ = replay(end, directory)
+        assert until == [message.position for message in stream.look().messages(to_time=middle_ns)]
+        some, _ = replay(end, directory, f"--position={everything[2]}", "--length=1920")
+        assert some == everything[2:4]
+        nothing, err = replay(
+            f"--to-time={stream.sent[0].begun_ns - 10**10}ns", directory, expect=1
+        )
+        assert nothing == []
+        assert "nothing of recording 0" in err
+        _, err = replay(start, expect=2)
+        assert "need --archive-dir" in err
+        other = build(tmp_path / "other").archive_dir
+        _, err = replay(start, f"--archive-dir={other}", expect=2)
+        assert "is not the directory of the archive that was connected to" in err

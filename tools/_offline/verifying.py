@@ -7,6 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from aerotape.tools._offline._common import (
     add_recording_id,
     checksum_name,
 )
+from aerotape.tools._times import add_time_options, positions, time_range
 from aerotape.tools.output import note
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def add_commands(commands: Commands) -> None:
         metavar="X",
         help="check the checksum of frames and descriptors: crc-32 or crc-32c, or the Java class",
     )
+    add_time_options(parser)
     parser.add_argument(
         "-y",
         "--yes",
@@ -54,7 +57,8 @@ def _verify(args: argparse.Namespace) -> int:
 
     As Aeron's ArchiveTool: a recording with an error becomes INVALID, one that was INVALID and has
     none becomes VALID, and stop positions become the ends of frames. While an archive is using the
-    directory, and with --dry-run, nothing is marked.
+    directory, and with --dry-run, nothing is marked. Nor is it with times, which choose the segment
+    files to check: those that hold what may have been recorded then.
     """
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.directory import open_directory
@@ -67,6 +71,7 @@ def _verify(args: argparse.Namespace) -> int:
 
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     directory = open_directory(args.directory)
+    times = time_range(args)
     failed = False
     with _keeping_others_out(args) as is_ours:
         with Progress(None, "verifying", unit="MiB") as progress:
@@ -75,10 +80,11 @@ def _verify(args: argparse.Namespace) -> int:
                 args.recording_id,
                 all_segments=args.all_segments,
                 checksum=checksum,
+                positions=partial(positions, times=times) if times else None,
                 progress=lambda done, total: progress.update(done >> 20, total >> 20),
             )
         markings: dict[int, Marking] = {}
-        if is_ours or (args.dry_run and not isinstance(args.directory, UrlPath)):
+        if is_ours or (args.dry_run and not times and not isinstance(args.directory, UrlPath)):
             decided = decide(
                 found,
                 args.directory,
@@ -115,7 +121,7 @@ def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
 
     is_ours = False
     with ExitStack() as stack:
-        if not args.dry_run and not isinstance(args.directory, UrlPath):
+        if not args.dry_run and not time_range(args) and not isinstance(args.directory, UrlPath):
             try:
                 stack.enter_context(unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS))
                 is_ours = True
