@@ -130,6 +130,8 @@ def picture_statistics(
     are `most_bins`, fewer where the picture would show more than is known of times, or hardly more
     than chance as there are few messages in each.
     """
+    if bins is not None and bins < 1:
+        raise ConfigurationError(f"{bins} bins: a picture needs one at least", "bins")
     times = TimeRange.of(from_time, to_time)
     chosen = recording_range(recording, from_position, to_position, times)
     scale = time_scale(recording, chosen.from_position, chosen.to_position)

@@ -36,6 +36,8 @@ _SIZE_INCHES: Final = (11.0, 6.4)
 _NS_PER_DAY: Final = 86_400 * 1_000_000_000
 _MIB: Final = 1 << 20
 _MOST_TICKS: Final = 8
+# Share of the width that one pixel is, about.
+_NEAR: Final = 1 / 1000
 
 
 def draw(statistics: RecordingStatistics, figure: Figure) -> Axes:
@@ -248,20 +250,27 @@ def _prepare(ax: Axes, statistics: RecordingStatistics, title: str, unit: str) -
 
 
 def _gaps(statistics: RecordingStatistics) -> list[tuple[float, float]]:
-    """Where gaps are drawn; over time, the parts in which there are any."""
-    if statistics.over == "position":
-        return [(gap.from_position, gap.to_position) for gap in statistics.gaps]
+    """Where gaps are drawn; over time, the parts in which there are any.
+
+    Those that nobody could tell apart are one.
+    """
     if not statistics.bins:
         return []
     edges = _edges(statistics)
-    spans: list[tuple[float, float]] = []
-    for part, (begin, end) in zip(statistics.bins, pairwise(edges), strict=True):
-        if not part.gap_bytes:
-            continue
-        if spans and spans[-1][1] == begin:
-            begin = spans.pop()[0]
-        spans.append((begin, end))
-    return spans
+    if statistics.over == "position":
+        spans: list[tuple[float, float]] = [
+            (gap.from_position, gap.to_position) for gap in statistics.gaps
+        ]
+    else:
+        parts = zip(statistics.bins, pairwise(edges), strict=True)
+        spans = [span for part, span in parts if part.gap_bytes]
+    apart = (edges[-1] - edges[0]) * _NEAR
+    joined: list[tuple[float, float]] = []
+    for begin, end in spans:
+        if joined and begin - joined[-1][1] <= apart:
+            begin = joined.pop()[0]
+        joined.append((begin, end))
+    return joined
 
 
 def _decorate(ax: Axes, title: str, label: str) -> None:

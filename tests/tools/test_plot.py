@@ -117,6 +117,7 @@ def test_the_only_recording_needs_no_id(
         (["0", "-o", "x.gif"], 2, "cannot draw into x.gif: its name must end in .png, .svg, .pdf"),
         (["9"], 1, "no recording with id 9"),
         (["0", "--bins", "100001"], 2, "100001 bins"),
+        (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after to_position"),
         (["0", "-o", "x"], 2, "cannot draw into x"),
         (["0", "-o", "no/such/folder/x.png"], 1, "no/such/folder"),
@@ -206,6 +207,26 @@ def test_panels_into_axes_of_the_caller(directory: Path) -> None:
     assert sum(shares) == pytest.approx(100)
     with pytest.raises(ConfigurationError, match="unknown panel 'pie'"):
         recording.plot(rate, panel="pie")  # type: ignore[arg-type]
+
+
+def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
+    """A thousand small ones side by side are one hatched area, and are all counted."""
+    from matplotlib.figure import Figure
+
+    builder = SegmentBuilder()
+    for _ in range(1900):
+        builder.message(b"x" * 20)
+    recording_id = add_recording(tmp_path, builder)
+    path = builder.segment_path(tmp_path, 0)
+    data = bytearray(path.read_bytes())
+    for message in builder.messages[400:1400:2]:
+        data[message.position : message.position + 4] = bytes(4)
+    path.write_bytes(data)
+    recording = open_directory(tmp_path).recording(recording_id)
+    ax = recording.plot(Figure().subplots(), over="position")
+    hatched = [patch for patch in ax.patches if patch.get_hatch()]
+    assert len(hatched) == 1
+    assert recording.stats().gap_count == 500
 
 
 def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
