@@ -6,10 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.codecs.ir import read_schema
 from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
 from aerotape.codecs.schema import Schema
 from aerotape.errors import CodecError, ConfigurationError
+from aerotape.url_path import UrlPath
 
 # After the schema's id, sbe-tool writes the version of its representation, which is 0: XML has no
 # such bytes, in whatever encoding.
@@ -17,14 +19,41 @@ _IR_VERSION: Final = slice(4, 8)
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 
-def load_schema(schema_file: str | Path, sbe_jar: str | Path | None = None) -> Schema:
+def load_schema(
+    schema_file: str | Path,
+    sbe_jar: str | Path | None = None,
+    storage: StorageOptions = NO_OPTIONS,
+) -> Schema:
     """Read a schema, XML (through sbe-tool) or `.sbeir`; which it is, its content tells.
+
+    Args:
+        schema_file: a path, or the URL of a single file in a storage elsewhere.
+        sbe_jar: as for `schema_from_xml`.
+        storage: how that storage is reached.
 
     Raises:
         CodecError: the file is neither, or sbe-tool refuses it.
         ConfigurationError: the file cannot be read; for XML: the jar or Java are missing.
+        StorageError: the storage elsewhere cannot be reached, or refuses.
     """
-    source = Path(schema_file)
+    source = parse_location(schema_file, "schema")
+    if not isinstance(source, UrlPath):
+        return _load(source, sbe_jar)
+    from aerotape.catalog.object_folder import ObjectFolder
+
+    try:
+        content = ObjectFolder(UrlPath(source.parent), storage).read(source.name)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"cannot read the SBE schema {source}: it is not there", "schema"
+        ) from None
+    with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
+        copy = Path(folder) / source.name
+        copy.write_bytes(content)
+        return _load(copy, sbe_jar)
+
+
+def _load(source: Path, sbe_jar: str | Path | None) -> Schema:
     try:
         with source.open("rb") as file:
             head = file.read(256)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from aerotape import _native
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.codecs.payloads import TEMPLATE_COLUMN, DecodedMessages, PayloadSchema
+from aerotape.codecs.schema_files import load_schema
 from aerotape.errors import CodecError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -61,19 +63,22 @@ class PayloadColumns:
         others: Others = "drop",
         enums: EnumColumns = "name",
         sets: SetColumns = "struct",
+        storage: StorageOptions = NO_OPTIONS,
     ) -> PayloadColumns:
         """Make them from a schema.
 
         Args:
-            schema: the file, XML or `.sbeir`, or one that was read before.
+            schema: the file, XML or `.sbeir`, also by its URL; or one that was read before.
             template: name or id of the message whose fields are the columns. When None every
                 message of the schema is a struct column, and the column `template` has its name.
             others: see the class.
             enums: as for `PayloadSchema.from_xml`, and so is `sets`.
+            storage: how the storage of a URL is reached.
 
         Raises:
             CodecError: the file is no SBE schema, or has no such template.
             ConfigurationError: the file cannot be read, or the arguments make no sense together.
+            StorageError: the storage elsewhere cannot be reached, or refuses.
         """
         if others not in OTHERS:
             raise ConfigurationError(
@@ -82,7 +87,8 @@ class PayloadColumns:
                 "others",
             )
         if not isinstance(schema, PayloadSchema):
-            return cls(PayloadSchema.from_file(schema, template, enums=enums, sets=sets), others)
+            read = load_schema(schema, storage=storage)
+            return cls(PayloadSchema.from_schema(read, template, enums=enums, sets=sets), others)
         if template is not None:
             raise ConfigurationError(
                 "template: the schema was read already; name the template there", "template"

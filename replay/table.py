@@ -130,8 +130,8 @@ def read_batches(
             schema only. What is not asked for is not built.
         mode: what becomes of messages with a frame that fails its checksum, and of payloads that
             are not what the schema says (`aerotape.replay.damage.Mode`).
-        schema: an SBE schema: its fields become columns. The file, XML or `.sbeir`, or one that
-            was read before (`aerotape.codecs.payloads.PayloadSchema`).
+        schema: an SBE schema: its fields become columns. The file, XML or `.sbeir`, also by its
+            URL; or one that was read before (`aerotape.codecs.payloads.PayloadSchema`).
         template: name or id of the message whose fields these are. When None each message of the
             schema is a struct column, and the column `template` has its name.
         others: messages of other templates and schemas are no rows ("drop"), or rows whose typed
@@ -155,7 +155,7 @@ def read_batches(
     if schema is not None:
         from aerotape.replay.payload_columns import PayloadColumns
 
-        payloads = PayloadColumns.of(schema, template, others=others)
+        payloads = PayloadColumns.of(schema, template, others=others, storage=recording.storage)
     elif template is not None:
         raise ConfigurationError("template: give the schema that has it, too", "template")
     table = TableReader(

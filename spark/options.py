@@ -40,13 +40,11 @@ from aerotape.catalog.location import (
     NO_OPTIONS,
     StorageOptions,
     absolute_location,
-    parse_location,
 )
 from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeRange, parse_time
-from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -172,7 +170,7 @@ class ReadOptions:
             )
         checksum = _optional(given, "checksum", parse_checksum) or "none"
         mode = _optional(given, "mode", parse_mode) or "FAILFAST"
-        payloads = parse_payloads(given)
+        payloads = parse_payloads(given, StorageOptions.of(storage))
         check_mode(mode, checksum, decodes=payloads is not None)
         if "columns" in given:
             typed = () if payloads is None else payloads.names
@@ -197,18 +195,6 @@ class ReadOptions:
             or DEFAULT_PARTITION_BYTES,
             storage=StorageOptions.of(storage),
         )
-
-
-def _local_path(path: str, name: str) -> str:
-    """Return the absolute path of a file of this machine."""
-    location = parse_location(path, name)
-    if isinstance(location, UrlPath):
-        raise ConfigurationError(
-            f"{name}: {path!r} is in no file system of this machine; copy the file to where Spark "
-            "can read it",
-            name,
-        )
-    return str(location.absolute())
 
 
 def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:
@@ -260,7 +246,9 @@ def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ..
     return tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
 
 
-def parse_payloads(given: Mapping[str, str]) -> PayloadColumns | None:
+def parse_payloads(
+    given: Mapping[str, str], storage: StorageOptions = NO_OPTIONS
+) -> PayloadColumns | None:
     """Read the SBE schema that options name; errors as for `ReadOptions.parse`."""
     if "schema" not in given:
         for name in _ABOUT_SCHEMA:
@@ -276,12 +264,13 @@ def parse_payloads(given: Mapping[str, str]) -> PayloadColumns | None:
 
     template = given.get("template")
     return PayloadColumns.of(
-        _local_path(given["schema"], "schema"),
+        given["schema"],
         # A name of SBE begins with a letter.
         int(template) if template and template.isdecimal() else template,
         others=parse_word(given.get("others", "drop"), "others", OTHERS),
         enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
         sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
+        storage=storage,
     )
 
 

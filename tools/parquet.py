@@ -181,7 +181,10 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
     from aerotape.spark.parquet_plan import JobOptions
 
     about_payloads = {name: getattr(args, name) for name in _ABOUT_PAYLOADS}
-    payloads = parse.parse_payloads({k: v for k, v in about_payloads.items() if v is not None})
+    storage = _storage(args.storage)
+    payloads = parse.parse_payloads(
+        {k: v for k, v in about_payloads.items() if v is not None}, storage
+    )
     check_mode(args.mode, args.checksum, "--mode", decodes=payloads is not None)
     min_bytes = args.min_bytes
     if min_bytes is None:
@@ -199,7 +202,7 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
             mode=args.mode,
             payloads=payloads,
             partition_bytes=args.partition_bytes,
-            storage=_storage(args.storage),
+            storage=storage,
         ),
         overwrite=args.overwrite,
         reconvert_changed=args.if_changed == "reconvert",

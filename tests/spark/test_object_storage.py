@@ -11,10 +11,12 @@ from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
 from support import object_store
 from support.object_store import ObjectStore
+from support.orders import SCHEMA, some_orders
 
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.object_folder import reach
+from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")
@@ -53,6 +55,30 @@ def url(store: ObjectStore, archive_dir: Path) -> str:
 def rows(table: DataFrame) -> list[dict[str, Any]]:
     found = [row.asDict() for row in table.collect()]
     return sorted(found, key=lambda row: (row["recording_id"], row["position"]))
+
+
+def test_the_schema_may_be_there_too(
+    spark: SparkSession, store: ObjectStore, jars: dict[str, Path], tmp_path: Path
+) -> None:
+    """Typed columns by a schema at a URL, reached as the directory is; one that is not there is
+    named."""
+    builder = SegmentBuilder()
+    for order in some_orders(20):
+        builder.message(order.encode())
+    add_recording(tmp_path, builder)
+    (tmp_path / "orders.xml").write_text(SCHEMA)
+    run_sbe_tool(tmp_path / "orders.xml", jars["sbe-all"], tmp_path)
+    url = store.upload(tmp_path, "orders")
+    expected = [order.row()["note"] for order in some_orders(20)]
+
+    reader = spark.read.format("aerotape").options(**store.spark_options, template="Order")
+    table = reader.option("schema", f"{url}/orders.sbeir").load(url).orderBy("position")
+    assert [row.note for row in table.collect()] == expected
+    recording = open_directory(url, store.options).recording(0)
+    typed = recording.to_arrow(schema=f"{url}/orders.xml", template="Order", columns=["note"])
+    assert typed.to_pydict() == {"note": expected}
+    with pytest.raises(Exception, match=r"SBE schema s3://tapes/orders/none\.xml: it is not there"):
+        reader.option("schema", f"{url}/none.xml").load(url)
 
 
 def test_the_same_rows_as_from_a_folder(
