@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from aerotape.tools._times import add_time_options
+
 
 def add_statistics_options(parser: argparse.ArgumentParser) -> None:
     """Add --over, --bins and the range."""
@@ -18,10 +20,7 @@ def add_statistics_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--from-position", type=int, metavar="P", help="begin there")
     parser.add_argument("--to-position", type=int, metavar="P", help="end there")
-    parser.add_argument(
-        "--from-time", metavar="T", help="begin at this time, such as 2026-03-01T09:30:00Z"
-    )
-    parser.add_argument("--to-time", metavar="T", help="end at this time")
+    add_time_options(parser)
 
 
 def statistics_arguments(args: argparse.Namespace) -> dict[str, Any]:

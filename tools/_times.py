@@ -41,6 +41,12 @@ def positions(recording: Recording, times: TimeRange) -> tuple[int, int]:
 
     Where too little is known of it for a choice to be worth much, that is told.
     """
+    tell_what_is_known(recording, times)
+    return recording.time_index.positions(times)
+
+
+def tell_what_is_known(recording: Recording, times: TimeRange) -> None:
+    """Tell where too little is known of times for a choice by them to be worth much."""
     index = recording.time_index
     if times and index.problem:
         note(f"warning: {index.problem}")
@@ -50,7 +56,6 @@ def positions(recording: Recording, times: TimeRange) -> tuple[int, int]:
             f"recording {recording.recording_id} has {what}: more may be chosen than was recorded "
             "in that time"
         )
-    return index.positions(times)
 
 
 def _argument(name: str) -> Callable[[str], int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._statistics import add_statistics_options, statistics_arguments
+from aerotape.tools._times import tell_what_is_known, time_range
 from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
     length = max(recording.recorded_position - recording.start_position, 0)
+    tell_what_is_known(recording, time_range(args))
     with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
         statistics = picture_statistics(
             recording,

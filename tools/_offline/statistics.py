@@ -20,6 +20,7 @@ from aerotape.tools._offline._common import (
     add_recording_id,
 )
 from aerotape.tools._statistics import add_statistics_options, statistics_arguments
+from aerotape.tools._times import tell_what_is_known, time_range
 from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class _Counting(Progress):
         super().__init__(max(sum(map(_length, recordings)) // _MIB, 1), "counting", unit="MiB")
         self._recordings = recordings
         self._arguments = statistics_arguments(args)
+        self._times = time_range(args)
         self._for_machines = args.json
         self.failed = False
 
@@ -106,6 +108,7 @@ class _Counting(Progress):
         for recording in self._recordings:
             show = partial(self._show, sum(statistics.length_bytes for statistics in found))
             try:
+                tell_what_is_known(recording, self._times)
                 statistics = picture_statistics(
                     recording,
                     **arguments,
