@@ -28,6 +28,8 @@ from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.errors import StorageError
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
+# Whatever is named for a recording: segment files, also about to be deleted, and what is ours.
+_ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
 _POSITION = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -175,3 +177,29 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
         remove_time_index(archive_dir, recording_id)
     catalog.compact()
     return plan
+
+
+def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Find what may be left out of a catalog while its archive is running.
+
+    Those are purged recordings of which no file is left. One that was marked invalid may be brought
+    back, and stays; so does one whose files are still being deleted.
+
+    Raises:
+        CatalogError: an entry is damaged, so that nobody knows what could go.
+        StorageError: the directory cannot be read.
+    """
+    catalog.check_readable()
+    with_files = {
+        int(match[1]) for name in file_names(archive_dir) if (match := _ANY_OWNED.match(name))
+    }
+    gone = [
+        entry
+        for entry in catalog.entries()
+        if entry.state == RecordingState.DELETED and entry.recording_id not in with_files
+    ]
+    return Compaction(
+        [entry.recording_id for entry in gone],
+        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
+        [],
+    )

@@ -127,6 +127,22 @@ def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
         yield
 
 
+def is_held(archive_dir: Path) -> bool:
+    """Whether an archive of this package is using a directory."""
+    for path in _places(archive_dir):
+        try:
+            descriptor = os.open(path, READ_FLAGS)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
 def _places(archive_dir: Path) -> set[Path]:
     """Return where the mark file of an archive that uses the directory may be."""
     return {resolve(archive_dir), archive_dir / FILE_NAME}

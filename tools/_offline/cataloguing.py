@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.tools._confirm import add_confirmation_option, confirm
@@ -12,6 +12,8 @@ from aerotape.tools.output import emit
 
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
+
+_ONLINE_TIMEOUT_S: Final = 30.0
 
 
 def add_commands(commands: Commands) -> None:
@@ -22,7 +24,13 @@ def add_commands(commands: Commands) -> None:
     capacity.add_argument(
         "capacity_bytes", metavar="BYTES", type=int, nargs="?", help="the length to grow to"
     )
-    add_confirmation_option(add_command(commands, "compact", _compact, writes=True))
+    compact = add_command(commands, "compact", _compact, writes=True)
+    compact.add_argument(
+        "--online",
+        action="store_true",
+        help="have the archive that is using the directory leave out what was purged",
+    )
+    add_confirmation_option(compact)
 
 
 def _mark_valid(args: argparse.Namespace) -> int:
@@ -109,10 +117,13 @@ def _capacity(args: argparse.Namespace) -> int:
 def _compact(args: argparse.Namespace) -> int:
     """Take recordings that are not valid out of the catalog and delete their segment files.
 
-    They cannot be brought back. The catalog file ends with the last valid recording then.
+    They cannot be brought back. The catalog file ends with the last valid recording then. With
+    --online a running archive takes purged recordings out, whose files are gone, and goes on.
     """
     from aerotape.catalog.leftovers import compact, plan_compaction
 
+    if args.online:
+        return _compact_online(args)
     if not args.dry_run:
         confirm(
             args,
@@ -136,4 +147,30 @@ def _compact(args: argparse.Namespace) -> int:
             f"{_would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
             f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
         )
+    return 0
+
+
+def _compact_online(args: argparse.Namespace) -> int:
+    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.compaction_request import request_compaction
+    from aerotape.catalog.leftovers import plan_online_compaction
+    from aerotape.catalog.mark_claim import is_held
+
+    with Catalog.open(args.directory, read_only=True) as catalog:
+        before = catalog.capacity_bytes
+        plan = plan_online_compaction(catalog, args.directory)
+    gone = plan.recording_ids
+    if not args.dry_run:
+        if not is_held(args.directory):
+            raise ConfigurationError(
+                f"no archive of this package is using {args.directory}: leave --online out",
+                "--online",
+            )
+        told = request_compaction(args.directory, _ONLINE_TIMEOUT_S)
+        gone, before = told["recordings_removed"], told["capacity_bytes_before"]
+    row = {"recordings_removed": gone, "capacity_bytes_before": before, "dry_run": args.dry_run}
+    if args.json:
+        emit(row, args)
+    else:
+        print(f"{_would(args, 'removed', 'remove')} {len(gone)} purged recordings")
     return 0
