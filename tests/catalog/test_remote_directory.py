@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from aerotape.errors import (
     UnknownRecordingError,
 )
 from aerotape.replay import remote_scan
-from aerotape.replay.reader import read_messages
+from aerotape.replay.reader import read_messages, recording_range
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto")
@@ -89,6 +91,26 @@ def test_only_the_segments_and_bytes_of_a_range_are_fetched(
     assert {r.key.rpartition("/")[2] for r in gets} == {f"0-{builder.segment_length}.rec"}
     assert min(r.first for r in gets) == builder.term_length
     assert sum(r.length for r in gets) <= inside[-1].position + 1 - begin + (128 << 10)
+
+
+def test_no_more_is_fetched_than_a_little_ahead(
+    store: ObjectStore, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first batch only so many pieces were asked for, of dozens; and a scan that nobody
+    goes on with leaves no thread behind."""
+    monkeypatch.setattr(remote_scan, "PIECE_LENGTH", 10_000)
+    add_recording(tmp_path, fill(SegmentBuilder(), 300))
+    local, remote = both(store, prefix, tmp_path)
+    assert local.recorded_position > 50 * 10_000
+    scan = recording_range(remote).scan(["position"], batch_rows=1)
+    assert scan.next_batch() is not None
+    assert len(store.gets()) <= remote_scan.PIECES_AHEAD + 2
+    del scan
+    gc.collect()
+    for thread in threading.enumerate():
+        if thread.name.startswith("aerotape-fetch"):
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def ends(builder: SegmentBuilder) -> list[int]:
