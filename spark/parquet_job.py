@@ -122,7 +122,9 @@ def convert(
         StorageError: `out` cannot be written.
         AerotapeError: Spark does not start, or a task failed as often as Spark tries.
     """
-    with SparkTasks(master) as tasks, ParquetJob(options, out, tasks) as job:
+    tasks = SparkTasks(master)
+    # Spark is stopped first: no task shall write while the job clears up.
+    with ParquetJob(options, out, tasks) as job, tasks:
         return job.run(on_progress)
 
 

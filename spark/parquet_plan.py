@@ -15,18 +15,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.location import absolute_location
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import PositionTimes, recorded_times
 from aerotape.spark.fingerprint import tail_crc32
-from aerotape.spark.manifest import MANIFEST_NAME, Manifest, missing
+from aerotape.spark.manifest import Manifest, missing
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_store import OutputStore
-from aerotape.spark.parquet_commit import recording_folder
 from aerotape.spark.parquet_writer import described
 from aerotape.spark.planning import choose_recordings, wanted_range
+from aerotape.spark.table_state import TableState
 
 # A recording keeps these for life.
 _IDENTITY: Final = ("stream_id", "initial_term_id", "term_buffer_length", "start_timestamp_ms")
@@ -111,9 +112,10 @@ class Planner:
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
         self._store = store
-        self._manifests: dict[int, Manifest] = {}
+        self._table = TableState(store)
         self._overwritten: set[int] = set()
         self._waiting_since: dict[int, float] = {}
+        self._known_same: dict[int, RecordingDescriptor] = {}
 
     def recordings(self) -> list[Recording]:
         """Look which recordings there are now, of those that are asked for.
@@ -127,35 +129,30 @@ class Planner:
 
     def plan(self) -> list[RecordingPlan]:
         """Decide what is to be done for each recording. Raises what `recordings` does."""
-        return [self._plan(recording) for recording in self.recordings()]
+        recordings = self.recordings()
+        if not self._options.overwrite:
+            self._table.read(recording.recording_id for recording in recordings)
+        return [self._plan(recording) for recording in recordings]
 
     def committed(self, recording_id: int, manifest: Manifest) -> None:
         """Take note of what the table has now."""
-        self._manifests[recording_id] = manifest
+        self._table.committed(recording_id, manifest)
         self._overwritten.add(recording_id)
         self._waiting_since.pop(recording_id, None)
 
     def files(self, recording_id: int) -> list[str]:
-        """List the Parquet files that the table has of a recording, by their manifest or not."""
-        return sorted(
-            name
-            for name in self._store.files(recording_folder(recording_id))
-            if name.endswith(".parquet")
-        )
+        """Return the Parquet files that the table has of a recording, in a manifest or not."""
+        return self._table.files(recording_id)
 
     def _plan(self, recording: Recording) -> RecordingPlan:
-        options, id = self._options, recording.recording_id
+        id = recording.recording_id
         # In a job of several rounds anew means: in the first one.
-        overwrite = options.overwrite and id not in self._overwritten
-        manifest = self._manifests.get(id)
-        exists = manifest is not None
+        overwrite = self._options.overwrite and id not in self._overwritten
+        manifest = None
         try:
-            if manifest is None:
-                exists = self._store.exists(recording_folder(id))
-                if exists and not overwrite:
-                    manifest = self._read_manifest(id)
-                    if manifest is not None:
-                        self._manifests[id] = manifest
+            if not overwrite:
+                manifest = self._table.manifest(id)
+            exists = self._table.has(id)
             return self._unless_little(
                 self._decide(recording, manifest, exists=exists, overwrite=overwrite)
             )
@@ -166,26 +163,6 @@ class Planner:
                 manifest=manifest,
                 reason=f"recording {id}: {error}",
             )
-
-    def _read_manifest(self, recording_id: int) -> Manifest | None:
-        """Read a recording's manifest, and check that it tells of the files that are there."""
-        folder = recording_folder(recording_id)
-        name = f"{folder}/{MANIFEST_NAME}"
-        data = self._store.read(name)
-        files = set(self.files(recording_id))
-        manifest = None if data is None else Manifest.decode(data, f"{self._store.name}/{name}")
-        named = set() if manifest is None else {entry.name for entry in manifest.files}
-        if files != named:
-            odd = min(files ^ named)
-            what = (
-                "is not there, and the manifest names it" if odd in named else ("is in no manifest")
-            )
-            raise StorageError(
-                f"{self._store.name}/{folder}/{odd} {what}: put that right, or convert the "
-                "recording anew with --overwrite",
-                self._store.name,
-            )
-        return manifest
 
     def _decide(
         self, recording: Recording, manifest: Manifest | None, *, exists: bool, overwrite: bool
@@ -208,7 +185,12 @@ class Planner:
                 f"the table has it with {_difference(manifest, settings)}; use the same options, "
                 "another folder, or convert it anew with --overwrite"
             )
-        change = _change(recording, manifest, whole.limit_position)
+        change = ""
+        # Within a job a recording that has stopped does not change unseen.
+        if self._known_same.get(recording.recording_id) != recording.descriptor:
+            change = _change(recording, manifest, whole.limit_position)
+        if not change and not recording.descriptor.is_active:
+            self._known_same[recording.recording_id] = recording.descriptor
         if change and options.reconvert_changed:
             return RecordingPlan(
                 recording=recording, action=Action.RECONVERT, ranges=everything, reason=change

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+import uuid
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
@@ -71,12 +72,21 @@ class SparkTasks:
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(context, done, on_done), daemon=True)
         watcher.start()
+        tag = f"aerotape-{uuid.uuid4().hex}"
+        context.addJobTag(tag)
         try:
             tasks = context.parallelize(partitions, len(partitions))
             return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
         except Exception as error:  # py4j's and Spark's own have no base in common
             raise AerotapeError(f"the Spark job failed: {_cause(error)}") from error
+        except BaseException:
+            # A session that is not ours goes on, and so would the tasks.
+            with suppress(Exception):
+                context.cancelJobsWithTag(tag)
+            raise
         finally:
+            with suppress(Exception):
+                context.removeJobTag(tag)
             done.set()
             watcher.join()
 

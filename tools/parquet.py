@@ -251,7 +251,8 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
     last: dict[int, RecordingReport] = {}
     told: set[tuple[int, str | None, tuple[str, ...]]] = set()
     try:
-        with SparkTasks(args.master) as tasks, ParquetJob(options, args.out, tasks) as job:
+        tasks = SparkTasks(args.master)
+        with ParquetJob(options, args.out, tasks) as job, tasks:
             while True:
                 with _progress() as on_progress:
                     report = job.run(on_progress)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from support.parquet_rig import (
     Killed,
     MortalObjects,
     MortalStore,
+    TasksHere,
     expected_positions,
     positions_of,
     run_here,
@@ -30,7 +32,12 @@ from support.parquet_rig import (
 
 from aerotape.errors import TableInUseError
 from aerotape.spark import output_lock
+from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_lock import locked
+from aerotape.spark.parquet_job import ParquetJob
+from aerotape.spark.parquet_plan import JobOptions
+from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings
+from aerotape.spark.task_runner import OnDone, Partition
 
 ROOT = Path(aerotape.__file__).parents[1]
 
@@ -124,6 +131,33 @@ def test_killed_at_any_change_the_next_job_puts_it_right(
     else:
         way = "move recording_id=0/part-" if grow is grow_little else "exchange recording_id=0"
     assert any(death.startswith(way) for death in deaths), "\n".join(deaths)
+
+
+class TasksTwice(TasksHere):
+    """Runs every task twice, as speculation does, after one that dies while it writes."""
+
+    def run(
+        self, partitions: Sequence[Partition], settings: WriteSettings, on_done: OnDone | None
+    ) -> list[RangeOutcome]:
+        dying = MortalStore(fs.LocalFileSystem(), settings.store.name)
+        dying.lives = 0
+        with pytest.raises(Killed):
+            super().run(partitions, dataclasses.replace(settings, store=dying), None)
+        super().run(partitions, settings, None)
+        return super().run(partitions, settings, None)
+
+
+def test_failed_and_repeated_tasks_leave_nothing(tmp_path: Path) -> None:
+    """Of several attempts at a task the table has one, whole, and nothing is left of the others."""
+    archive_dir, out = tmp_path / "archive", tmp_path / "out"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(), 150))
+    options = JobOptions(read=ReadOptions(archive_dir=str(archive_dir), partition_bytes=1 << 16))
+    with ParquetJob(options, out, TasksTwice()) as job:
+        [report] = job.run().recordings
+        assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+    assert len(list(out.rglob("*.parquet"))) == report.files > 1
+    assert list(out.iterdir()) == [out / "recording_id=0"]
 
 
 KILLED_AT = """
