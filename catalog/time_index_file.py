@@ -54,7 +54,6 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -72,6 +71,7 @@ FLAG_ESTIMATE: Final = 1
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _POINT: Final = struct.Struct("<qqiII")
+_POINT_WITH_CRC: Final = struct.Struct("<qqiIII")
 _CRC: Final = struct.Struct("<I")
 _NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
 
@@ -269,20 +269,22 @@ def _decode_header(path: Path, data: bytes) -> Provenance:
 def _decode_points(path: Path, data: bytes) -> tuple[list[TimePoint], int]:
     body = memoryview(data)[HEADER_LENGTH:]
     points: list[TimePoint] = []
+    add, crc32 = points.append, zlib.crc32
     bad_offset = None
-    unpack, crc32, checked = _POINT.unpack_from, zlib.crc32, POINT_LENGTH - _CRC.size
-    for offset in range(0, len(body) - POINT_LENGTH + 1, POINT_LENGTH):
-        (crc,) = _CRC.unpack_from(body, offset + checked)
-        if crc != crc32(body[offset : offset + checked]):
+    offset = last_position = 0
+    for time_ns, position, session_id, flags, _, crc in _POINT_WITH_CRC.iter_unpack(
+        body[: len(body) // POINT_LENGTH * POINT_LENGTH]
+    ):
+        if crc != crc32(body[offset : offset + _POINT.size]):
             bad_offset = offset if bad_offset is None else bad_offset
-            continue
-        if bad_offset is not None:
+        elif bad_offset is not None:
             raise _damaged(path, f"the point at offset {HEADER_LENGTH + bad_offset} is damaged")
-        time_ns, position, session_id, flags, _ = unpack(body, offset)
-        points.append(TimePoint(time_ns, position, session_id, bool(flags & FLAG_ESTIMATE)))
-    for first, second in pairwise(points):
-        if second.position < first.position:
-            raise _damaged(path, f"its positions go back to {second.position}")
+        elif position < last_position:
+            raise _damaged(path, f"its positions go back to {position}")
+        else:
+            add(TimePoint(time_ns, position, session_id, flags & FLAG_ESTIMATE != 0))
+            last_position = position
+        offset += POINT_LENGTH
     return points, len(body) - len(points) * POINT_LENGTH
 
 

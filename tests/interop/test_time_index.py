@@ -238,8 +238,15 @@ def test_an_index_that_cannot_be_used_is_named_and_stops_nothing(
         path.write_bytes(b"nonsense" * 20 if damage == "nonsense" else b"")
     with pytest.warns(RuntimeWarning, match=r"aerotape-0\.time-index"):
         stream.look().to_arrow(columns=["position"], from_time=1)
-    with served(start_archive, "aerotape") as client:
-        stream.record(client, lambda: True)
+    with start_archive("aerotape", properties=DENSE) as archive:
+        assert isinstance(archive, AerotapeArchive)
+        with aerotape.connect(
+            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+        ) as client:
+            stream.record(client, lambda: True)
+        wait_until(lambda: str(path) in archive.log(), "the warning in the log")
+        if damage == "directory":
+            wait_until(lambda: "time index not written" in archive.log(), "the error")
     stream.assert_bounds_hold()
     positions = [message.position for message in stream.look().messages()]
     assert positions[: len(stream.sent)] == [each.position for each in stream.sent]
