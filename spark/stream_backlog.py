@@ -69,7 +69,7 @@ class Backlog:
         if self.begins and (self.progress is not None or stop is not None):
             return Progress(position=self.range.from_position, begin=begin, stop=stop)
         if self.progress is not None and stop is not None:
-            return dataclasses.replace(self.progress, stop=stop)
+            return dataclasses.replace(self.progress, begin=None, stop=stop)
         return self.progress
 
 

@@ -179,6 +179,22 @@ def test_batches_give_what_a_batch_read_gives(tmp_path: Path) -> None:
     assert len(of(rows, 1)) > 20 and len(of(rows, 2)) == 16
 
 
+def test_a_recording_that_stops_gives_nothing_again(tmp_path: Path) -> None:
+    """Also one that is new to the query and was read in one batch; that it was read to its end is
+    noted once."""
+    builder = fill(SegmentBuilder(), 20)
+    add_recording(tmp_path, builder, live=True)
+    query = Query(tmp_path)
+    assert len(query.batch() or []) == 20
+    stop(tmp_path, builder)
+    assert query.batch() == []
+    assert query.batch() is None
+    extend(tmp_path, builder)
+    assert query.batch() is None
+    stop(tmp_path, builder)
+    assert query.batch() is None
+
+
 def test_options_of_batch_queries_hold(tmp_path: Path) -> None:
     """Recordings, positions, columns, checksum and mode, as a batch query has them."""
     builder = fill(SegmentBuilder(checksum=crc32, stream_id=10), 60)
