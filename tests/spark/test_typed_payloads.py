@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from built_archive import add_recording
 from segment_builder import SegmentBuilder
+from support.java_payloads import encode_with_java
 from support.orders import SCHEMA, Order, cancel, position, some_orders
+from support.payload_schema import BIG_ENDIAN_SCHEMA
 
 from aerotape.catalog.directory import open_directory
 from aerotape.codecs.sbe_tool import run_sbe_tool
@@ -212,3 +214,35 @@ def test_streaming_queries_have_typed_columns(
     batch = load(spark, archive_dir, **options).orderBy("recording_id", "orderId").collect()
     assert len(batch) == 604
     assert streamed == batch
+
+
+def test_every_kind_of_field(spark: SparkSession, jars: dict[str, Path], tmp_path: Path) -> None:
+    """What Java's codecs have encoded, with every construct of SBE: the same in Spark as without,
+    in a row for each template or with one template."""
+    xml = tmp_path / "garage.xml"
+    xml.write_text(BIG_ENDIAN_SCHEMA)
+    schema = run_sbe_tool(xml, jars["sbe-all"], tmp_path)
+    builder = SegmentBuilder()
+    for payload in encode_with_java(xml, "CarWriter", jars["sbe-all"], tmp_path / "stubs"):
+        builder.message(payload)
+    add_recording(tmp_path, builder)
+    recording = open_directory(tmp_path).recording(0)
+    for template, count in (("Car", 2), (None, 4)):
+        options = {"schema": str(schema)} | ({"template": template} if template else {})
+        rows = load(spark, tmp_path, **options).orderBy("position").collect()
+        expected = recording.to_arrow(schema=schema, template=template).to_pylist()
+        assert len(rows) == count
+        assert [plain(row.asDict(recursive=True)) for row in rows] == expected
+
+
+def plain(value: Any) -> Any:
+    """Bytes as Arrow gives them, at any depth."""
+    match value:
+        case bytearray():
+            return bytes(value)
+        case dict():
+            return {name: plain(each) for name, each in value.items()}
+        case list():
+            return [plain(each) for each in value]
+        case _:
+            return value
