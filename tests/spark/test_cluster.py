@@ -28,10 +28,12 @@ pytest.importorskip("moto")
 ROOT = Path(aerotape.__file__).parents[1]
 MESSAGES = 400
 
-# What a user's own script would do: count what each task reads, and say where tasks ran.
+# What a user's own script would do: count what each task reads, and say where tasks ran. The
+# command finds the session that there is, which spares the test another driver and its executors.
 SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession
+from aerotape.tools.main import main
 
 spark = (
     SparkSession.builder
@@ -44,16 +46,12 @@ spark = (
 def look(rows):
     yield os.getcwd(), sum(len(row.payload) for row in rows)
 
-from aerotape.spark.options import ReadOptions
-from aerotape.spark.parquet_job import convert
-from aerotape.spark.parquet_plan import JobOptions
-
-for path in sys.argv[1:]:
-    table = spark.read.format("aerotape").option("partitionBytes", "128k").load(path)
+for source, out in zip(sys.argv[1::2], sys.argv[2::2]):
+    table = spark.read.format("aerotape").option("partitionBytes", "128k").load(source)
     tasks = table.rdd.mapPartitions(look).collect()
     print(json.dumps({"count": table.count(), "tasks": tasks}))
-read = ReadOptions(archive_dir=os.path.abspath(sys.argv[1]), partition_bytes=1 << 18)
-convert(JobOptions(read=read), "table")
+    command = ["parquet", source, out, "--master", spark.sparkContext.master]
+    assert main([*command, "--partition-bytes", "256k", "--json"]) == 0
 spark.stop()
 """
 
@@ -85,24 +83,11 @@ def master(
         yield url
 
 
-def run(arguments: list[str], cwd: Path, environment: Mapping[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_a_script_and_the_parquet_job_on_a_cluster(
     store: ObjectStore, environment: Mapping[str, str], master: str, tmp_path: Path
 ) -> None:
     """Batch reads of the folder and of the bucket see every byte, in tasks of both workers; the
-    job writes a table to a folder in a script's session, and as a command one to the bucket."""
+    job writes one table to a folder, named by a relative path, and one to the bucket."""
     from pyarrow import dataset
 
     archive_dir = tmp_path / "archive"
@@ -110,23 +95,30 @@ def test_a_script_and_the_parquet_job_on_a_cluster(
     builder = fill(SegmentBuilder(), MESSAGES)
     add_recording(archive_dir, builder)
     url = store.upload(archive_dir, "cluster")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    output = run([str(script), "archive", url], tmp_path, {**environment, "MASTER": master})
-    reports: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
-    assert len(reports) == 2
-    for report in reports:
-        assert report["count"] == MESSAGES
-        assert sum(size for _, size in report["tasks"]) == sum(
-            len(m.payload) for m in builder.messages
-        )
-    executors = {Path(cwd) for report in reports for cwd, _ in report["tasks"]}
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py", "archive", "table", url, f"{url}-table"],
+        cwd=tmp_path,
+        env={**os.environ, **environment, "MASTER": master},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    read = json.JSONDecoder().raw_decode
+    reports: list[dict[str, Any]] = []
+    output = done.stdout.lstrip()
+    while output:
+        report, end = read(output)
+        reports.append(report)
+        output = output[end:].lstrip()
+    assert [report.get("messages", report.get("count")) for report in reports] == [MESSAGES] * 4
+    tasks = [task for report in reports for task in report.get("tasks", ())]
+    assert sum(size for _, size in tasks) == 2 * sum(len(m.payload) for m in builder.messages)
+    executors = {Path(cwd) for cwd, _ in tasks}
     assert len(executors) == 2
     assert tmp_path not in executors
 
-    command = ["-m", "aerotape", "parquet", url, f"{url}-table", "--master", master, "--json"]
-    output = run([*command, "--partition-bytes", "256k"], tmp_path, environment)
-    assert json.loads(output)["messages"] == MESSAGES
     bucket, path = reach(UrlPath(f"{url}-table"), StorageOptions.of(store.options))
     for table in (
         dataset.dataset(tmp_path / "table" / "recording_id=0").to_table(),
