@@ -135,14 +135,19 @@ class TimeIndex:
             for time_ns, position in written
             if min(position, end) - 1 not in covered
         ]
+        # Points tell better of the ends that they reach.
         not_before = []
         start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
+        is_known = bool(points) and points[0].position <= start
         # Segments that the recording has taken over from another one may be older than its start.
-        if start_ns >= 0 and (not written or written[0][0] + _TICK_NS >= start_ns):
+        is_older = bool(written) and written[0][0] + _TICK_NS < start_ns
+        if start_ns >= 0 and not is_known and not is_older:
             not_before.append((start_ns, start))
         # To the end of that millisecond; and what was taken over may be younger than its stop.
         stop_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS - 1
-        if not descriptor.is_active and (not written or written[-1][0] <= stop_ns):
+        is_known = bool(points) and points[-1].position >= end
+        is_younger = bool(written) and written[-1][0] > stop_ns
+        if not descriptor.is_active and not is_known and not is_younger:
             not_after.append((stop_ns, end))
         return cls(points, start, end, not_before=not_before, not_after=not_after, problem=problem)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaArchive, archive_tool
+from support.java import JavaArchive, JavaClient, archive_tool
 from support.recording import wait_until
+from support.streams import record, signals_until
 from support.timed_directory import build
 from support.timed_stream import DENSE, TimedStream
 
@@ -178,6 +179,31 @@ def test_java_purges_and_our_archive_removes_what_is_left(
         fresh = TimedStream(stream.archive_dir)
         fresh.record(client, more_points(fresh, 10))
         fresh.assert_bounds_hold()
+
+
+def test_points_go_over_with_migrated_segments(start_archive: StartArchive, tmp_path: Path) -> None:
+    with (
+        start_archive("aerotape", properties=DENSE) as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        begun_ns = time.time_ns()
+        first = record(client, 4, 2 * SEGMENT).recording_id
+        middle_ns = time.time_ns()
+        second = record(client, 4, SEGMENT + 1024, start_position=2 * SEGMENT).recording_id
+        ended_ns = time.time_ns()
+        client.call("migrateSegments", first, second)
+        signals_until(client, first, "DELETE")
+    archive_dir = tmp_path / "archive"
+    index = aerotape.open_directory(archive_dir).recording(second).time_index
+    assert (index.source, index.problem, index.start_position) == ("recorded", "", 0)
+    assert index.points[-1].position == index.recorded_position == 3 * SEGMENT + 1024
+    for position, low, high in ((0, begun_ns, middle_ns), (2 * SEGMENT, middle_ns, ended_ns)):
+        bounds = index.time_at(position)
+        assert bounds.not_before_ns is not None
+        assert bounds.not_after_ns is not None
+        assert low <= bounds.not_before_ns <= bounds.not_after_ns <= high
+    assert not time_index_path(archive_dir, first).exists()
 
 
 def test_archive_tool_passes_over_it(start_archive: StartArchive, stream: TimedStream) -> None:
