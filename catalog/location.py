@@ -58,7 +58,8 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
         name: of the option or argument, for the error.
 
     Raises:
-        ConfigurationError: it is a ``file:`` URL of another machine.
+        ConfigurationError: it is a ``file:`` URL of another machine, or holds what belongs into
+            storage options.
     """
     if isinstance(path, UrlPath):
         return path
@@ -75,11 +76,27 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
                 name,
             )
         return Path(text[match.end() :])
+    _refuse_options(scheme, authority or "", text[match.end() :], name)
     rest = f"{authority or ''}{text[match.end() :]}"
     if not authority and scheme in _HADOOP:
         # Of the file system that Hadoop's configuration names.
         rest = f"default{text[match.end() :]}"
     return UrlPath(f"{scheme}://{rest.lstrip('/')}")
+
+
+def _refuse_options(scheme: str, authority: str, path: str, name: str) -> None:
+    """Refuse a URL with a password or a query; locations are printed, so these are not."""
+    if ":" in authority.rpartition("@")[0]:
+        found = "a user's password"
+    elif "?" in path:
+        found = "options behind a question mark"
+    else:
+        return
+    raise ConfigurationError(
+        f"{name}: the {scheme} URL holds {found}; give storage options instead (storage.NAME of "
+        "the data source, --storage NAME=VALUE of commands) or set the environment",
+        name,
+    )
 
 
 def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:

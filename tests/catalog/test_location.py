@@ -45,6 +45,21 @@ def test_a_file_of_another_machine_is_refused() -> None:
         parse_location("file://elsewhere/a")
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://AKID:hush-hush@bucket/archive",
+        "sftp://me:hush-hush@host/archive",
+        "s3://bucket/archive?secret_key=hush-hush",
+    ],
+)
+def test_urls_are_no_place_for_secrets(url: str) -> None:
+    """They would be printed wherever the place is named; the error does not show them either."""
+    with pytest.raises(ConfigurationError, match=r"path: the s.* URL holds .*storage") as raised:
+        parse_location(url)
+    assert "hush" not in str(raised.value)
+
+
 def test_paths_below_a_url_print_as_urls() -> None:
     """So that errors name what the user named, also after a trip to another process."""
     path = parse_location("s3://bucket/prefix") / "3-0.rec"
