@@ -110,10 +110,9 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
-    from aerotape.archive.retention.plan import make_plan
-    from aerotape.archive.retention.survey import survey
+    from aerotape.archive.retention.readers import plan_directory
 
-    return make_plan(survey(args.directory, usage), policy, time.time_ns())
+    return plan_directory(args.directory, policy, time.time_ns(), usage)
 
 
 def _usage(directory: Path, client: ArchiveClient) -> Usage:

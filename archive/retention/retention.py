@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.retention.plan import Removal, RetentionPlan, make_plan
+from aerotape.archive.retention.plan import Removal, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
-from aerotape.archive.retention.survey import Usage, survey
+from aerotape.archive.retention.readers import plan_directory
+from aerotape.archive.retention.survey import Usage
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import AerotapeError
@@ -188,8 +189,9 @@ class Retention:
 
     def _plan(self, usage: Usage, now_ns: int) -> RetentionPlan:
         policy = read_policy(self._policy_file)
-        holdings = survey(self._archive_dir, usage, pause=lambda: time.sleep(_PAUSE_S))
-        return make_plan(holdings, policy, now_ns)
+        return plan_directory(
+            self._archive_dir, policy, now_ns, usage, pause=lambda: time.sleep(_PAUSE_S)
+        )
 
     def _usage(self) -> Usage:
         recordings = self._recordings

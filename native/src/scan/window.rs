@@ -11,15 +11,40 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use nix::fcntl::{Flock, FlockArg};
+
 use super::recording::Recording;
 use crate::errors::Result;
 
 /// Bytes read at once. A data frame is at most 64 KiB (the largest MTU), so it fits many times.
 const WINDOW_BYTES: usize = 512 * 1024;
 
+/// An open segment file. While it is open a shared lock on it says so to who would delete it, where
+/// the file system knows locks.
+enum SegmentFile {
+    Locked(Flock<File>),
+    Unlocked(File),
+}
+
+impl SegmentFile {
+    fn new(file: File) -> Self {
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(locked) => Self::Locked(locked),
+            Err((file, _)) => Self::Unlocked(file),
+        }
+    }
+
+    fn get(&self) -> &File {
+        match self {
+            Self::Locked(file) => file,
+            Self::Unlocked(file) => file,
+        }
+    }
+}
+
 struct Segment {
     base: i64,
-    file: File,
+    file: SegmentFile,
 }
 
 pub struct Window {
@@ -111,12 +136,15 @@ impl Window {
             .as_ref()
             .is_none_or(|segment| segment.base != base)
         {
-            self.segment = None;
             let file = File::open(self.recording.segment_path(base)).map_err(|error| {
                 self.recording
                     .error(position, &format!("cannot open segment file: {error}"))
             })?;
-            self.segment = Some(Segment { base, file });
+            // The segment before is let go of only now: one of the two is seen to be read.
+            self.segment = Some(Segment {
+                base,
+                file: SegmentFile::new(file),
+            });
         }
         let Some(segment) = &self.segment else {
             return Ok(());
@@ -133,6 +161,7 @@ impl Window {
             let offset = (position - base) as u64 + self.filled as u64;
             match segment
                 .file
+                .get()
                 .read_at(&mut self.buffer[self.filled..wanted], offset)
             {
                 Ok(0) => break,

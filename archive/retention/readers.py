@@ -1,0 +1,85 @@
+"""Plans that leave alone what is being read from the files of a directory.
+
+A reader keeps a shared lock on the segment file that it is in (`native/src/scan/window.rs`), and
+goes from there towards the end. Segments go from a recording's beginning, so the first one that is
+locked holds back all that a reader may come to. Who has not begun to read is not seen.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
+from aerotape.archive.retention.policy import RetentionPolicy
+from aerotape.archive.retention.survey import Usage, survey
+from aerotape.catalog.segments import segment_file_name
+
+_NO_USAGE = Usage()
+
+
+def plan_directory(
+    archive_dir: Path,
+    policy: RetentionPolicy,
+    now_ns: int,
+    usage: Usage = _NO_USAGE,
+    pause: Callable[[], None] = lambda: None,
+) -> RetentionPlan:
+    """Find out what a policy takes away from a directory, of what nobody uses or reads.
+
+    Args:
+        archive_dir: the directory; an archive may be at work in it.
+        policy: the policy.
+        now_ns: the time, nanoseconds since 1970.
+        usage: what its archive says is in use.
+        pause: as for `survey`.
+
+    Raises:
+        CatalogError: the catalog cannot be read.
+        StorageError: the directory cannot be read.
+    """
+    holdings = {each.recording_id: each for each in survey(archive_dir, usage, pause)}
+    while True:
+        plan = make_plan(holdings.values(), policy, now_ns)
+        # What one recording has to keep, a limit of several may take from others: looked at again.
+        held_back = False
+        for removal in plan.removals:
+            pause()
+            holding = holdings[removal.recording_id]
+            free = _count_free(archive_dir, holding, removal.segments)
+            if free < removal.segments:
+                held_back = True
+                holdings[removal.recording_id] = replace(
+                    holding, removable=free, can_go=False, in_use="it is being read"
+                )
+        if not held_back:
+            return plan
+
+
+def _count_free(archive_dir: Path, holding: Holding, count: int) -> int:
+    """Return how many of the first `count` segments nobody reads, up to the first that is read."""
+    for index, segment in enumerate(holding.segments[:count]):
+        name = segment_file_name(holding.recording_id, segment.base_position)
+        if is_read(archive_dir / name):
+            return index
+    return count
+
+
+def is_read(path: Path) -> bool:
+    """Whether a reader has a segment file open; False where the file system cannot tell."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False  # who wants to delete it will say so
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
