@@ -129,12 +129,13 @@ class _Lease(TableLock):
             for name, info in infos.items():
                 if name == self._name:
                     continue
-                if info.mtime_ns > now_ns - _LEASE_NS:
+                # A storage that does not tell times cannot say that a job is gone, either.
+                is_dated = None not in (info.mtime_ns, now_ns)
+                if not is_dated or info.mtime_ns > now_ns - _LEASE_NS:
                     holder = self._store.read(f"{_LEASES_DIR}/{name}")
+                    killed = f"{_LEASE_NS // 10**9} s" if is_dated else f"remove {name} there"
                     raise _in_use(
-                        self._store,
-                        holder,
-                        f"wait until it is done, or {_LEASE_NS // 10**9} s if it was killed",
+                        self._store, holder, f"wait until it is done; if it was killed, {killed}"
                     )
                 self._store.delete_file(f"{_LEASES_DIR}/{name}")
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,39 @@ def test_a_directory_becomes_a_partitioned_table(
     assert second.recording_bytes == stop_position - 98_304
     assert second.parquet_bytes == sum(file.stat().st_size for file in files)
     assert report.total("messages") == 500
+
+
+def test_readers_pass_over_what_lies_aside(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """While a job is at work, or after it was killed: Spark, pyarrow, DuckDB and Polars see the
+    table and nothing of its folder for work."""
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    out = tmp_path / "out"
+    job(archive_dir, out)
+    file = next(out.rglob("*.parquet"))
+    aside = out / "_aerotape" / "0123456789ab" / "attempts" / "0"
+    aside.mkdir(parents=True)
+    shutil.copy(file, aside / "0-00112233445566778899aabbccddeeff")
+    (out / "_aerotape" / "lock").write_text("{}")
+    assert spark.read.parquet(str(out)).count() == 500
+    assert dataset.dataset(out, format="parquet", partitioning="hive").count_rows() == 500
+    for pattern in ("recording_id=*/*.parquet", "**/*.parquet"):
+        counted = duckdb.sql(
+            f"SELECT count(*) FROM read_parquet('{out}/{pattern}', hive_partitioning = true)"
+        )
+        assert counted.fetchall() == [(500,)]
+        scanned = polars.scan_parquet(out / pattern, hive_partitioning=True)
+        assert scanned.select(polars.len()).collect().item() == 500
+    # What is put together beside the table's folder goes in there only where it cannot be made.
+    staged = out / "_aerotape" / "0123456789ab" / "staged" / "0"
+    staged.mkdir(parents=True)
+    shutil.copy(file, staged / file.name)
+    assert spark.read.parquet(str(out)).count() == 500
+    assert dataset.dataset(out, format="parquet", partitioning="hive").count_rows() == 500
+    pattern = f"{out}/recording_id=*/*.parquet"
+    assert duckdb.sql(f"SELECT count(*) FROM '{pattern}'").fetchall() == [(500,)]
+    assert polars.scan_parquet(pattern).select(polars.len()).collect().item() == 500
 
 
 def test_a_damaged_recording_is_left_out_and_named(
