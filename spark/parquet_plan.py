@@ -156,6 +156,8 @@ class Planner:
             return self._unless_little(
                 self._decide(recording, manifest, exists=exists, overwrite=overwrite)
             )
+        except ConfigurationError:  # of the user's, about all recordings
+            raise
         except AerotapeError as error:
             return RecordingPlan(
                 recording=recording,
@@ -181,9 +183,10 @@ class Planner:
             return RecordingPlan(recording=recording, action=Action.CONVERT, ranges=everything)
         settings = options.settings()
         if manifest.settings != settings:
-            raise ConfigurationError(
+            raise StorageError(
                 f"the table has it with {_difference(manifest, settings)}; use the same options, "
-                "another folder, or convert it anew with --overwrite"
+                "another folder, or convert it anew with --overwrite",
+                self._store.name,
             )
         change = ""
         # Within a job a recording that has stopped does not change unseen.

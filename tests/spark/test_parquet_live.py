@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
 ) -> None:
     """While a publisher sends, each job adds what was recorded since, up to a whole message; in the
     end the table has all that was sent. Cut back by the archive, the recording is told of."""
-    out = tmp_path / "out"
+    out, begun = tmp_path / "out", datetime.now(UTC).date()
     with archives.serve(kind) as archive, archive.connect() as client:
         live = Live(client, 50, "aeron:ipc?term-length=65536")
         id = live.made.recording_id
@@ -58,3 +59,10 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
         [report] = run_here(archive.archive_dir, out, reconvert_changed=True).recordings
         assert (report.result, report.messages) == ("converted anew", 40)
         assert [row["payload"] for row in rows_of(folder)] == [sent for sent, _, _ in kept]
+
+        # Of the recording's own times, or of its time index.
+        [report] = run_here(archive.archive_dir, out, by_date=True, overwrite=True).recordings
+        assert (report.result, report.messages) == ("converted anew", 40)
+        dates = {path.name for path in folder.iterdir() if path.is_dir()}
+        assert dates <= {f"date={begun}", f"date={datetime.now(UTC).date()}"}
+        assert dates
