@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
-from support.java import archive_tool
+from support.java import JavaArchive, JavaClient, archive_tool
 from support.offline_directory import content
 from support.recording import start_recording, stop, wait_until
+from support.streams import TERM_LENGTH, record, segment_files
 
 import aerotape
 from aerotape.archive.retention import offline
@@ -312,3 +313,45 @@ def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy:
         told = cli.error("retain", directory, policy, "--yes", code=2)
         assert "has id 4711" in told
         assert all_segments(directory) == before
+
+
+def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
+    tmp_path: Path, policy: Path
+) -> None:
+    """What is left is replayed to the byte, and ids go on."""
+    archive_dir = tmp_path / "archive"
+    with (
+        JavaArchive(archive_dir, tmp_path / "aeron") as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        partly = record(client, 8001, 3 * TERM_LENGTH + 1024)
+        wholly = record(client, 8002, TERM_LENGTH)
+    bases = segment_files(archive_dir, partly.recording_id)
+    for path in archive_dir.glob("*.rec"):
+        if path.name != f"{partly.recording_id}-{bases[-1]}.rec":
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+    left = (archive_dir / f"{partly.recording_id}-{bases[-1]}.rec").read_bytes()
+    assert main(["retain", str(archive_dir), str(policy), "--yes"]) == 0
+    assert segment_files(archive_dir, partly.recording_id) == bases[-1:]
+    assert segment_files(archive_dir, wholly.recording_id) == []
+    with (
+        JavaArchive(archive_dir, tmp_path / "aeron") as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        [row] = client.call("listRecordings", 0, 10)
+        assert (row["recordingId"], row["startPosition"], row["stopPosition"]) == (
+            partly.recording_id,
+            bases[-1],
+            partly.position,
+        )
+        with (
+            aerotape.connect(
+                aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+            ) as own,
+            own.replay(partly.recording_id) as replay,
+        ):
+            [message] = list(replay)
+        assert message.payload == left[32:1024]
+        assert record(client, 8003, 1024).recording_id == wholly.recording_id + 1
