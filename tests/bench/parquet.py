@@ -273,9 +273,9 @@ def row(
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 29, 1 << 31])
+    parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 30, 4 << 30])
     parser.add_argument("--message-bytes", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--against", nargs="*", choices=ALTERNATIVES, default=list(ALTERNATIVES))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
