@@ -9,11 +9,12 @@ or not as long as it should be is named when it is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import ArchiveDirectory, Recording
@@ -32,8 +33,11 @@ from aerotape.catalog.stop_position import (
 )
 from aerotape.catalog.suspect import SuspectNote, marked_recording, parse_mark
 from aerotape.catalog.time_index_file import time_index_name
-from aerotape.errors import CatalogError, MarkFileError
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError
 from aerotape.url_path import UrlPath
+
+_AT_ONCE: Final = 16
+"""How many recordings are looked at together."""
 
 
 class RemoteRecording(Recording):
@@ -116,6 +120,32 @@ class RemoteRecording(Recording):
                 self._folder.copy_to(number, segment.path.name)
                 copies.append(SegmentFile(path, segment.base_position))
             yield copies
+
+
+def find_ends(recordings: Iterable[Recording]) -> None:
+    """Find where recordings without a stop position end, several at once.
+
+    Each takes a few reads one after the other, which would add up. What fails, fails again for who
+    asks for that recording's `recorded_position`. Recordings of this machine are left alone.
+    """
+
+    def find(recording: RemoteRecording) -> None:
+        with suppress(AerotapeError):
+            position = find_remote_end(
+                recording._folder, recording.descriptor, recording.segment_files()
+            )
+            recording.__dict__["recorded_position"] = position
+
+    live = [
+        recording
+        for recording in recordings
+        if isinstance(recording, RemoteRecording)
+        and not recording.damage
+        and recording.descriptor.is_active
+    ]
+    if len(live) > 1:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
+            list(threads.map(find, live))
 
 
 class RemoteDirectory(ArchiveDirectory):

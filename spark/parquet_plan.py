@@ -18,6 +18,7 @@ from typing import Any, Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.location import absolute_location
+from aerotape.catalog.remote_directory import find_ends
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import PositionTimes, recorded_times
@@ -125,7 +126,9 @@ class Planner:
             UnknownRecordingError: a recording that was asked for does not exist.
         """
         read = self._options.read
-        return choose_recordings(read.open_directory(), read)
+        recordings = choose_recordings(read.open_directory(), read)
+        find_ends(recordings)
+        return recordings
 
     def plan(self) -> list[RecordingPlan]:
         """Decide what is to be done for each recording. Raises what `recordings` does."""

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from aerotape.catalog.remote_directory import find_ends
 from aerotape.errors import CatalogError
 from aerotape.replay.reader import RecordingRange, recording_range
 from aerotape.spark.options import ReadOptions
@@ -81,6 +82,8 @@ def wanted_range(recording: Recording, options: ReadOptions) -> RecordingRange:
 
 def plan_ranges(recordings: Iterable[Recording], options: ReadOptions) -> list[RecordingRange]:
     """Return the range of each recording that is to be read, without the empty ones."""
+    recordings = list(recordings)
+    find_ends(recordings)
     ranges = (wanted_range(recording, options) for recording in recordings)
     return [whole for whole in ranges if whole.length > 0]
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aerotape.catalog.remote_directory import find_ends
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.replay.boundaries import LastMessage, message_checksum
 from aerotape.replay.reader import RecordingRange, range_of
@@ -121,7 +122,9 @@ class Follower:
 
     def _choose(self, recordings: list[Recording]) -> list[Recording]:
         asked_for = [each for each in recordings if self._is_asked_for(each.recording_id)]
-        return without_damaged(matching(asked_for, self.options), self.options)
+        chosen = without_damaged(matching(asked_for, self.options), self.options)
+        find_ends(chosen)
+        return chosen
 
     def _is_asked_for(self, recording_id: int) -> bool:
         ids = self.options.recording_ids

@@ -17,6 +17,7 @@ from support.timed_directory import SECOND, build
 
 from aerotape.catalog import suspect
 from aerotape.catalog.directory import Recording, open_directory
+from aerotape.catalog.remote_directory import find_ends
 from aerotape.catalog.segments import SegmentFile
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import (
@@ -146,6 +147,36 @@ def test_a_recording_without_a_stop_position_ends_where_it_does_here(
         assert len(store.gets()) <= 12
         assert sum(r.length for r in store.gets()) < 100_000
         assert list(remote.messages()) == list(local.messages())
+
+
+def test_many_ends_are_looked_for_at_once(store: ObjectStore, prefix: str, tmp_path: Path) -> None:
+    """All that have no stop position, while others wait; one that cannot be looked at says so only
+    to who asks for it."""
+    for count in range(8):
+        add_recording(tmp_path, fill(SegmentBuilder(), 5 + count), live=count != 3)
+    url = store.upload(tmp_path, prefix)
+    recordings = open_directory(url, store.options).recordings()
+    # Each waits for the others: one after the other, none would come through.
+    waiting = threading.Barrier(7, timeout=60)
+
+    def wait(request: Request) -> None:
+        if request.method == "HEAD":
+            waiting.wait()
+
+    store.before = wait
+    find_ends(recordings)
+    store.before = lambda request: None
+    store.requests.clear()
+    found = [recording.recorded_position for recording in recordings]
+    assert found == [each.recorded_position for each in open_directory(tmp_path).recordings()]
+    assert store.requests == []
+
+    again = open_directory(url, store.options).recordings()
+    store.delete(prefix, "5-0.rec")
+    find_ends(again)
+    assert again[6].recorded_position == found[6]
+    with pytest.raises(StorageError, match=r"5-0.rec: it is gone since the directory was listed"):
+        _ = again[5].recorded_position
 
 
 def test_a_torn_tail_ends_a_recording_as_it_does_here(
