@@ -23,6 +23,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("moto")
 
 from pyarrow import fs
+from support.stream_query import Query
 
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.parquet_job import convert
@@ -115,6 +116,27 @@ def test_only_touched_segments_are_read(
         assert {r.key.rpartition("/")[2] for r in store.gets()} == {"0-131072.rec"}
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_stream_follows_copies(store: ObjectStore, tmp_path: Path) -> None:
+    """A streaming query over a URL gives each message once as more of a recording is uploaded, and
+    fetches only what stands behind its position and what tells where that is."""
+    builder = fill(SegmentBuilder(), 120)
+    add_recording(tmp_path, builder, live=True)
+    url = store.upload(tmp_path, "growing")
+    query = Query(url, **store.spark_options, maxBytesPerTrigger="100k")
+    found = query.run()
+    assert len(query.batches) > 1
+    assert builder.segment_base(builder.position) > 0
+    for seed in (5, 6):
+        fill(builder, 120, seed=seed).write(tmp_path)
+        store.upload(tmp_path, "growing")
+        query.restart()
+        store.requests.clear()
+        found += query.run()
+    assert "0-0.rec" not in {r.key.rpartition("/")[2] for r in store.gets()}
+    assert query.batch() is None
+    assert found == open_directory(tmp_path).recording(0).to_arrow().to_pylist()
 
 
 def test_wrong_credentials_fail_the_query_and_say_so(
