@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol
 
+from aerotape.closing import Closing
 from aerotape.errors import AerotapeError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings, write_ranges
@@ -40,7 +40,7 @@ class TaskRunner(Protocol):
         """Run one task for each partition and gather the outcomes."""
 
 
-class SparkTasks:
+class SparkTasks(Closing):
     """Runs tasks in a Spark session, which is started when the first ones come."""
 
     def __init__(self, master: str | None) -> None:
@@ -49,15 +49,8 @@ class SparkTasks:
         self._session = ExitStack()
         self._context: SparkContext | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop the session. Idempotent."""
         self._context = None
         self._session.close()
 

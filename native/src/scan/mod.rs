@@ -17,7 +17,25 @@ mod statistics;
 mod walk;
 mod window;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::sync::Mutex;
+
+/// Run with what an object of Python's guards, and with the interpreter released.
+fn detached<S: Send, T: Send>(
+    py: Python<'_>,
+    guarded: &Mutex<S>,
+    what: &str,
+    run: impl FnOnce(&mut S) -> T + Send,
+) -> PyResult<T> {
+    py.detach(|| {
+        guarded
+            .lock()
+            .map(|mut state| run(&mut state))
+            .map_err(|_| ())
+    })
+    .map_err(|()| PyRuntimeError::new_err(format!("the {what} is unusable after a panic")))
+}
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     python::register(module)?;

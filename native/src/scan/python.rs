@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use arrow::datatypes::SchemaRef;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -89,13 +89,7 @@ impl SegmentScan {
         py: Python<'_>,
         run: impl FnOnce(&mut Scan) -> T + Send,
     ) -> PyResult<T> {
-        py.detach(|| {
-            self.scan
-                .lock()
-                .map(|mut scan| run(&mut scan))
-                .map_err(|_| ())
-        })
-        .map_err(|()| PyRuntimeError::new_err("the scan is unusable after a panic"))
+        super::detached(py, &self.scan, "scan", run)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::recording::Recording;
@@ -63,13 +63,7 @@ impl RecordingPass {
         py: Python<'_>,
         run: impl FnOnce(&mut Pass) -> T + Send,
     ) -> PyResult<T> {
-        py.detach(|| {
-            self.pass
-                .lock()
-                .map(|mut pass| run(&mut pass))
-                .map_err(|_| ())
-        })
-        .map_err(|()| PyRuntimeError::new_err("the pass is unusable after a panic"))
+        super::detached(py, &self.pass, "pass", run)
     }
 }
 
