@@ -8,8 +8,10 @@ What changed with each major version:
 
 Mark file and catalog each hold their version; that of the mark file says what is to be done. Each
 step leaves an empty file behind that tells of it (``migration-<from>-to-<to>.dat``, versions as
-numbers); where that is there beforehand, the step was cut short, and is not begun again. All names
-and entries are checked before anything is changed.
+numbers), as ArchiveTool's do. All names and entries are checked before anything is changed, and
+the whole plan is kept in ``aerotape-migration.json`` while it is carried out: what a crash has cut
+short is gone on with by that. Without it, as where ArchiveTool was cut short, a step whose file is
+there beforehand is not begun again.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ from aerotape.catalog.entries import end_of_strings
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.mark_claim import in_use, now_epoch_ms, resolve
 from aerotape.catalog.mark_layout import MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
+from aerotape.catalog.migration_journal import (
+    MigrationStep,
+    read_journal,
+    remove_journal,
+    write_journal,
+)
 from aerotape.catalog.segments import MAX_LONG, SEGMENT_SUFFIX, file_names, segment_file_name
 from aerotape.errors import CatalogError, MarkFileError, StorageError
 
@@ -43,21 +51,6 @@ _OWNED: Final = re.compile(rf"([0-9]+)-(.+)\{SEGMENT_SUFFIX}", re.ASCII | re.DOT
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 # MarkFileHeader: version, (4 bytes unused), activityTimestamp, startTimestamp, pid.
 _MARK_BEGIN: Final = struct.Struct("<i4xqqq")
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationStep:
-    """One step to the next major version.
-
-    Attributes:
-        version: the version it leads to.
-        marker: the file that tells of it.
-        renames: names of segment files, before and after, in the order in which it is done.
-    """
-
-    version: int
-    marker: Path
-    renames: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +80,10 @@ def plan_migration(archive_dir: Path) -> Migration:
     mark = _Mark.read(archive_dir)
     catalog = _OldCatalog(archive_dir / layout.CATALOG_FILE_NAME)
     names = set(file_names(archive_dir))
+    begun = read_journal(archive_dir) if mark.version < _V3 else None
+    if begun is not None:
+        steps_left = begun.rest(names, mark.version)
+        return Migration(mark.version, catalog.version, steps_left)
     steps = []
     reached = mark.version
     for version, new_position in (
@@ -124,19 +121,24 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
     plan = plan_migration(archive_dir)
     catalog_path = archive_dir / layout.CATALOG_FILE_NAME
     try:
+        if plan.steps and read_journal(archive_dir) is None:
+            write_journal(archive_dir, plan.steps)
         for step in plan.steps:
             # What may fail for want of space comes before there is no way back.
-            updated = _OldCatalog(catalog_path).write_updated() if step.version == _V3 else None
-            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            catalog = _OldCatalog(catalog_path)
+            is_due = step.version == _V3 and catalog.version < _V3
+            updated = catalog.write_updated() if is_due else None
+            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, 0o644))
             sync_directory(archive_dir)
             for source, target in step.renames:
                 (archive_dir / source).rename(archive_dir / target)
-            if updated is None:
-                _store_version(catalog_path, 0, step.version)
-            else:
+            if updated is not None:
                 updated.rename(catalog_path)
+            elif step.version < _V3:
+                _store_version(catalog_path, 0, step.version)
             sync_directory(archive_dir)
             _store_version(mark.path, mark.offset, step.version)
+        remove_journal(archive_dir)
     except OSError as error:
         raise StorageError(
             f"cannot migrate {archive_dir}: {error.filename or 'a file'}: {error.strerror}",
