@@ -390,7 +390,7 @@ mod tests {
         let all = u64::from(TERM) * 4;
         let sound = check("sound", &bytes, &[(0, all)]);
         assert_eq!((sound.bad_places, sound.frames), (0, sound.checksum_passes));
-        bytes[288 * 3] = 0; // no length that is one
+        bytes[288 * 3 + 3] = 0x80; // no length is negative
         bytes[288 * 5 + 100] ^= 1; // payload
         bytes[288 * 9..288 * 11].fill(0);
         let found = check("damaged", &bytes, &[(0, all)]);
