@@ -149,18 +149,34 @@ def _places(archive_dir: Path) -> set[Path]:
 
 
 def _lock_unused(path: Path, liveness_timeout_ms: int) -> int:
-    """Lock a mark file that no archive is using; -1 when there is nothing that one could use."""
-    descriptor = -1
+    """Lock a mark file that no archive is using; -1 when there is nothing that one could use.
+
+    Where a file system has no locks, what the file says of its archive decides alone.
+    """
     try:
         descriptor = os.open(path, READ_FLAGS)
-        lock(path, descriptor)
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return -1
+        raise MarkFileError(
+            f"cannot open the mark file {path}: {error.strerror}; whether an archive is using the"
+            " directory is not known",
+            path,
+        ) from error
+    try:
+        with contextlib.suppress(OSError):
+            lock(path, descriptor)
         check_stale(path, descriptor, liveness_timeout_ms)
-    except BaseException as error:
-        if descriptor >= 0:
-            os.close(descriptor)
-        if isinstance(error, ArchiveInUseError) or not isinstance(error, MarkFileError | OSError):
+    except MarkFileError as error:
+        os.close(descriptor)
+        if isinstance(error, ArchiveInUseError):
             raise
         return -1
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -130,9 +130,12 @@ class TimeIndex:
         points, problem = read_points(recording, segments, end)
         written = last_writes(segments, descriptor.segment_file_length)
         covered = range(points[0].position, points[-1].position) if points else range(0)
+        # A segment before another may have been written after it: by another archive, or before
+        # the clock was put back.
+        latest = accumulate((time_ns for time_ns, _ in written), max)
         not_after = [
             (time_ns + _TICK_NS, min(position, end))
-            for time_ns, position in written
+            for time_ns, (_, position) in zip(latest, written, strict=True)
             if min(position, end) - 1 not in covered
         ]
         # Points tell better of the ends that they reach.
@@ -140,13 +143,13 @@ class TimeIndex:
         start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
         is_known = bool(points) and points[0].position <= start
         # Segments that the recording has taken over from another one may be older than its start.
-        is_older = bool(written) and written[0][0] + _TICK_NS < start_ns
+        is_older = any(time_ns + _TICK_NS < start_ns for time_ns, _ in written)
         if start_ns >= 0 and not is_known and not is_older:
             not_before.append((start_ns, start))
         # To the end of that millisecond; and what was taken over may be younger than its stop.
         stop_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS - 1
         is_known = bool(points) and points[-1].position >= end
-        is_younger = bool(written) and written[-1][0] > stop_ns
+        is_younger = any(time_ns > stop_ns for time_ns, _ in written)
         if not descriptor.is_active and not is_known and not is_younger:
             not_after.append((stop_ns, end))
         return cls(points, start, end, not_before=not_before, not_after=not_after, problem=problem)

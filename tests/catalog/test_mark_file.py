@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 from support.java import archive_tool
 
 from aerotape.catalog import layout
+from aerotape.catalog.mark_claim import unused
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.mark_layout import (
     ACTIVITY_TIMESTAMP,
@@ -403,3 +406,29 @@ def test_a_sign_of_life_never_follows_the_end(
         with mark_file.kept_alive():
             mark_file.close()
         assert MarkFile.read(tmp_path).header.activity_timestamp_ms == -1
+
+
+def test_without_locks_the_timestamp_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system that has no locks a directory in use is known by its sign of life."""
+    abandoned(tmp_path, age_ms=60_000)
+
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with unused(tmp_path, 10_000):
+        pass
+    put_timestamp(tmp_path, now_ms())
+    with pytest.raises(ArchiveInUseError, match="sign of life"), unused(tmp_path, 10_000):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
+def test_a_mark_file_that_cannot_be_opened_is_no_leave(tmp_path: Path) -> None:
+    """Nobody knows whether an archive uses the directory, so it is not taken for unused."""
+    acquire(tmp_path).close()
+    (tmp_path / FILE_NAME).chmod(0)
+    with pytest.raises(MarkFileError, match="Permission denied"), unused(tmp_path, 10_000):
+        pass

@@ -39,8 +39,8 @@ def url(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
 @pytest.mark.parametrize(
     "command",
     [
-        "describe-all", "describe 0", "count-entries", "verify", "verify -a", "verify 3 -a",
-        "verify 0 -checksum crc-32", "dump 3",
+        "describe-all", "describe 0", "count-entries", "verify --dry-run", "verify -a --dry-run",
+        "verify 3 -a --dry-run", "verify 0 -checksum crc-32 --dry-run", "dump 3",
     ],
 )  # fmt: skip
 def test_reading_commands_say_the_same_as_here(
@@ -60,6 +60,10 @@ def test_reading_commands_say_the_same_as_here(
         [report], [expected] = report, expected
         assert report.pop("mark_file") is None
         assert expected.pop("mark_file") is not None
+    if command.startswith("verify"):
+        # What it would mark: nothing in a storage.
+        assert [row.pop("marked") for row in report] == [None] * len(report)
+        assert any([row.pop("marked") for row in expected])
     assert (code, report) == (expected_code, expected)
 
 
