@@ -55,8 +55,11 @@ def run(args: argparse.Namespace) -> int:
     }
     with connect(args, defaults) as client:
         _check_same(args.directory, header, client)
-        plan = _plan(args, policy, _usage(args.directory, client))
-        return _carry_out(args, plan, lambda removal: _purge(client, removal))
+        return _carry_out(
+            args,
+            lambda: _plan(args, policy, _usage(args.directory, client)),
+            lambda removal: _purge(client, removal),
+        )
 
 
 def _active_mark(directory: Path) -> MarkFileHeader | None:
@@ -94,19 +97,22 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
     directory: Path = args.directory
     if args.dry_run:
-        return _carry_out(args, _plan(args, policy, Usage()), lambda _: "")
+        return _carry_out(args, lambda: _plan(args, policy, Usage()), lambda _: "")
     with Catalog.open(directory, read_only=True) as catalog:
         checksum = checksum_of_descriptors(catalog)
     with (
         unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
-        Catalog.open(directory, capacity_bytes=MIN_CAPACITY_BYTES, checksum=checksum) as catalog,
+        # On storage before files go: a catalog is not to claim what is not there.
+        Catalog.open(
+            directory, capacity_bytes=MIN_CAPACITY_BYTES, checksum=checksum, sync_level=1
+        ) as catalog,
     ):
 
         def remove(removal: Removal) -> str:
             carry_out(catalog, directory, removal)
             return ""
 
-        return _carry_out(args, _plan(args, policy, Usage()), remove)
+        return _carry_out(args, lambda: _plan(args, policy, Usage()), remove)
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
@@ -158,14 +164,19 @@ def _purge(client: ArchiveClient, removal: Removal) -> str:
 
 
 def _carry_out(
-    args: argparse.Namespace, plan: RetentionPlan, remove: Callable[[Removal], str]
+    args: argparse.Namespace,
+    make_plan: Callable[[], RetentionPlan],
+    remove: Callable[[Removal], str],
 ) -> int:
     """Have each removal made by `remove`, which returns why not all of it was, and tell."""
     from aerotape.errors import AerotapeError
 
+    plan = make_plan()
     if plan.removals and not args.dry_run:
         segments = sum(removal.segments for removal in plan.removals)
         confirm(args, f"delete {segments} segment files of {len(plan.removals)} recordings")
+        if not args.yes:
+            plan = _still_planned(plan, make_plan())
     code, rows = 0, []
     for removal in plan.removals:
         problem = ""
@@ -173,8 +184,10 @@ def _carry_out(
             try:
                 problem = remove(removal)
             except AerotapeError as error:
-                code, problem = _EXIT_FAILURE, str(error)
+                problem = str(error)
                 note(f"error: recording {removal.recording_id}: {error}")
+            if problem:
+                code = _EXIT_FAILURE
         rows.append(_row(removal, problem))
     if args.json:
         kept = [
@@ -193,6 +206,27 @@ def _carry_out(
     if not plan.removals:
         print("nothing to delete")
     return code
+
+
+def _still_planned(confirmed: RetentionPlan, fresh: RetentionPlan) -> RetentionPlan:
+    """Return what a fresh plan holds of the one that was confirmed, and tell what it does not."""
+    from aerotape.archive.retention.plan import RetentionPlan
+
+    agreed = {_extent(removal) for removal in confirmed.removals}
+    removals = [removal for removal in fresh.removals if _extent(removal) in agreed]
+    left = {removal.recording_id for removal in removals}
+    changed = [each.recording_id for each in confirmed.removals if each.recording_id not in left]
+    if changed:
+        numbers = ", ".join(map(str, changed))
+        note(f"left out, for they have changed meanwhile: recordings {numbers}")
+    return RetentionPlan(removals, fresh.kept, fresh.size_bytes)
+
+
+def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:
+    """Return what a removal takes: of which recording, from where, to where."""
+    descriptor, end = removal.descriptor, removal.new_start_position
+    stop = descriptor.stop_position if end is None else None
+    return removal.recording_id, descriptor.start_position, end, stop
 
 
 def _row(removal: Removal, problem: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Holding:
         removable: how many of them nobody uses, from the first.
         can_go: whether the recording may go as a whole, when all of them may.
         in_use: why the others may not.
+        end_position: nothing is recorded from here on, bytes; negative when that is not known.
     """
 
     descriptor: RecordingDescriptor
@@ -55,6 +56,7 @@ class Holding:
     removable: int
     can_go: bool
     in_use: str = ""
+    end_position: int = -1
 
     @property
     def recording_id(self) -> int:
@@ -241,8 +243,11 @@ def _limit_recording(state: _State, rule: RetentionRule, now_ns: int) -> None:
             state.take_all(reason)
     if rule.max_recording_size is not None:
         limit, size_bytes, count = rule.max_recording_size, state.size_bytes, state.gone
-        # The last segment stays: a recording is not to vanish because segments are long.
-        while size_bytes > limit.value and count < len(segments) - 1:
+        # The last segment that holds something stays: a recording is not to vanish because
+        # segments are long.
+        end = state.holding.end_position
+        filled = sum(end < 0 or segment.base_position < end for segment in segments)
+        while size_bytes > limit.value and count < filled - 1:
             size_bytes -= segments[count].size_bytes
             count += 1
         if count > state.gone:

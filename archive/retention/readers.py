@@ -7,6 +7,7 @@ locked holds back all that a reader may come to. Who has not begun to read is no
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from aerotape.archive.retention.survey import Usage, survey
 from aerotape.catalog.segments import segment_file_name
 
 _NO_USAGE = Usage()
+# What a lock fails with where the file system has none; NFS wants a file open for writing.
+_NO_LOCKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOLCK, errno.EBADF)
 
 
 def plan_directory(
@@ -69,17 +72,17 @@ def _count_free(archive_dir: Path, holding: Holding, count: int) -> int:
 
 
 def is_read(path: Path) -> bool:
-    """Whether a reader has a segment file open; False where the file system cannot tell."""
+    """Whether a reader has a segment file open, or may have; not where there are no locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
     except OSError:
-        return False  # who wants to delete it will say so
+        return True  # nobody can tell now
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno not in _NO_LOCKS
     finally:
         os.close(descriptor)
     return False

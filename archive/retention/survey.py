@@ -5,7 +5,7 @@ last written to. Files of a copy may have been written to later; where that show
 had stopped before, its time index tells more. Without one it is younger than what is in it, never
 older.
 
-A recording with damage, or with segment files that are missing, is left alone.
+A recording with damage, marked as suspect, or with segment files that are missing, is left alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from aerotape.catalog.directory import Recording
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_base_position
+from aerotape.catalog.suspect import read_marks
 from aerotape.catalog.time_index import TimeIndex, read_points
 from aerotape.errors import StorageError
 
@@ -64,6 +65,9 @@ def survey(
     """
     files, _ = index_segment_files(archive_dir)
     found = []
+    # What was taken out of a recording under suspicion would go with it.
+    marked = dict.fromkeys(read_marks(archive_dir), "it is marked as suspect")
+    usage = replace(usage, held={**marked, **usage.held})
     with Catalog.open(archive_dir, read_only=True) as catalog:
         for number, entry in enumerate(catalog.entries()):
             if number % _PAUSE_AFTER == 0:
@@ -106,7 +110,7 @@ def _holding(
     elif not problem and not _is_whole(descriptor, segments, first, end_position):
         problem = "segment files are missing"
     if problem:
-        return Holding(descriptor, segments, 0, False, problem)
+        return Holding(descriptor, segments, 0, False, problem, end_position)
     if not is_live and segments:
         segments = _dated(archive_dir, entry, files, segments)
     length = descriptor.segment_file_length
@@ -119,7 +123,7 @@ def _holding(
             removable, in_use = replayed, "it is being replayed"
     removable = max(min(removable, len(segments)), 0)
     can_go = not is_live and recording_id not in usage.replayed
-    return Holding(descriptor, segments, removable, can_go, in_use)
+    return Holding(descriptor, segments, removable, can_go, in_use, end_position)
 
 
 def _is_whole(

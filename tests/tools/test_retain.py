@@ -103,6 +103,41 @@ def test_it_asks_first_and_no_is_no(
     assert content(directory) == before
 
 
+def test_what_changes_while_it_asks_is_left_out(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def answer(*_: object) -> None:
+        os.utime(segment(directory, 0, 1))
+
+    monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
+    assert main(["retain", str(directory), str(policy)]) == 0
+    captured = capsys.readouterr()
+    assert "left out, for they have changed meanwhile: recordings 0" in captured.err
+    assert all_segments(directory) == [[0, 1, 2], [], [0, 1], [0, 1]]
+
+
+def test_the_catalog_is_on_storage_before_files_go(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, sync, unlink = [], os.fdatasync, Path.unlink
+
+    def forced(descriptor: int) -> None:
+        done.append("sync")
+        sync(descriptor)
+
+    def gone(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".rec":
+            done.append("unlink")
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(os, "fdatasync", forced)
+    monkeypatch.setattr(Path, "unlink", gone)
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    first, *rest = done
+    assert first == "sync"
+    assert rest.count("unlink") == 4
+
+
 def test_what_cannot_be_is_one_line(
     directory: Path, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,7 +307,13 @@ def test_a_running_archive_is_asked(
         messages = iter(replay)
         assert next(messages).position == 0
         done = cli.run(
-            "retain", cli.archive.archive_dir, policy, "--yes", "--json", env=environment(cli)
+            "retain",
+            cli.archive.archive_dir,
+            policy,
+            "--yes",
+            "--json",
+            expect=1,
+            env=environment(cli),
         )
         rows = {row["recording_id"]: row for row in json.loads(done.stdout)["removals"]}
         assert "replay" in rows[replayed.recording_id]["problem"].lower()

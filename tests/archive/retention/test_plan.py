@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -114,6 +115,13 @@ def test_the_size_of_a_recording_takes_its_front_and_never_its_last_segment() ->
     tiny = RetentionRule("s", max_recording_size=Limit(1, "1"))
     made = plan([held(0, [3, 2, 1, 0]), held(1, [2, 1], live=True)], tiny)
     assert gone(made) == {0: 3, 1: 1}
+
+
+def test_an_empty_segment_at_the_end_is_not_the_one_that_stays() -> None:
+    rule = RetentionRule("a", max_recording_size=Limit(50, "50"))
+    holding = held(0, [3, 2, 1])
+    assert gone(plan([replace(holding, end_position=2 * SEGMENT)], rule)) == {0: 1}
+    assert gone(plan([replace(holding, end_position=2 * SEGMENT + 1)], rule)) == {0: 2}
 
 
 def test_the_size_of_a_stream_takes_the_oldest_of_all_its_recordings() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
 from aerotape.archive.retention.readers import is_read, plan_directory
 from aerotape.catalog.directory import Recording, open_directory
+from aerotape.catalog.suspect import SuspectNote, add_notes
 from aerotape.replay.reader import Scan, recording_range
 
 NOW_NS = 1_700_000_000 * 10**9
@@ -85,3 +88,36 @@ def test_readers_do_not_hinder_each_other_and_a_missing_file_is_not_read(
         assert len(list(open_directory(directory).recording(1).messages())) > 100
     assert not is_read(path)
     assert not is_read(directory / "none.rec")
+
+
+@pytest.mark.parametrize(
+    ("call", "number", "expected"),
+    [
+        ("open", errno.EMFILE, True),
+        ("open", errno.EACCES, True),
+        ("open", errno.ENOENT, False),
+        ("flock", errno.EIO, True),
+        ("flock", errno.EOPNOTSUPP, False),
+    ],
+)
+def test_what_cannot_be_found_out_is_taken_for_read(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, expected: bool
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    path = segment(directory, 1, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os if call == "open" else fcntl, call, fail)
+        found = is_read(path)
+    assert found is expected
+
+
+def test_a_recording_marked_as_suspect_stays(directory: Path) -> None:
+    """For what was taken out of it would go with it."""
+    add_notes(directory, 0, [SuspectNote("torn tail", "", 0, 0)])
+    plan = plan_directory(directory, WEEK, NOW_NS)
+    assert gone(plan) == {1: None}
+    assert [(kept.recording_id, kept.in_use) for kept in plan.kept] == [
+        (0, "it is marked as suspect")
+    ]
