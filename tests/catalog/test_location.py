@@ -24,6 +24,7 @@ from aerotape.url_path import UrlPath
         ("s3://bucket/a/b/", "s3://bucket/a/b"),
         ("S3A://bucket/a", "s3a://bucket/a"),
         ("hdfs://name:8020/a", "hdfs://name:8020/a"),
+        ("hdfs://me@[fe80::1]:8020/a:b", "hdfs://me@[fe80::1]:8020/a:b"),
         ("hdfs:///a", "hdfs://default/a"),
         ("hdfs:/a", "hdfs://default/a"),
         ("memory://a", "memory://a"),
@@ -51,6 +52,11 @@ def test_a_file_of_another_machine_is_refused() -> None:
         "s3://AKID:hush-hush@bucket/archive",
         "sftp://me:hush-hush@host/archive",
         "s3://bucket/archive?secret_key=hush-hush",
+        "s3://bucket?secret_key=hush-hush",
+        "s3://bucket?hush-hush/prefix",
+        "s3://AKIA:hush/hush@bucket/archive",
+        "s3:/AKIA:hush-hush@bucket",
+        "s3:///AKIA:hush-hush@bucket",
     ],
 )
 def test_urls_are_no_place_for_secrets(url: str) -> None:
