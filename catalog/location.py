@@ -16,6 +16,8 @@ from aerotape.errors import ConfigurationError
 from aerotape.url_path import UrlPath
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?")
+# A user, a host or bucket, and a port: behind a colon nothing else.
+_AUTHORITY = re.compile(r"(?:[^:]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^:]*)(?::[0-9]*)?")
 _HADOOP = ("hdfs", "viewfs")
 
 
@@ -76,19 +78,20 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
                 name,
             )
         return Path(text[match.end() :])
-    _refuse_options(scheme, authority or "", text[match.end() :], name)
     rest = f"{authority or ''}{text[match.end() :]}"
     if not authority and scheme in _HADOOP:
         # Of the file system that Hadoop's configuration names.
         rest = f"default{text[match.end() :]}"
-    return UrlPath(f"{scheme}://{rest.lstrip('/')}")
+    rest = rest.lstrip("/")
+    _refuse_options(scheme, rest, name)
+    return UrlPath(f"{scheme}://{rest}")
 
 
-def _refuse_options(scheme: str, authority: str, path: str, name: str) -> None:
+def _refuse_options(scheme: str, rest: str, name: str) -> None:
     """Refuse a URL with a password or a query; locations are printed, so these are not."""
-    if ":" in authority.rpartition("@")[0]:
-        found = "a user's password"
-    elif "?" in path:
+    if not _AUTHORITY.fullmatch(rest.partition("/")[0]):
+        found = "what looks like a user's password"
+    elif "?" in rest:
         found = "options behind a question mark"
     else:
         return

@@ -118,6 +118,13 @@ class Committer:
         with suppress(StorageError):
             self.recover()
 
+    def abandon(self) -> None:
+        """Remove what only this job has written aside; the table is another job's by now."""
+        with suppress(StorageError):
+            # A journal that is left may be of this job's files: the other one carries it out.
+            if not self._store.entries(_JOURNALS_DIR):
+                self._store.delete_folder(self._job_dir)
+
     # -- a folder at once --------------------------------------------------------------------
 
     def _exchanges(self) -> bool:
@@ -192,20 +199,23 @@ class Committer:
         if not journal:
             return ""
         folder = str(journal["folder"])
-        store.make_folder(folder)
-        # Rows that are missing for a moment are better than rows that are there twice.
-        for name in journal["delete"]:
-            store.delete_file(name)
+        moves = []
         for source, target in journal["move"]:
-            store.make_folder(posixpath.dirname(target))
             if store.exists(source):
-                store.move(source, target)
+                moves.append((source, target))
             elif not store.exists(target):
                 raise StorageError(
                     f"the commit of {folder} in {store.name} cannot be finished: {source} is gone; "
                     f"remove {path} there and convert the recording anew with --overwrite",
                     store.name,
                 )
+        store.make_folder(folder)
+        # Rows that are missing for a moment are better than rows that are there twice.
+        for name in journal["delete"]:
+            store.delete_file(name)
+        for source, target in moves:
+            store.make_folder(posixpath.dirname(target))
+            store.move(source, target)
         for name in sorted({posixpath.dirname(target) for _, target in journal["move"]}):
             store.sync_folder(name)
         store.write(f"{folder}/{MANIFEST_NAME}", str(journal["manifest"]).encode())

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from aerotape.catalog.directory import Recording
+from aerotape.errors import StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import cut_at_midnight, date_at
 from aerotape.spark.fingerprint import tail_crc32
@@ -154,7 +155,7 @@ class ParquetJob:
         """Take the table's lock and finish what an earlier job has left unfinished."""
         self._planner.recordings()  # what is refused must not make a folder
         self._lock = self._cleanup.enter_context(locked(self._store))
-        self._cleanup.callback(self._committer.close)
+        self._cleanup.callback(self._clear_up)
         try:
             self._committer.recover()
         except BaseException:
@@ -169,6 +170,14 @@ class ParquetJob:
         trace: TracebackType | None,
     ) -> None:
         self._cleanup.close()
+
+    def _clear_up(self) -> None:
+        try:
+            self._lock.check()
+        except StorageError:  # lost, or nobody can tell
+            self._committer.abandon()
+        else:
+            self._committer.close()
 
     def run(self, on_progress: OnProgress | None = None) -> JobReport:
         """Convert what is new now. Raises what `convert` does."""

@@ -23,9 +23,10 @@ from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import PositionTimes, recorded_times
 from aerotape.spark.fingerprint import tail_crc32
-from aerotape.spark.manifest import Manifest, missing
+from aerotape.spark.manifest import Manifest, joined, missing
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_store import OutputStore
+from aerotape.spark.parquet_commit import recording_folder
 from aerotape.spark.parquet_writer import described
 from aerotape.spark.planning import choose_recordings, wanted_range
 from aerotape.spark.table_state import TableState
@@ -133,8 +134,7 @@ class Planner:
     def plan(self) -> list[RecordingPlan]:
         """Decide what is to be done for each recording. Raises what `recordings` does."""
         recordings = self.recordings()
-        if not self._options.overwrite:
-            self._table.read(recording.recording_id for recording in recordings)
+        self._table.read(recording.recording_id for recording in recordings)
         return [self._plan(recording) for recording in recordings]
 
     def committed(self, recording_id: int, manifest: Manifest) -> None:
@@ -153,8 +153,9 @@ class Planner:
         overwrite = self._options.overwrite and id not in self._overwritten
         manifest = None
         try:
-            if not overwrite:
-                manifest = self._table.manifest(id)
+            # What is not in order is put right by overwriting it.
+            read = self._table.readable_manifest if overwrite else self._table.manifest
+            manifest = read(id)
             exists = self._table.has(id)
             return self._unless_little(
                 self._decide(recording, manifest, exists=exists, overwrite=overwrite)
@@ -175,7 +176,16 @@ class Planner:
         options = self._options
         whole = wanted_range(recording, options.read)
         everything = (whole,) if whole.length else ()
+        gone = "" if manifest is None else _gone(manifest, whole)
         if overwrite and exists:
+            if gone:
+                folder = recording_folder(recording.recording_id)
+                raise StorageError(
+                    f"the table has positions {gone}, which would not be converted anew (purged in "
+                    f"the archive, or not asked for): widen the range, or delete {folder} in "
+                    f"{self._store.name} to give them up",
+                    self._store.name,
+                )
             return RecordingPlan(
                 recording=recording,
                 action=Action.RECONVERT,
@@ -199,7 +209,13 @@ class Planner:
             self._known_same[recording.recording_id] = recording.descriptor
         if change and options.reconvert_changed:
             return RecordingPlan(
-                recording=recording, action=Action.RECONVERT, ranges=everything, reason=change
+                recording=recording,
+                action=Action.RECONVERT,
+                ranges=everything,
+                reason=change,
+                warnings=(f"rows of positions {gone} went and are not converted anew",)
+                if gone
+                else (),
             )
         if change:
             raise StorageError(
@@ -249,6 +265,17 @@ def _change(recording: Recording, manifest: Manifest, recorded_position: int) ->
         if None not in (now_crc32, last.source_crc32) and now_crc32 != last.source_crc32:
             return f"its bytes before position {last.to_position} are not those that were converted"
     return ""
+
+
+def _gone(manifest: Manifest, whole: RecordingRange) -> str:
+    """Tell which recorded positions a table would have no more if only a range were in it."""
+    kept = [(whole.from_position, whole.to_position)] if whole.length > 0 else []
+    pieces = joined(
+        piece
+        for begin, end in manifest.ranges
+        for piece in missing((begin, min(end, whole.limit_position)), kept)
+    )
+    return ", ".join(f"{begin} to {end}" for begin, end in pieces)
 
 
 def _lost(recording: Recording, manifest: Manifest, options: ReadOptions) -> tuple[str, ...]:

@@ -73,6 +73,21 @@ class TableState:
             self._manifests[recording_id] = manifest
         return manifest
 
+    def readable_manifest(self, recording_id: int) -> Manifest | None:
+        """Return a recording's manifest whether it fits the files or not; None when it is damaged.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        self.read([recording_id])
+        data = self._data.get(recording_id)
+        if data is None:
+            return None
+        try:
+            return Manifest.decode(data, MANIFEST_NAME)
+        except StorageError:
+            return None
+
     def committed(self, recording_id: int, manifest: Manifest) -> None:
         """Take note of what there is now."""
         self._manifests[recording_id] = manifest

@@ -30,10 +30,12 @@ from support.parquet_rig import (
     run_here,
 )
 
-from aerotape.errors import TableInUseError
+from aerotape.errors import StorageError, TableInUseError
 from aerotape.spark import output_lock
+from aerotape.spark.manifest import Manifest
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_lock import locked
+from aerotape.spark.parquet_commit import Committer
 from aerotape.spark.parquet_job import ParquetJob
 from aerotape.spark.parquet_plan import JobOptions
 from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings
@@ -244,3 +246,40 @@ def test_without_locks_a_job_leaves_a_sign_of_life(
             with pytest.raises(TableInUseError, match="was taken over"):
                 first.check()
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_who_has_lost_the_table_leaves_it_to_the_other_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that did not move for too long removes its own files, and nothing of its successor."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(), 10))
+    options = JobOptions(read=ReadOptions(archive_dir=str(archive_dir)))
+    store = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
+    monkeypatch.setattr(output_lock, "_LEASE_NS", 0)
+    with ParquetJob(options, store, TasksHere()) as first:
+        own = first._committer.attempts_folder(0)
+        with ParquetJob(options, store, TasksHere()) as second:
+            assert not store.exists(own)
+            first._committer.attempts_folder(0)
+            other = second._committer.attempts_folder(0)
+            first.__exit__(None, None, None)
+            assert not store.exists(own)
+            assert store.exists(other)
+            second.run()
+    assert positions_of(tmp_path / "out", 0) == expected_positions(archive_dir, 0)
+    assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / "recording_id=0"]
+
+
+def test_a_commit_that_cannot_be_finished_deletes_nothing(tmp_path: Path) -> None:
+    """When a new file is gone, the old ones that it should replace stay."""
+    store = MortalObjects(fs.LocalFileSystem(), str(tmp_path))
+    store.make_folder("recording_id=0")
+    store.write("recording_id=0/old.parquet", b"old")
+    committer = Committer(store)
+    with pytest.raises(StorageError, match="cannot be finished"):
+        committer.commit(
+            0, {"new.parquet": "gone"}, Manifest(recording={}), replaced=["old.parquet"]
+        )
+    assert store.read("recording_id=0/old.parquet") == b"old"

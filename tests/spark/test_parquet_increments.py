@@ -188,6 +188,36 @@ def test_what_was_purged_stays_and_what_was_lost_is_told(archive_dir: Path, out:
     assert manifest_of(out)["warnings"] == [lost]
 
 
+def test_overwriting_keeps_what_would_not_come_again(archive_dir: Path, out: Path) -> None:
+    """Rows of purged positions, or of others than those asked for, are not replaced by nothing,
+    unless the source has changed and that was asked for: then it is told."""
+    builder = fill(SegmentBuilder(), 300)
+    add_recording(archive_dir, builder)
+    only(archive_dir, out)
+    old, end = positions_of(out, 0), builder.position
+    part = only(archive_dir, out, overwrite=True, from_position=4_096, to_position=8_192)
+    assert (part.result, part.to_position) == ("left out", end)
+    assert f"positions 0 to 4096, 8192 to {end}, which" in str(part.error)
+    for base in (0, 131_072):
+        (archive_dir / f"0-{base}.rec").unlink()
+    with Catalog.open(archive_dir) as catalog:
+        catalog.set_start_position(0, 262_144)
+    purged = only(archive_dir, out, overwrite=True)
+    assert "positions 0 to 262144, which" in str(purged.error)
+    assert f"delete recording_id=0 in {out}" in str(purged.error)
+    assert positions_of(out, 0) == old
+
+    manifest = out / "recording_id=0" / MANIFEST_NAME
+    document = manifest_of(out)
+    document["recording"]["stream_id"] = 77
+    manifest.write_text(json.dumps(document))
+    anew = only(archive_dir, out, reconvert_changed=True)
+    assert anew.warnings == ("rows of positions 0 to 262144 went and are not converted anew",)
+    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+    manifest.write_text("{")
+    assert only(archive_dir, out, overwrite=True).result == "converted anew"
+
+
 def test_a_table_keeps_its_form(archive_dir: Path, out: Path) -> None:
     """Files of another form are not mixed into a table; overwriting changes the form."""
     add_recording(archive_dir, fill(SegmentBuilder(), 20))
