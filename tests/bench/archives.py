@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from support.java import AERON_ALL, FAST_ARCHIVE, ROOT, find_jar, free_port
+from support.java import AERON_ALL, FAST_ARCHIVE, JAVA_OPENS, ROOT, find_jar, free_port
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -120,8 +120,7 @@ class BenchedArchive:
         return Child(
             [
                 "java",
-                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-                "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+                *JAVA_OPENS,
                 f"-Daeron.dir={self.aeron_dir}",
                 f"-Daeron.archive.dir={self.archive_dir}",
                 *defines,
@@ -132,6 +131,21 @@ class BenchedArchive:
             ],
             await_ready=await_ready,
         )
+
+
+def run_java_client(name: str, *arguments: object, timeout_s: float) -> str:
+    """Run one of the programs in `java/` and return what it has printed."""
+    source = Path(__file__).parent / "java" / f"{name}.java"
+    done = subprocess.run(
+        ["java", *JAVA_OPENS, "-cp", str(find_jar(AERON_ALL)), str(source), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done.stdout
 
 
 def idle_cpu_percent(child: Child, settle_s: float, window_s: float) -> float:

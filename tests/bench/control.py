@@ -13,14 +13,9 @@ rates above 1, of times below 1, we are faster.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,10 +24,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, media_driver
-from support.java import AERON_ALL, find_jar
+from bench.archives import BenchedArchive, media_driver, run_java_client
+from bench.running import NAMES, median_ratio, memory_folder, options_parser
 
-NAMES = ("aerotape", "java")
 RATES = ("find", "cycle")
 TIMES = ("replay",)
 _LOCAL_STREAM_IDS = {"aerotape": 11, "java": 12}
@@ -62,26 +56,14 @@ def run(
                 else ("aeron:ipc", _LOCAL_STREAM_IDS[name])
             )
             addresses += [name, str(aeron_dir), *map(str, address)]
-        source = Path(__file__).parent / "java" / "Control.java"
-        done = subprocess.run(
-            [
-                "java",
-                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-                "-cp",
-                str(find_jar(AERON_ALL)),
-                str(source),
-                str(rounds),
-                ",".join(measures),
-                *addresses,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60 + 4 * (rounds + 1) * len(measures),
-            check=False,
+        printed = run_java_client(
+            "Control",
+            rounds,
+            ",".join(measures),
+            *addresses,
+            timeout_s=60 + 4 * (rounds + 1) * len(measures),
         )
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-    return {measure: evaluate(measure, samples) for measure, samples in parse(done.stdout).items()}
+    return {measure: evaluate(measure, samples) for measure, samples in parse(printed).items()}
 
 
 def parse(output: str) -> dict[str, dict[str, list[list[float]]]]:
@@ -112,27 +94,19 @@ def evaluate(measure: str, samples: dict[str, list[list[float]]]) -> dict[str, f
         }
         for name in NAMES:
             figures[f"{name}{suffix}"] = statistics.median(rounds[name])
-        figures[f"ratio{suffix}"] = statistics.median(
-            ours / theirs for ours, theirs in zip(*(rounds[name] for name in NAMES), strict=True)
-        )
+        figures[f"ratio{suffix}"] = median_ratio(rounds["aerotape"], rounds["java"])
     return figures
 
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_parser(__doc__)
     parser.add_argument("--measure", nargs="+", choices=RATES + TIMES, default=RATES + TIMES)
     parser.add_argument("--driver", choices=("external", "embedded"), default="external")
     parser.add_argument("--udp", action="store_true", help="control over UDP instead of IPC")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    try:
+    with memory_folder() as folder:
         measured = run(folder, options.rounds, list(options.measure), options.driver, options.udp)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if options.json:
         print(json.dumps({"control": measured}, indent=2))
         return 0

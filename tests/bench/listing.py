@@ -10,27 +10,25 @@ second; the ratio is that of the rounds, ours to theirs (above 1: we are faster)
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
-from operator import truediv
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, media_driver
-from support.java import AERON_ALL, find_jar
+from bench.archives import BenchedArchive, media_driver, run_java_client
+from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
 
 from aerotape.catalog.catalog import Catalog
 
 IPC = "aeron:ipc"
 WAYS = ("all", "by id")
+LINE = (
+    "{media} {recordings:6} recordings, {way:5}: aerotape {aerotape_per_s:9.0f}/s, "
+    "Java {java_per_s:9.0f}/s, ratio {ratio:.2f}"
+)
 RESPONSE_CHANNELS = {"ipc": IPC, "udp": "aeron:udp?endpoint=localhost:0"}
 
 
@@ -67,77 +65,52 @@ def descriptors_per_s(
             archive = BenchedArchive(name, aeron_dir, archive_dir)
             with archive.start("external", {}):
                 channel = IPC if media == "ipc" else archive.control_channel
-                done = subprocess.run(
-                    [
-                        "java",
-                        "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-                        "-cp",
-                        str(find_jar(AERON_ALL)),
-                        str(Path(__file__).parent / "java" / "Listing.java"),
-                        str(aeron_dir),
-                        channel,
-                        RESPONSE_CHANNELS[media],
-                        str(recordings),
-                        str(warm_up_s),
-                        str(measure_s),
-                    ],
-                    capture_output=True,
-                    text=True,
-                    timeout=120,
-                    check=False,
+                printed = run_java_client(
+                    "Listing",
+                    aeron_dir,
+                    channel,
+                    RESPONSE_CHANNELS[media],
+                    recordings,
+                    warm_up_s,
+                    measure_s,
+                    timeout_s=120,
                 )
     finally:
         shutil.rmtree(archive_dir)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return dict(zip(WAYS, map(float, done.stdout.split()), strict=True))
+    return dict(zip(WAYS, map(float, printed.split()), strict=True))
 
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_parser(__doc__)
     parser.add_argument("--recordings", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--media", nargs="+", choices=RESPONSE_CHANNELS, default=["ipc", "udp"])
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds")
     parser.add_argument("--measure", type=float, default=3.0, help="seconds")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    rows = []
-    try:
+    report = Report("listing", LINE, as_json=options.json)
+    with memory_folder() as folder:
         for media in options.media:
             for recordings in options.recordings:
-                rates: dict[str, list[dict[str, float]]] = {"aerotape": [], "java": []}
-                for round_number in range(options.rounds):
-                    for name in list(rates) if round_number % 2 == 0 else list(rates)[::-1]:
-                        rate = descriptors_per_s(
-                            name, media, recordings, folder, options.warm_up, options.measure
-                        )
-                        rates[name].append(rate)
+                rates: dict[str, list[dict[str, float]]] = {name: [] for name in NAMES}
+                for name in turns(options.rounds):
+                    rate = descriptors_per_s(
+                        name, media, recordings, folder, options.warm_up, options.measure
+                    )
+                    rates[name].append(rate)
                 for way in WAYS:
-                    ours, theirs = ([rate[way] for rate in rates[name]] for name in rates)
-                    row = {
-                        "media": media,
-                        "recordings": recordings,
-                        "way": way,
-                        "ratio": statistics.median(map(truediv, ours, theirs)),
-                        "aerotape_per_s": statistics.median(ours),
-                        "java_per_s": statistics.median(theirs),
-                    }
-                    rows.append(row)
-                    if not options.json:
-                        print(
-                            "{media} {recordings:6} recordings, {way:5}: aerotape"
-                            " {aerotape_per_s:9.0f}/s, Java {java_per_s:9.0f}/s,"
-                            " ratio {ratio:.2f}".format(**row),
-                            flush=True,
-                        )
-        if options.json:
-            print(json.dumps({"listing": rows}, indent=2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+                    ours, theirs = ([rate[way] for rate in rates[name]] for name in NAMES)
+                    report.add(
+                        {
+                            "media": media,
+                            "recordings": recordings,
+                            "way": way,
+                            "ratio": median_ratio(ours, theirs),
+                            "aerotape_per_s": statistics.median(ours),
+                            "java_per_s": statistics.median(theirs),
+                        }
+                    )
+    report.close()
     return 0
 
 

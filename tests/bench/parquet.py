@@ -16,7 +16,6 @@ Payloads are like market data: half of their bytes are hard to compress.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -25,7 +24,6 @@ import statistics
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -39,9 +37,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import pyspark
 from bench.archives import BenchedArchive, media_driver
+from bench.running import Report, median_ratio, memory_folder, options_parser, turns
 from bench.written import TERM_LENGTH, write_recording
 from pyarrow import dataset
-from support.java import AERON_ALL, PARQUET_AVRO, ROOT, find_jar
+from support.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
 
 HERE = Path(__file__).resolve().parent
 ALTERNATIVES = ("avro", "pyarrow")
@@ -163,7 +162,7 @@ def run_alternative(
     file = out / "messages.parquet"
     java = [
         "java",
-        "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+        *JAVA_OPENS,
         f"-Dlog4j2.configurationFile={classes / 'log4j2.properties'}",
         "-cp", os.pathsep.join([str(classes), *class_path()]),
         "ReplayToParquet", str(aeron_dir), control_channel, "0", str(end_position),
@@ -222,22 +221,21 @@ def compare(
     classes = compile_client(folder / "classes")
     with media_driver(aeron_dir):
         archive = BenchedArchive("java", aeron_dir, archive_dir)
-        for round_number in range(rounds):
-            for name in names if round_number % 2 == 0 else names[::-1]:
-                out = folder / "out"
-                if name == "aerotape":
-                    runs[name].append(run_job(archive_dir, out))
-                else:
-                    with archive.start("external", {}):
-                        runs[name].append(
-                            run_alternative(
-                                name, classes, aeron_dir, archive.control_channel, end_position, out
-                            )
+        for name in turns(rounds, names):
+            out = folder / "out"
+            if name == "aerotape":
+                runs[name].append(run_job(archive_dir, out))
+            else:
+                with archive.start("external", {}):
+                    runs[name].append(
+                        run_alternative(
+                            name, classes, aeron_dir, archive.control_channel, end_position, out
                         )
-                rows = dataset.dataset(out, format="parquet").count_rows()
-                if rows != messages:
-                    raise RuntimeError(f"{name} wrote {rows} rows of {messages}")
-                shutil.rmtree(out)
+                    )
+            rows = dataset.dataset(out, format="parquet").count_rows()
+            if rows != messages:
+                raise RuntimeError(f"{name} wrote {rows} rows of {messages}")
+            shutil.rmtree(out)
     shutil.rmtree(archive_dir)
     shutil.rmtree(classes)
     return [row(name, runs, messages, end_position, message_bytes) for name in names]
@@ -250,8 +248,7 @@ def row(
     ours, these = runs["aerotape"], runs[name]
 
     def ratio(field: str) -> float:
-        pairs = zip(these, ours, strict=True)
-        return statistics.median(their.seconds / float(getattr(our, field)) for their, our in pairs)
+        return median_ratio([run.seconds for run in these], [getattr(run, field) for run in ours])
 
     seconds = statistics.median(run.seconds for run in these)
     steady_s = statistics.median(run.steady_s for run in these)
@@ -272,28 +269,19 @@ def row(
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_parser(__doc__, rounds=2)
     parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 30, 4 << 30])
     parser.add_argument("--message-bytes", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--against", nargs="*", choices=ALTERNATIVES, default=list(ALTERNATIVES))
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    rows = []
-    try:
+    report = Report("parquet", LINE, as_json=options.json)
+    with memory_folder() as folder:
         for length in options.bytes:
-            for each in compare(
+            for row in compare(
                 folder, length, options.message_bytes, options.rounds, options.against
             ):
-                rows.append(each)
-                if not options.json:
-                    print(LINE.format(**each), flush=True)
-        if options.json:
-            print(json.dumps({"parquet": rows}, indent=2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+                report.add(row)
+    report.close()
     return 0
 
 

@@ -11,53 +11,34 @@ time of each archive's process for a GB of frames, and when idle.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.archives import BenchedArchive, idle_cpu_percent, media_driver
-from support.java import AERON_ALL, JavaClient, find_jar
+from bench.archives import BenchedArchive, idle_cpu_percent, media_driver, run_java_client
+from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from support.java import JavaClient
 
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 CHANNEL = "aeron:ipc?term-length=16m"
 STREAM_ID = 1001
 FRAME_HEADER_BYTES = 32
+LINE = (
+    "{checksum:8} {message_length_bytes:6} B: "
+    "aerotape {aerotape_mb_per_s:5.0f} MB/s {aerotape_cpu_s_per_gb:.2f} s/GB, "
+    "Java {java_mb_per_s:5.0f} MB/s {java_cpu_s_per_gb:.2f} s/GB, ratio {ratio:.2f}"
+)
 
 
 def flood_ns(aeron_dir: Path, length: int, count: int) -> int:
     """Publish `count` messages of `length` bytes; return how long recording them took."""
-    source = Path(__file__).parent / "java" / "Flood.java"
-    done = subprocess.run(
-        [
-            "java",
-            "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-            "-cp",
-            str(find_jar(AERON_ALL)),
-            str(source),
-            str(aeron_dir),
-            CHANNEL,
-            str(STREAM_ID),
-            str(length),
-            str(count),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return int(done.stdout)
+    printed = run_java_client("Flood", aeron_dir, CHANNEL, STREAM_ID, length, count, timeout_s=120)
+    return int(printed)
 
 
 class Flooded(NamedTuple):
@@ -109,60 +90,40 @@ def idle_once(name: str, folder: Path) -> float:
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_parser(__doc__)
     parser.add_argument("--bytes", type=int, default=1 << 30, help="frames in a flood, bytes")
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 256, 1024, 8192, 65536])
     parser.add_argument("--checksums", nargs="+", choices=CHECKSUMS, default=list(CHECKSUMS))
     parser.add_argument("--no-idle", action="store_true", help="leave out the idle measurement")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    rows = []
-    try:
+    report = Report("recording", LINE, as_json=options.json)
+    with memory_folder() as folder:
         for checksum in options.checksums:
             for length in options.sizes:
                 # A small message costs more: keep the runs of about one length.
                 volume = options.bytes // 2 if length < 256 else options.bytes
-                floods: dict[str, list[Flooded]] = {"aerotape": [], "java": []}
-                for round_number in range(options.rounds):
-                    names = list(floods) if round_number % 2 == 0 else list(floods)[::-1]
-                    for name in names:
-                        floods[name].append(record_once(name, checksum, length, volume, folder))
+                floods: dict[str, list[Flooded]] = {name: [] for name in NAMES}
+                for name in turns(options.rounds):
+                    floods[name].append(record_once(name, checksum, length, volume, folder))
+                rates = {name: [flood.bytes_per_s for flood in floods[name]] for name in NAMES}
                 row: dict[str, Any] = {
                     "checksum": checksum,
                     "message_length_bytes": length,
-                    "ratio": statistics.median(
-                        ours.bytes_per_s / theirs.bytes_per_s
-                        for ours, theirs in zip(floods["aerotape"], floods["java"], strict=True)
-                    ),
+                    "ratio": median_ratio(rates["aerotape"], rates["java"]),
                 }
                 for name, measured in floods.items():
                     rate, cpu = (statistics.median(each) for each in zip(*measured, strict=True))
                     row |= {f"{name}_mb_per_s": rate / 1e6, f"{name}_cpu_s_per_gb": cpu}
-                rows.append(row)
-                if not options.json:
-                    print(
-                        "{checksum:8} {message_length_bytes:6} B: "
-                        "aerotape {aerotape_mb_per_s:5.0f} MB/s {aerotape_cpu_s_per_gb:.2f} s/GB, "
-                        "Java {java_mb_per_s:5.0f} MB/s {java_cpu_s_per_gb:.2f} s/GB, "
-                        "ratio {ratio:.2f}".format(**row),
-                        flush=True,
-                    )
+                report.add(row)
         idle = {}
         if not options.no_idle:
-            for name in ("aerotape", "java"):
+            for name in NAMES:
                 percents = [idle_once(name, folder) for _ in range(max(1, options.rounds // 2))]
                 idle[name] = statistics.median(percents)
-            if not options.json:
-                print(
-                    f"idle: aerotape {idle['aerotape']:.1f} %, Java {idle['java']:.1f} % of a core"
-                )
-        if options.json:
-            print(json.dumps({"recording": rows, "idle_cpu_percent": idle}, indent=2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            report.say(
+                f"idle: aerotape {idle['aerotape']:.1f} %, Java {idle['java']:.1f} % of a core"
+            )
+    report.close(idle_cpu_percent=idle)
     return 0
 
 

@@ -18,7 +18,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "demo"))
 
 import pyarrow
+from bench.running import Report, memory_folder, options_parser
 from bench.written import write_recording
 from market_data import Quote
 
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 SCHEMA = Path(__file__).resolve().parents[1] / "demo" / "market-data.xml"
 QUOTE = Quote(7, 1_700_000_000_000_000_000, 42, 300, 200, 101_250_000, 101_270_000).encode()
 SEQUENCE_AT = 8
+LINE = (
+    "| {name} | {message_bytes} B | {m_messages_per_s:.1f} | {gb_per_s:.2f} | "
+    "{peak_memory_mib:.0f} MiB |"
+)
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,9 @@ def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, A
     seconds = statistics.median(times[1:])
     return {
         "messages": messages,
-        "messages_per_s": messages / seconds,
+        "m_messages_per_s": messages / seconds / 1e6,
         "gb_per_s": frame_bytes / seconds / 1e9,
-        "fastest_messages_per_s": messages / min(times[1:]),
+        "fastest_m_messages_per_s": messages / min(times[1:]) / 1e6,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
@@ -147,11 +151,9 @@ def run(case: Case, folder: Path, length: int, rounds: int) -> dict[str, Any]:
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_parser(__doc__)
     parser.add_argument("--bytes", type=int, default=1 << 30, help="bytes of each recording")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", nargs="+", default=[""], help="parts of their names")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -160,28 +162,15 @@ def main() -> int:
         ir = Path(where) / "quotes.sbeir"
         print(json.dumps(measure(case, Path(where) / "archive", ir, options.rounds)))
         return 0
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    rows = []
-    try:
+    report = Report("scan", LINE, as_json=options.json)
+    with memory_folder() as folder:
         shutil.copy(run_sbe_tool(SCHEMA, find_sbe_jar(), folder), folder / "quotes.sbeir")
-        if not options.json:
-            print("| what | message | M messages/s | GB/s | memory |")
-            print("| --- | --- | --- | --- | --- |")
+        report.say("| what | message | M messages/s | GB/s | memory |")
+        report.say("| --- | --- | --- | --- | --- |")
         for case in CASES:
             if any(text in case.name for text in options.cases):
-                row = run(case, folder, options.bytes, options.rounds)
-                rows.append(row)
-                if not options.json:
-                    print(
-                        "| {name} | {message_bytes} B | {0:.1f} | {gb_per_s:.2f} | "
-                        "{peak_memory_mib:.0f} MiB |".format(row["messages_per_s"] / 1e6, **row),
-                        flush=True,
-                    )
-        if options.json:
-            print(json.dumps(rows, indent=2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+                report.add(run(case, folder, options.bytes, options.rounds))
+    report.close()
     return 0
 
 

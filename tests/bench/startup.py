@@ -9,13 +9,8 @@ seconds; the ratio is that of the rounds, theirs to ours (above 1: we are faster
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -24,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, media_driver
 from bench.listing import make_catalog
+from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
 from segment_builder import SegmentBuilder
 
 import aerotape
@@ -31,6 +27,10 @@ from aerotape.catalog.catalog import Catalog
 
 SEGMENT_LENGTH = 16 << 20
 UNCLEAN_LENGTH = 1 << 20
+LINE = (
+    "{recordings:6} recordings, {unclean:3} unclean: aerotape {aerotape_s:.2f} s, "
+    "Java {java_s:.2f} s, ratio {ratio:.2f}"
+)
 
 
 def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
@@ -84,44 +84,28 @@ def seconds(name: str, folder: Path, catalog: bytes) -> float:
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_parser(__doc__)
     parser.add_argument("--recordings", type=int, nargs="+", default=[0, 1_000, 10_000])
     parser.add_argument("--unclean", type=int, default=100)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    rows = []
+    report = Report("startup", LINE, as_json=options.json)
     for recordings in options.recordings:
-        folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-        try:
+        with memory_folder() as folder:
             make_directory(folder / "archive", recordings, options.unclean)
             catalog = (folder / "archive" / "archive.catalog").read_bytes()
-            times: dict[str, list[float]] = {"aerotape": [], "java": []}
-            for number in range(options.rounds):
-                for name in list(times) if number % 2 == 0 else list(times)[::-1]:
-                    times[name].append(seconds(name, folder, catalog))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        ratios = [
-            theirs / ours for ours, theirs in zip(times["aerotape"], times["java"], strict=True)
-        ]
-        row = {
-            "recordings": recordings,
-            "unclean": min(options.unclean, recordings),
-            "ratio": statistics.median(ratios),
-            "aerotape_s": statistics.median(times["aerotape"]),
-            "java_s": statistics.median(times["java"]),
-        }
-        rows.append(row)
-        if not options.json:
-            print(
-                "{recordings:6} recordings, {unclean:3} unclean: aerotape {aerotape_s:.2f} s, "
-                "Java {java_s:.2f} s, ratio {ratio:.2f}".format(**row),
-                flush=True,
-            )
-    if options.json:
-        print(json.dumps({"startup": rows}, indent=2))
+            times: dict[str, list[float]] = {name: [] for name in NAMES}
+            for name in turns(options.rounds):
+                times[name].append(seconds(name, folder, catalog))
+        report.add(
+            {
+                "recordings": recordings,
+                "unclean": min(options.unclean, recordings),
+                "ratio": median_ratio(times["java"], times["aerotape"]),
+                "aerotape_s": statistics.median(times["aerotape"]),
+                "java_s": statistics.median(times["java"]),
+            }
+        )
+    report.close()
     return 0
 
 

@@ -10,15 +10,11 @@ from the shell's side; medians of the rounds, the ratio is that of the rounds, t
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import shutil
 import statistics
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -27,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.listing import make_catalog
-from support.java import AERON_ALL, ROOT, find_jar
+from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from support.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
 
 from aerotape import _native
 from aerotape.catalog.catalog import Catalog
@@ -41,6 +38,7 @@ INITIAL_TERM_ID = 7
 STREAM_ID = 1001
 CRC_32C = "io.aeron.archive.checksum.Crc32c"
 HEADER = struct.Struct("<iBBHiiiiq")
+LINE = "{subject:32} aerotape {aerotape_s:6.2f} s, ArchiveTool {java_s:6.2f} s, ratio {ratio:.2f}"
 
 
 def make_term() -> bytearray:
@@ -116,8 +114,7 @@ def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
     else:
         command = [
             "java",
-            "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-            "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+            *JAVA_OPENS,
             "-cp",
             str(find_jar(AERON_ALL)),
             "io.aeron.archive.ArchiveTool",
@@ -143,14 +140,12 @@ def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
 
 def compare(subject: str, archive_dir: Path, arguments: list[str], rounds: int) -> dict[str, Any]:
     """Run a command with both tools in turns."""
-    times: dict[str, list[float]] = {"aerotape": [], "java": []}
-    for number in range(rounds):
-        for name in list(times) if number % 2 == 0 else list(times)[::-1]:
-            times[name].append(seconds(name, archive_dir, arguments))
-    ratios = [theirs / ours for ours, theirs in zip(times["aerotape"], times["java"], strict=True)]
+    times: dict[str, list[float]] = {name: [] for name in NAMES}
+    for name in turns(rounds):
+        times[name].append(seconds(name, archive_dir, arguments))
     return {
         "subject": subject,
-        "ratio": statistics.median(ratios),
+        "ratio": median_ratio(times["java"], times["aerotape"]),
         "aerotape_s": statistics.median(times["aerotape"]),
         "java_s": statistics.median(times["java"]),
     }
@@ -158,16 +153,12 @@ def compare(subject: str, archive_dir: Path, arguments: list[str], rounds: int) 
 
 def main() -> int:
     """Run the benchmark and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = options_parser(__doc__)
     parser.add_argument("--bytes", type=int, default=2_000_000_000, help="length of the recording")
     parser.add_argument("--recordings", type=int, default=10_000, help="for describe")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
-    rows = []
-    try:
+    report = Report("tools", LINE, as_json=options.json)
+    with memory_folder() as folder:
         make_recording(folder / "long", options.bytes)
         make_catalog(folder / "many", options.recordings)
         for archive_dir in (folder / "long", folder / "many"):
@@ -179,18 +170,8 @@ def main() -> int:
             (f"describe, {options.recordings} recordings", "many", ["describe"]),
             (f"describe --json, {options.recordings}", "many", ["describe", "--json"]),
         ):
-            row = compare(subject, folder / name, arguments, options.rounds)
-            rows.append(row)
-            if not options.json:
-                print(
-                    "{subject:32} aerotape {aerotape_s:6.2f} s, ArchiveTool {java_s:6.2f} s, "
-                    "ratio {ratio:.2f}".format(**row),
-                    flush=True,
-                )
-        if options.json:
-            print(json.dumps({"tools": rows}, indent=2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            report.add(compare(subject, folder / name, arguments, options.rounds))
+    report.close()
     return 0
 
 

@@ -41,8 +41,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Golden:
         subprocess.run(
             [
                 "java",
-                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
-                "--add-opens=java.base/java.util.zip=ALL-UNNAMED",
+                *java.JAVA_OPENS,
                 "-cp",
                 f"{jar}:{classes}",
                 "io.aeron.archive.GoldenCatalog",

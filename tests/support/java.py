@@ -37,13 +37,11 @@ _IN_MAVEN_REPOSITORY = {
     SBE_ALL: "uk/co/real-logic/sbe-all/1.38.1",
     PARQUET_AVRO: "org/apache/parquet/parquet-avro/1.17.0",
 }
-_JVM_OPTIONS = (
+JAVA_OPENS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-opens=java.base/java.util.zip=ALL-UNNAMED",  # Aeron's checksums
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
 )
+_JVM_OPTIONS = (*JAVA_OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 # Small and quiet: one driver thread, sparse files, short timeouts.
 FAST_DRIVER = {
     "aeron.threading.mode": "SHARED",

@@ -11,6 +11,7 @@ from types import ModuleType, TracebackType
 from typing import Self
 
 from aerotape.codecs.runtime import Message
+from support.java import JAVA_OPENS
 
 PROGRAM = Path(__file__).resolve().parents[1] / "codecs" / "java" / "CodecBridge.java"
 FieldValue = int | str | bytes | None
@@ -49,7 +50,7 @@ class JavaCodecs:
         self._process = subprocess.Popen(
             [
                 "java",
-                "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+                *JAVA_OPENS,
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-cp",

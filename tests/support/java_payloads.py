@@ -5,19 +5,22 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from support.java import JAVA_OPENS
+
 _PROGRAMS = Path(__file__).resolve().parents[1] / "codecs" / "java"
-_OPENS = "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED"
 
 
 def encode_with_java(schema_file: Path, program: str, sbe_jar: Path, stubs: Path) -> list[bytes]:
     """Generate codecs into the folder `stubs`, compile the program of that name (it prints lines
     of hex) against them, and return what it has encoded."""
     tool = ["-Dsbe.target.language=Java", "-Dsbe.xinclude.aware=true", f"-Dsbe.output.dir={stubs}"]
-    _run("java", _OPENS, *tool, "-jar", str(sbe_jar), str(schema_file))
+    _run("java", *JAVA_OPENS, *tool, "-jar", str(sbe_jar), str(schema_file))
     classes = f"{sbe_jar}:{stubs}"
     _run("javac", "-proc:none", "-encoding", "UTF-8", "-cp", classes, "-sourcepath", str(stubs),
          "-d", str(stubs), str(_PROGRAMS / f"{program}.java"))  # fmt: skip
-    return [bytes.fromhex(line) for line in _run("java", _OPENS, "-cp", classes, program).split()]
+    return [
+        bytes.fromhex(line) for line in _run("java", *JAVA_OPENS, "-cp", classes, program).split()
+    ]
 
 
 def _run(*command: str) -> str:

@@ -1,0 +1,72 @@
+"""What all benchmarks do alike: options, a folder in memory, taking turns, and printing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("aerotape", "java")
+
+
+def options_parser(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark, whose help is the docstring's line."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """Make a folder in memory where the system has that, and remove it at the end."""
+    base = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix=f"aerotape-bench-{os.getpid()}-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def turns(rounds: int, names: Sequence[str] = NAMES) -> Iterator[str]:
+    """Name whose turn it is: all of them once a round, every other round in the opposite order."""
+    for number in range(rounds):
+        yield from names if number % 2 == 0 else names[::-1]
+
+
+def median_ratio(over: Sequence[float], under: Sequence[float]) -> float:
+    """Return the median of the ratios of the rounds."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+class Report:
+    """Rows that are shown as soon as they are there, or all together as JSON."""
+
+    def __init__(self, name: str, line: str, *, as_json: bool) -> None:
+        """Take the name that the rows have in JSON, and the format of a row's line for people."""
+        self._name = name
+        self._line = line
+        self._as_json = as_json
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Show a row, or keep it for JSON."""
+        self._rows.append(row)
+        self.say(self._line.format(**row))
+
+    def say(self, line: str) -> None:
+        """Print a line for people."""
+        if not self._as_json:
+            print(line, flush=True)
+
+    def close(self, **more: Any) -> None:
+        """Print the JSON, with what there is besides rows."""
+        if self._as_json:
+            print(json.dumps({self._name: self._rows, **more}, indent=2))
