@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.listing import make_catalog
 from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
 from support.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
+from support.mark_files import leave
 
 from aerotape import _native
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.mark_file import MarkFile
 
 TERM_LENGTH = 16 << 20
 SEGMENT_LENGTH = 128 << 20
@@ -91,22 +91,6 @@ def make_recording(archive_dir: Path, length: int) -> None:
         )
 
 
-def add_mark_file(archive_dir: Path) -> None:
-    """Make the mark file of an archive that was stopped."""
-    with MarkFile.acquire(
-        archive_dir,
-        archive_id=42,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
-
-
 def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
     """Run a command of one of the tools, and return how long its process took."""
     if name == "aerotape":
@@ -162,7 +146,7 @@ def main() -> int:
         make_recording(folder / "long", options.bytes)
         make_catalog(folder / "many", options.recordings)
         for archive_dir in (folder / "long", folder / "many"):
-            add_mark_file(archive_dir)
+            leave(archive_dir)
         size = f"{options.bytes / 1e9:g} GB"
         for subject, name, arguments in (
             (f"verify -a, {size}", "long", ["verify", "-a"]),

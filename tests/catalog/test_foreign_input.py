@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
+from support.mark_files import acquire
 
 from aerotape.catalog import layout, suspect
 from aerotape.catalog.catalog import Catalog
@@ -23,22 +24,6 @@ from aerotape.tools.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOG = layout.CATALOG_FILE_NAME
-
-
-def acquire(directory: Path, mark_file_dir: Path | None = None) -> MarkFile:
-    return MarkFile.acquire(
-        directory,
-        archive_id=1,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron-test",
-        mark_file_dir=mark_file_dir,
-        error_buffer_length=64 * 1024,
-    )
 
 
 def refresh_all(directory: Path) -> list[RecordingOutcome]:
@@ -341,16 +326,16 @@ def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
     archive, marks = tmp_path / "archive", tmp_path / "marks-ä"
     archive.mkdir()
     marks.mkdir()
-    with acquire(archive, marks):
-        assert MarkFile.read(archive).header.archive_id == 1
+    with acquire(archive, mark_file_dir=marks):
+        assert MarkFile.read(archive).header.archive_id == 42
         with pytest.raises(ArchiveInUseError):
             acquire(archive)
         assert not (archive / FILE_NAME).exists()
     with acquire(archive):
         with pytest.raises(ArchiveInUseError):
-            acquire(archive, marks)
+            acquire(archive, mark_file_dir=marks)
         assert not (archive / LINK_FILE_NAME).exists()
-    with acquire(archive, marks):
+    with acquire(archive, mark_file_dir=marks):
         pass
 
 

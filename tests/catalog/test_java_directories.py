@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from segment_builder import SegmentBuilder, crc32
 from support.java import HarnessError, JavaArchive, JavaClient, archive_tool
+from support.mark_files import acquire, in_use, leave
 
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
@@ -40,20 +41,6 @@ def record(client: JavaClient, archive: JavaArchive, stream_id: int, count: int)
         "position": offered["position"],
         "session_id": publication["sessionId"],
     }
-
-
-def mark_file(directory: Path) -> MarkFile:
-    return MarkFile.acquire(
-        directory,
-        archive_id=3,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="aeron:udp?endpoint=localhost:8011",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron-nobody",
-    )
 
 
 def test_a_directory_of_a_running_java_archive_is_read(
@@ -90,12 +77,11 @@ def test_a_directory_of_a_running_java_archive_is_read(
 def test_a_java_archive_keeps_us_out_until_it_has_stopped(java_archive: JavaArchive) -> None:
     """While it runs its directory is in use; after a clean stop it is free at once."""
     with pytest.raises(ArchiveInUseError) as raised:
-        mark_file(java_archive.archive_dir)
+        acquire(java_archive.archive_dir)
     assert raised.value.pid == java_archive.process.pid
     java_archive.stop()
-    with mark_file(java_archive.archive_dir) as ours:
-        ours.ready()
-        assert open_directory(java_archive.archive_dir).mark_file().header.archive_id == 3
+    with in_use(java_archive.archive_dir):
+        assert open_directory(java_archive.archive_dir).mark_file().header.archive_id == 42
 
 
 def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
@@ -103,13 +89,12 @@ def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
     directory = tmp_path / "archive"
     directory.mkdir()
     Catalog.open(directory, create=True).close()
-    with mark_file(directory) as ours:
-        ours.ready()
+    with in_use(directory) as ours:
         ours.record_error("a fault of ours", NOW_MS)
         with signs_of_life(ours), pytest.raises(HarnessError, match="active"):
             JavaArchive(directory, aeron_dir).start()
         described = archive_tool(directory, "describe")
-        assert "archiveId=3|" in described.stdout
+        assert "archiveId=42|" in described.stdout
         assert "controlChannel='aeron:udp?endpoint=localhost:8010'" in described.stdout
         assert archive_tool(directory, "pid").stdout.strip() == str(ours_pid(directory))
         assert "a fault of ours" in archive_tool(directory, "errors").stdout
@@ -197,8 +182,7 @@ def test_java_accepts_a_directory_that_we_repaired(
         (outcome,) = refresh(catalog, directory, checksum="crc-32", now_ms=NOW_MS)
         assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, end)
         assert len(outcome.findings) == 1
-    with mark_file(directory) as ours:
-        ours.ready()
+    leave(directory)
     checked = archive_tool(directory, "verify", "-a", "-checksum", CRC_32)
     assert "(recordingId=0) OK" in checked.stdout, checked.stdout + checked.stderr
     properties = {"aeron.archive.replay.checksum": CRC_32}

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.mark_files import acquire
 
 from aerotape.catalog import mark_claim
 from aerotape.catalog.catalog import Catalog
@@ -14,21 +15,6 @@ from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.mark_layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.errors import CatalogError, MarkFileError
-
-
-def acquire(directory: Path, mark_file_dir: Path | None = None) -> MarkFile:
-    return MarkFile.acquire(
-        directory,
-        archive_id=7,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron-test",
-        mark_file_dir=mark_file_dir,
-    )
 
 
 def add(catalog: Catalog, channel: str = "aeron:ipc") -> int:
@@ -133,7 +119,7 @@ def test_a_link_is_written_whole_or_not_at_all(
     archive, first, second = (tmp_path / name for name in ("archive", "first", "second"))
     for directory in (archive, first, second):
         directory.mkdir()
-    acquire(archive, first).close()
+    acquire(archive, mark_file_dir=first).close()
     link = archive / LINK_FILE_NAME
     before = link.read_bytes()
 
@@ -144,7 +130,7 @@ def test_a_link_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(Path, "write_bytes", write)
     with pytest.raises(MarkFileError, match="No space left"):
-        acquire(archive, second)
+        acquire(archive, mark_file_dir=second)
     assert link.read_bytes() == before
     assert [path.name for path in archive.iterdir()] == [LINK_FILE_NAME]
     assert not MarkFile.read(archive).is_active()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from built_archive import add_recording, fill
 from segment_builder import BEGIN, END, SegmentBuilder, crc32
+from support.mark_files import in_use
 from support.orders import SCHEMA, cancel, some_orders
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CatalogError
 from aerotape.replay.payload_columns import PayloadColumns
@@ -251,18 +251,7 @@ def test_a_little_more_waits_for_more(archive_dir: Path, out: Path) -> None:
     whose archive is gone has no more to come."""
     builder = fill(SegmentBuilder(), 20)
     add_recording(archive_dir, builder, live=True)
-    with MarkFile.acquire(
-        archive_dir,
-        archive_id=1,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron-nobody",
-    ) as mark:
-        mark.ready()
+    with in_use(archive_dir):
         assert only(archive_dir, out, min_bytes=1 << 20).result == "waiting for more"
         assert not (out / "recording_id=0").exists()
         assert only(archive_dir, out, min_bytes=builder.position).result == "converted"

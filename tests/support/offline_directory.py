@@ -8,7 +8,7 @@ from segment_builder import SegmentBuilder
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_file import MarkFile
+from support.mark_files import leave
 
 SEGMENT_LENGTH = 131_072
 
@@ -45,18 +45,7 @@ def build(directory: Path) -> Path:
             )
         catalog.change_state(1, RecordingState.DELETED)
         catalog.change_state(2, RecordingState.INVALID)
-    with MarkFile.acquire(
-        directory,
-        archive_id=42,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
+    leave(directory)
     return directory
 
 

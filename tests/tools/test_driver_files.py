@@ -16,9 +16,9 @@ import pytest
 from support import java
 from support.archives import EMBEDDED_DRIVER
 from support.control_rig import RawClient, await_true
+from support.mark_files import acquire
 
 from aerotape import _native
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.cnc import CncFile
 from aerotape.errors import AeronError
 from aerotape.tools.main import main
@@ -188,17 +188,7 @@ def test_the_drivers_errors_are_those_of_error_stat(
     for row in rows:
         assert f"{row['count']} observations from" in theirs
         assert row["text"].splitlines()[0] in theirs
-    with MarkFile.acquire(
-        tmp_path,
-        archive_id=1,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory=str(aeron_dir),
-    ) as mark_file:
+    with acquire(tmp_path, aeron_directory=str(aeron_dir)) as mark_file:
         mark_file.record_error("no paper", 5)
         mark_file.record_error("no paper", 6)
         assert main(["errors", str(tmp_path), "--json"]) == 0

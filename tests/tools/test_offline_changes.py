@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from support.java import archive_tool
+from support.mark_files import in_use
 from support.offline_directory import SEGMENT_LENGTH, build, content
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.tools.main import main
 
 
@@ -166,18 +166,7 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
     directory: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     """A dry run is not, nor are commands that only read."""
-    with MarkFile.acquire(
-        directory,
-        archive_id=42,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
+    with in_use(directory):
         before = content(directory)
         assert main(["tool", str(directory), *arguments]) == 1
         assert "is in use by another archive" in capsys.readouterr().err

@@ -10,13 +10,13 @@ import pytest
 from built_archive import add_recording
 from segment_builder import BuiltMessage, SegmentBuilder, crc32
 from support.java import JavaArchive, JavaClient, archive_tool
+from support.mark_files import in_use
 from support.messages import digest
 from support.offline_directory import content
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.tools.main import main
 
 SEGMENT_LENGTH = 131_072
@@ -285,18 +285,7 @@ def test_it_is_refused_while_an_archive_uses_the_directory(
 ) -> None:
     """A dry run is not."""
     overwrite(archive, 96, b"\xee" * 64)
-    with MarkFile.acquire(
-        archive,
-        archive_id=42,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
+    with in_use(archive):
         before = content(archive)
         assert main(["tool", str(archive), "repair"]) == 1
         assert "in use" in capsys.readouterr().err

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.mark_files import in_use
 from support.offline_directory import content
 from support.timed_directory import SECOND, START_MS, START_NS, Built, build
 
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.time_index import TimeIndex
 from aerotape.times import format_time
 from aerotape.tools.main import main
@@ -211,18 +211,7 @@ def test_points_that_hold_are_kept_and_only_what_lacks_is_estimated(
 
 
 def test_a_directory_in_use_is_not_written_to(built: Built, capsys: Capture) -> None:
-    with MarkFile.acquire(
-        built.archive_dir,
-        archive_id=42,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
+    with in_use(built.archive_dir):
         content_before = built.path.read_bytes()
         _, err = tool(built, capsys, "time-index", "--rebuild", expect=1)
         assert "is in use by another archive" in err

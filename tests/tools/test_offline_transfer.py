@@ -10,12 +10,12 @@ import pytest
 from built_archive import add_recording
 from segment_builder import SegmentBuilder, crc32
 from support.java import JavaArchive, JavaClient, archive_tool
+from support.mark_files import in_use
 from support.messages import digest
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.tools.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -218,18 +218,7 @@ def test_an_import_is_refused_while_an_archive_uses_the_directory(
     with Catalog.open(source) as catalog:
         catalog.set_stop_position(1, -1)
     for directory in (source, target):
-        with MarkFile.acquire(
-            directory,
-            archive_id=42,
-            control_channel="",
-            control_stream_id=10,
-            local_control_channel="aeron:ipc",
-            local_control_stream_id=11,
-            events_channel="",
-            events_stream_id=30,
-            aeron_directory="/dev/shm/aeron",
-        ) as mark_file:
-            mark_file.ready()
+        with in_use(directory):
             if directory == source:
                 assert main(["tool", str(source), "export", "1", str(file)]) == 0
             else:

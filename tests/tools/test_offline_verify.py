@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from support.java import archive_tool
+from support.mark_files import in_use
 from support.offline_directory import SEGMENT_LENGTH, build, content
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.tools.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -177,18 +177,7 @@ def test_a_directory_in_use_is_checked_and_not_marked(
 ) -> None:
     """The report is the same; recording 2 stays INVALID and 3 without a stop position."""
     overwrite(directory / LAST, 8, b"\x20")
-    with MarkFile.acquire(
-        directory,
-        archive_id=42,
-        control_channel="",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
-        mark_file.ready()
+    with in_use(directory):
         before = content(directory)
         assert main(["tool", str(directory), "verify", "-a"]) == 3
         captured = capsys.readouterr()

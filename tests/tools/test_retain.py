@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
 from support.java import JavaArchive, JavaClient, archive_tool
+from support.mark_files import in_use
 from support.offline_directory import content
 from support.recording import start_recording, stop, wait_until
 from support.streams import TERM_LENGTH, record, segment_files
@@ -21,7 +22,6 @@ import aerotape
 from aerotape.archive.retention import offline
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.tools.main import main
 
 if TYPE_CHECKING:
@@ -338,18 +338,7 @@ def test_a_running_archive_is_asked(
 
 def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy: Path) -> None:
     """Options that lead to the archive of another directory are refused."""
-    with MarkFile.acquire(
-        directory,
-        archive_id=4711,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=10,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/nowhere",
-    ) as mark_file:
-        mark_file.ready()
+    with in_use(directory, archive_id=4711, local_control_stream_id=10):
         before = all_segments(directory)
         told = cli.error("retain", directory, policy, "--yes", code=2)
         assert "has id 4711" in told

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from segment_builder import SegmentBuilder, crc32
+from support.mark_files import acquire
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import refresh
 from aerotape.tools.main import main
 
@@ -42,17 +42,7 @@ def archive(tmp_path: Path) -> Path:
             )
         catalog.recording_stopped(0, stream.position, 1_700_000_000_999)
         catalog.change_state(1, RecordingState.DELETED)
-    with MarkFile.acquire(
-        tmp_path,
-        archive_id=42,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-    ) as mark_file:
+    with acquire(tmp_path) as mark_file:
         mark_file.record_error("no paper", 5)
     return tmp_path
 
