@@ -6,7 +6,6 @@ Generate anew: python -m aerotape.codecs.generate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import ClassVar, Self
@@ -78,7 +77,6 @@ _CONTROL_RESPONSE_BLOCK_V4 = Struct("<qqqii")
 _CONTROL_RESPONSE_BLOCK_V0 = Struct("<qqqi")
 
 
-@dataclass(slots=True)
 class ControlResponse(Message):
     """Template 1, `ControlResponse`."""
 
@@ -87,12 +85,31 @@ class ControlResponse(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    relevant_id: int = 0
-    code: ControlResponseCode = ControlResponseCode.OK
-    version: int | None = None  # since version 4
-    error_message: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "relevant_id",
+        "code",
+        "version",
+        "error_message",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        relevant_id: int = 0,
+        code: ControlResponseCode = ControlResponseCode.OK,
+        version: int | None = None,  # since version 4
+        error_message: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.relevant_id = relevant_id
+        self.code = code
+        self.version = version
+        self.error_message = error_message
 
     def encode(self) -> bytes:
         try:
@@ -155,7 +172,6 @@ _CLOSE_SESSION_REQUEST = Struct("<HHHHq")
 _CLOSE_SESSION_REQUEST_BLOCK = Struct("<q")
 
 
-@dataclass(slots=True)
 class CloseSessionRequest(Message):
     """Template 3, `CloseSessionRequest`."""
 
@@ -164,7 +180,14 @@ class CloseSessionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
+    __match_args__ = ("control_session_id",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
 
     def encode(self) -> bytes:
         try:
@@ -189,7 +212,6 @@ _START_RECORDING_REQUEST = Struct("<HHHHqqii")
 _START_RECORDING_REQUEST_BLOCK = Struct("<qqii")
 
 
-@dataclass(slots=True)
 class StartRecordingRequest(Message):
     """Template 4, `StartRecordingRequest`."""
 
@@ -198,11 +220,28 @@ class StartRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    stream_id: int = 0
-    source_location: SourceLocation = SourceLocation.LOCAL
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "stream_id",
+        "source_location",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        stream_id: int = 0,
+        source_location: SourceLocation = SourceLocation.LOCAL,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.stream_id = stream_id
+        self.source_location = source_location
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -248,7 +287,6 @@ _STOP_RECORDING_REQUEST = Struct("<HHHHqqi")
 _STOP_RECORDING_REQUEST_BLOCK = Struct("<qqi")
 
 
-@dataclass(slots=True)
 class StopRecordingRequest(Message):
     """Template 5, `StopRecordingRequest`."""
 
@@ -257,10 +295,20 @@ class StopRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    stream_id: int = 0
-    channel: str = ""
+    __match_args__ = ("control_session_id", "correlation_id", "stream_id", "channel")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        stream_id: int = 0,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.stream_id = stream_id
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -301,7 +349,6 @@ _REPLAY_REQUEST_BLOCK_V7 = Struct("<qqqqqii")
 _REPLAY_REQUEST_BLOCK_V0 = Struct("<qqqqqi")
 
 
-@dataclass(slots=True)
 class ReplayRequest(Message):
     """Template 6, `ReplayRequest`."""
 
@@ -310,15 +357,40 @@ class ReplayRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    position: int = 0
-    length: int = 0
-    replay_stream_id: int = 0
-    file_io_max_length: int | None = None  # since version 7
-    replay_token: int | None = None  # since version 10
-    replay_channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "position",
+        "length",
+        "replay_stream_id",
+        "file_io_max_length",
+        "replay_token",
+        "replay_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        position: int = 0,
+        length: int = 0,
+        replay_stream_id: int = 0,
+        file_io_max_length: int | None = None,  # since version 7
+        replay_token: int | None = None,  # since version 10
+        replay_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.position = position
+        self.length = length
+        self.replay_stream_id = replay_stream_id
+        self.file_io_max_length = file_io_max_length
+        self.replay_token = replay_token
+        self.replay_channel = replay_channel
 
     def encode(self) -> bytes:
         try:
@@ -405,7 +477,6 @@ _STOP_REPLAY_REQUEST = Struct("<HHHHqqq")
 _STOP_REPLAY_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopReplayRequest(Message):
     """Template 7, `StopReplayRequest`."""
 
@@ -414,9 +485,18 @@ class StopReplayRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    replay_session_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "replay_session_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        replay_session_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.replay_session_id = replay_session_id
 
     def encode(self) -> bytes:
         try:
@@ -453,7 +533,6 @@ _LIST_RECORDINGS_REQUEST = Struct("<HHHHqqqi")
 _LIST_RECORDINGS_REQUEST_BLOCK = Struct("<qqqi")
 
 
-@dataclass(slots=True)
 class ListRecordingsRequest(Message):
     """Template 8, `ListRecordingsRequest`."""
 
@@ -462,10 +541,20 @@ class ListRecordingsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    from_recording_id: int = 0
-    record_count: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "from_recording_id", "record_count")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        from_recording_id: int = 0,
+        record_count: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.from_recording_id = from_recording_id
+        self.record_count = record_count
 
     def encode(self) -> bytes:
         try:
@@ -504,7 +593,6 @@ _LIST_RECORDINGS_FOR_URI_REQUEST = Struct("<HHHHqqqii")
 _LIST_RECORDINGS_FOR_URI_REQUEST_BLOCK = Struct("<qqqii")
 
 
-@dataclass(slots=True)
 class ListRecordingsForUriRequest(Message):
     """Template 9, `ListRecordingsForUriRequest`."""
 
@@ -513,12 +601,31 @@ class ListRecordingsForUriRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    from_recording_id: int = 0
-    record_count: int = 0
-    stream_id: int = 0
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "from_recording_id",
+        "record_count",
+        "stream_id",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        from_recording_id: int = 0,
+        record_count: int = 0,
+        stream_id: int = 0,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.from_recording_id = from_recording_id
+        self.record_count = record_count
+        self.stream_id = stream_id
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -568,7 +675,6 @@ _LIST_RECORDING_REQUEST = Struct("<HHHHqqq")
 _LIST_RECORDING_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class ListRecordingRequest(Message):
     """Template 10, `ListRecordingRequest`."""
 
@@ -577,9 +683,18 @@ class ListRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -616,7 +731,6 @@ _EXTEND_RECORDING_REQUEST = Struct("<HHHHqqqii")
 _EXTEND_RECORDING_REQUEST_BLOCK = Struct("<qqqii")
 
 
-@dataclass(slots=True)
 class ExtendRecordingRequest(Message):
     """Template 11, `ExtendRecordingRequest`."""
 
@@ -625,12 +739,31 @@ class ExtendRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    stream_id: int = 0
-    source_location: SourceLocation = SourceLocation.LOCAL
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "stream_id",
+        "source_location",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        stream_id: int = 0,
+        source_location: SourceLocation = SourceLocation.LOCAL,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.stream_id = stream_id
+        self.source_location = source_location
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -685,7 +818,6 @@ _RECORDING_POSITION_REQUEST = Struct("<HHHHqqq")
 _RECORDING_POSITION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class RecordingPositionRequest(Message):
     """Template 12, `RecordingPositionRequest`."""
 
@@ -694,9 +826,18 @@ class RecordingPositionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -733,7 +874,6 @@ _TRUNCATE_RECORDING_REQUEST = Struct("<HHHHqqqq")
 _TRUNCATE_RECORDING_REQUEST_BLOCK = Struct("<qqqq")
 
 
-@dataclass(slots=True)
 class TruncateRecordingRequest(Message):
     """Template 13, `TruncateRecordingRequest`."""
 
@@ -742,10 +882,20 @@ class TruncateRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    position: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id", "position")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        position: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.position = position
 
     def encode(self) -> bytes:
         try:
@@ -784,7 +934,6 @@ _STOP_RECORDING_SUBSCRIPTION_REQUEST = Struct("<HHHHqqq")
 _STOP_RECORDING_SUBSCRIPTION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopRecordingSubscriptionRequest(Message):
     """Template 14, `StopRecordingSubscriptionRequest`."""
 
@@ -793,9 +942,18 @@ class StopRecordingSubscriptionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    subscription_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "subscription_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        subscription_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.subscription_id = subscription_id
 
     def encode(self) -> bytes:
         try:
@@ -832,7 +990,6 @@ _STOP_POSITION_REQUEST = Struct("<HHHHqqq")
 _STOP_POSITION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopPositionRequest(Message):
     """Template 15, `StopPositionRequest`."""
 
@@ -841,9 +998,18 @@ class StopPositionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -880,7 +1046,6 @@ _FIND_LAST_MATCHING_RECORDING_REQUEST = Struct("<HHHHqqqii")
 _FIND_LAST_MATCHING_RECORDING_REQUEST_BLOCK = Struct("<qqqii")
 
 
-@dataclass(slots=True)
 class FindLastMatchingRecordingRequest(Message):
     """Template 16, `FindLastMatchingRecordingRequest`."""
 
@@ -889,12 +1054,31 @@ class FindLastMatchingRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    min_recording_id: int = 0
-    session_id: int = 0
-    stream_id: int = 0
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "min_recording_id",
+        "session_id",
+        "stream_id",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        min_recording_id: int = 0,
+        session_id: int = 0,
+        stream_id: int = 0,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.min_recording_id = min_recording_id
+        self.session_id = session_id
+        self.stream_id = stream_id
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -950,7 +1134,6 @@ _LIST_RECORDING_SUBSCRIPTIONS_REQUEST = Struct("<HHHHqqiiii")
 _LIST_RECORDING_SUBSCRIPTIONS_REQUEST_BLOCK = Struct("<qqiiii")
 
 
-@dataclass(slots=True)
 class ListRecordingSubscriptionsRequest(Message):
     """Template 17, `ListRecordingSubscriptionsRequest`."""
 
@@ -959,13 +1142,34 @@ class ListRecordingSubscriptionsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    pseudo_index: int = 0
-    subscription_count: int = 0
-    apply_stream_id: BooleanType = BooleanType.FALSE
-    stream_id: int = 0
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "pseudo_index",
+        "subscription_count",
+        "apply_stream_id",
+        "stream_id",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        pseudo_index: int = 0,
+        subscription_count: int = 0,
+        apply_stream_id: BooleanType = BooleanType.FALSE,
+        stream_id: int = 0,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.pseudo_index = pseudo_index
+        self.subscription_count = subscription_count
+        self.apply_stream_id = apply_stream_id
+        self.stream_id = stream_id
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -1031,7 +1235,6 @@ _BOUNDED_REPLAY_REQUEST_BLOCK_V7 = Struct("<qqqqqiii")
 _BOUNDED_REPLAY_REQUEST_BLOCK_V0 = Struct("<qqqqqii")
 
 
-@dataclass(slots=True)
 class BoundedReplayRequest(Message):
     """Template 18, `BoundedReplayRequest`."""
 
@@ -1040,16 +1243,43 @@ class BoundedReplayRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    position: int = 0
-    length: int = 0
-    limit_counter_id: int = 0
-    replay_stream_id: int = 0
-    file_io_max_length: int | None = None  # since version 7
-    replay_token: int | None = None  # since version 10
-    replay_channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "position",
+        "length",
+        "limit_counter_id",
+        "replay_stream_id",
+        "file_io_max_length",
+        "replay_token",
+        "replay_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        position: int = 0,
+        length: int = 0,
+        limit_counter_id: int = 0,
+        replay_stream_id: int = 0,
+        file_io_max_length: int | None = None,  # since version 7
+        replay_token: int | None = None,  # since version 10
+        replay_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.position = position
+        self.length = length
+        self.limit_counter_id = limit_counter_id
+        self.replay_stream_id = replay_stream_id
+        self.file_io_max_length = file_io_max_length
+        self.replay_token = replay_token
+        self.replay_channel = replay_channel
 
     def encode(self) -> bytes:
         try:
@@ -1141,7 +1371,6 @@ _STOP_ALL_REPLAYS_REQUEST = Struct("<HHHHqqq")
 _STOP_ALL_REPLAYS_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopAllReplaysRequest(Message):
     """Template 19, `StopAllReplaysRequest`."""
 
@@ -1150,9 +1379,18 @@ class StopAllReplaysRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -1189,7 +1427,6 @@ _CATALOG_HEADER = Struct("<HHHHiiqi11xb")
 _CATALOG_HEADER_BLOCK = Struct("<iiqi11xb")
 
 
-@dataclass(slots=True)
 class CatalogHeader(Message):
     """Template 20, `CatalogHeader`."""
 
@@ -1198,11 +1435,22 @@ class CatalogHeader(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    version: int = 0
-    length: int = 0
-    next_recording_id: int = 0
-    alignment: int = 0
-    reserved: int = 0
+    __match_args__ = ("version", "length", "next_recording_id", "alignment", "reserved")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        version: int = 0,
+        length: int = 0,
+        next_recording_id: int = 0,
+        alignment: int = 0,
+        reserved: int = 0,
+    ) -> None:
+        self.version = version
+        self.length = length
+        self.next_recording_id = next_recording_id
+        self.alignment = alignment
+        self.reserved = reserved
 
     def encode(self) -> bytes:
         try:
@@ -1243,7 +1491,6 @@ _RECORDING_DESCRIPTOR_HEADER = Struct("<HHHHiii19xb")
 _RECORDING_DESCRIPTOR_HEADER_BLOCK = Struct("<iii19xb")
 
 
-@dataclass(slots=True)
 class RecordingDescriptorHeader(Message):
     """Template 21, `RecordingDescriptorHeader`."""
 
@@ -1252,10 +1499,20 @@ class RecordingDescriptorHeader(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    length: int = 0
-    state: RecordingState = RecordingState.INVALID
-    checksum: int = 0
-    reserved: int = 0
+    __match_args__ = ("length", "state", "checksum", "reserved")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        length: int = 0,
+        state: RecordingState = RecordingState.INVALID,
+        checksum: int = 0,
+        reserved: int = 0,
+    ) -> None:
+        self.length = length
+        self.state = state
+        self.checksum = checksum
+        self.reserved = reserved
 
     def encode(self) -> bytes:
         try:
@@ -1295,7 +1552,6 @@ _RECORDING_DESCRIPTOR = Struct("<HHHHqqqqqqqiiiiii")
 _RECORDING_DESCRIPTOR_BLOCK = Struct("<qqqqqqqiiiiii")
 
 
-@dataclass(slots=True)
 class RecordingDescriptor(Message):
     """Template 22, `RecordingDescriptor`."""
 
@@ -1304,22 +1560,61 @@ class RecordingDescriptor(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    start_timestamp: int = 0
-    stop_timestamp: int = 0
-    start_position: int = 0
-    stop_position: int = 0
-    initial_term_id: int = 0
-    segment_file_length: int = 0
-    term_buffer_length: int = 0
-    mtu_length: int = 0
-    session_id: int = 0
-    stream_id: int = 0
-    stripped_channel: str = ""
-    original_channel: str = ""
-    source_identity: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "start_timestamp",
+        "stop_timestamp",
+        "start_position",
+        "stop_position",
+        "initial_term_id",
+        "segment_file_length",
+        "term_buffer_length",
+        "mtu_length",
+        "session_id",
+        "stream_id",
+        "stripped_channel",
+        "original_channel",
+        "source_identity",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        start_timestamp: int = 0,
+        stop_timestamp: int = 0,
+        start_position: int = 0,
+        stop_position: int = 0,
+        initial_term_id: int = 0,
+        segment_file_length: int = 0,
+        term_buffer_length: int = 0,
+        mtu_length: int = 0,
+        session_id: int = 0,
+        stream_id: int = 0,
+        stripped_channel: str = "",
+        original_channel: str = "",
+        source_identity: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.start_timestamp = start_timestamp
+        self.stop_timestamp = stop_timestamp
+        self.start_position = start_position
+        self.stop_position = stop_position
+        self.initial_term_id = initial_term_id
+        self.segment_file_length = segment_file_length
+        self.term_buffer_length = term_buffer_length
+        self.mtu_length = mtu_length
+        self.session_id = session_id
+        self.stream_id = stream_id
+        self.stripped_channel = stripped_channel
+        self.original_channel = original_channel
+        self.source_identity = source_identity
 
     def encode(self) -> bytes:
         try:
@@ -1410,7 +1705,6 @@ _RECORDING_SUBSCRIPTION_DESCRIPTOR = Struct("<HHHHqqqi")
 _RECORDING_SUBSCRIPTION_DESCRIPTOR_BLOCK = Struct("<qqqi")
 
 
-@dataclass(slots=True)
 class RecordingSubscriptionDescriptor(Message):
     """Template 23, `RecordingSubscriptionDescriptor`."""
 
@@ -1419,11 +1713,28 @@ class RecordingSubscriptionDescriptor(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    subscription_id: int = 0
-    stream_id: int = 0
-    stripped_channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "subscription_id",
+        "stream_id",
+        "stripped_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        subscription_id: int = 0,
+        stream_id: int = 0,
+        stripped_channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.subscription_id = subscription_id
+        self.stream_id = stream_id
+        self.stripped_channel = stripped_channel
 
     def encode(self) -> bytes:
         try:
@@ -1480,7 +1791,6 @@ _RECORDING_SIGNAL_EVENT = Struct("<HHHHqqqqqi")
 _RECORDING_SIGNAL_EVENT_BLOCK = Struct("<qqqqqi")
 
 
-@dataclass(slots=True)
 class RecordingSignalEvent(Message):
     """Template 24, `RecordingSignalEvent`."""
 
@@ -1489,12 +1799,31 @@ class RecordingSignalEvent(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    subscription_id: int = 0
-    position: int = 0
-    signal: RecordingSignal = RecordingSignal.START
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "subscription_id",
+        "position",
+        "signal",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        subscription_id: int = 0,
+        position: int = 0,
+        signal: RecordingSignal = RecordingSignal.START,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.subscription_id = subscription_id
+        self.position = position
+        self.signal = signal
 
     def encode(self) -> bytes:
         try:
@@ -1545,7 +1874,6 @@ _REPLICATE_REQUEST = Struct("<HHHHqqqqi")
 _REPLICATE_REQUEST_BLOCK = Struct("<qqqqi")
 
 
-@dataclass(slots=True)
 class ReplicateRequest(Message):
     """Template 50, `ReplicateRequest`."""
 
@@ -1554,13 +1882,34 @@ class ReplicateRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    src_recording_id: int = 0
-    dst_recording_id: int = 0
-    src_control_stream_id: int = 0
-    src_control_channel: str = ""
-    live_destination: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "src_recording_id",
+        "dst_recording_id",
+        "src_control_stream_id",
+        "src_control_channel",
+        "live_destination",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        src_recording_id: int = 0,
+        dst_recording_id: int = 0,
+        src_control_stream_id: int = 0,
+        src_control_channel: str = "",
+        live_destination: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.src_recording_id = src_recording_id
+        self.dst_recording_id = dst_recording_id
+        self.src_control_stream_id = src_control_stream_id
+        self.src_control_channel = src_control_channel
+        self.live_destination = live_destination
 
     def encode(self) -> bytes:
         try:
@@ -1616,7 +1965,6 @@ _STOP_REPLICATION_REQUEST = Struct("<HHHHqqq")
 _STOP_REPLICATION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopReplicationRequest(Message):
     """Template 51, `StopReplicationRequest`."""
 
@@ -1625,9 +1973,18 @@ class StopReplicationRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    replication_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "replication_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        replication_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.replication_id = replication_id
 
     def encode(self) -> bytes:
         try:
@@ -1664,7 +2021,6 @@ _START_POSITION_REQUEST = Struct("<HHHHqqq")
 _START_POSITION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StartPositionRequest(Message):
     """Template 52, `StartPositionRequest`."""
 
@@ -1673,9 +2029,18 @@ class StartPositionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -1712,7 +2077,6 @@ _DETACH_SEGMENTS_REQUEST = Struct("<HHHHqqqq")
 _DETACH_SEGMENTS_REQUEST_BLOCK = Struct("<qqqq")
 
 
-@dataclass(slots=True)
 class DetachSegmentsRequest(Message):
     """Template 53, `DetachSegmentsRequest`."""
 
@@ -1721,10 +2085,20 @@ class DetachSegmentsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    new_start_position: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id", "new_start_position")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        new_start_position: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.new_start_position = new_start_position
 
     def encode(self) -> bytes:
         try:
@@ -1763,7 +2137,6 @@ _DELETE_DETACHED_SEGMENTS_REQUEST = Struct("<HHHHqqq")
 _DELETE_DETACHED_SEGMENTS_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class DeleteDetachedSegmentsRequest(Message):
     """Template 54, `DeleteDetachedSegmentsRequest`."""
 
@@ -1772,9 +2145,18 @@ class DeleteDetachedSegmentsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -1811,7 +2193,6 @@ _PURGE_SEGMENTS_REQUEST = Struct("<HHHHqqqq")
 _PURGE_SEGMENTS_REQUEST_BLOCK = Struct("<qqqq")
 
 
-@dataclass(slots=True)
 class PurgeSegmentsRequest(Message):
     """Template 55, `PurgeSegmentsRequest`."""
 
@@ -1820,10 +2201,20 @@ class PurgeSegmentsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    new_start_position: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id", "new_start_position")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        new_start_position: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.new_start_position = new_start_position
 
     def encode(self) -> bytes:
         try:
@@ -1862,7 +2253,6 @@ _ATTACH_SEGMENTS_REQUEST = Struct("<HHHHqqq")
 _ATTACH_SEGMENTS_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class AttachSegmentsRequest(Message):
     """Template 56, `AttachSegmentsRequest`."""
 
@@ -1871,9 +2261,18 @@ class AttachSegmentsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -1910,7 +2309,6 @@ _MIGRATE_SEGMENTS_REQUEST = Struct("<HHHHqqqq")
 _MIGRATE_SEGMENTS_REQUEST_BLOCK = Struct("<qqqq")
 
 
-@dataclass(slots=True)
 class MigrateSegmentsRequest(Message):
     """Template 57, `MigrateSegmentsRequest`."""
 
@@ -1919,10 +2317,25 @@ class MigrateSegmentsRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    src_recording_id: int = 0
-    dst_recording_id: int = 0
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "src_recording_id",
+        "dst_recording_id",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        src_recording_id: int = 0,
+        dst_recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.src_recording_id = src_recording_id
+        self.dst_recording_id = dst_recording_id
 
     def encode(self) -> bytes:
         try:
@@ -1961,7 +2374,6 @@ _AUTH_CONNECT_REQUEST = Struct("<HHHHqii")
 _AUTH_CONNECT_REQUEST_BLOCK = Struct("<qii")
 
 
-@dataclass(slots=True)
 class AuthConnectRequest(Message):
     """Template 58, `AuthConnectRequest`."""
 
@@ -1970,12 +2382,31 @@ class AuthConnectRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    correlation_id: int = 0
-    response_stream_id: int = 0
-    version: int | None = None
-    response_channel: str = ""
-    encoded_credentials: bytes = b""
-    client_info: str | None = ""
+    __match_args__ = (
+        "correlation_id",
+        "response_stream_id",
+        "version",
+        "response_channel",
+        "encoded_credentials",
+        "client_info",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        correlation_id: int = 0,
+        response_stream_id: int = 0,
+        version: int | None = None,
+        response_channel: str = "",
+        encoded_credentials: bytes = b"",
+        client_info: str | None = "",
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.response_stream_id = response_stream_id
+        self.version = version
+        self.response_channel = response_channel
+        self.encoded_credentials = encoded_credentials
+        self.client_info = client_info
 
     def encode(self) -> bytes:
         try:
@@ -2040,7 +2471,6 @@ _CHALLENGE = Struct("<HHHHqqi")
 _CHALLENGE_BLOCK = Struct("<qqi")
 
 
-@dataclass(slots=True)
 class Challenge(Message):
     """Template 59, `Challenge`."""
 
@@ -2049,10 +2479,20 @@ class Challenge(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    version: int | None = None
-    encoded_challenge: bytes = b""
+    __match_args__ = ("control_session_id", "correlation_id", "version", "encoded_challenge")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        version: int | None = None,
+        encoded_challenge: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.version = version
+        self.encoded_challenge = encoded_challenge
 
     def encode(self) -> bytes:
         try:
@@ -2093,7 +2533,6 @@ _CHALLENGE_RESPONSE = Struct("<HHHHqq")
 _CHALLENGE_RESPONSE_BLOCK = Struct("<qq")
 
 
-@dataclass(slots=True)
 class ChallengeResponse(Message):
     """Template 60, `ChallengeResponse`."""
 
@@ -2102,9 +2541,18 @@ class ChallengeResponse(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    encoded_credentials: bytes = b""
+    __match_args__ = ("control_session_id", "correlation_id", "encoded_credentials")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        encoded_credentials: bytes = b"",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.encoded_credentials = encoded_credentials
 
     def encode(self) -> bytes:
         try:
@@ -2142,7 +2590,6 @@ _KEEP_ALIVE_REQUEST = Struct("<HHHHqq")
 _KEEP_ALIVE_REQUEST_BLOCK = Struct("<qq")
 
 
-@dataclass(slots=True)
 class KeepAliveRequest(Message):
     """Template 61, `KeepAliveRequest`."""
 
@@ -2151,8 +2598,16 @@ class KeepAliveRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
 
     def encode(self) -> bytes:
         try:
@@ -2184,7 +2639,6 @@ _TAGGED_REPLICATE_REQUEST = Struct("<HHHHqqqqqqi")
 _TAGGED_REPLICATE_REQUEST_BLOCK = Struct("<qqqqqqi")
 
 
-@dataclass(slots=True)
 class TaggedReplicateRequest(Message):
     """Template 62, `TaggedReplicateRequest`."""
 
@@ -2193,15 +2647,40 @@ class TaggedReplicateRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    src_recording_id: int = 0
-    dst_recording_id: int = 0
-    channel_tag_id: int = 0
-    subscription_tag_id: int = 0
-    src_control_stream_id: int = 0
-    src_control_channel: str = ""
-    live_destination: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "src_recording_id",
+        "dst_recording_id",
+        "channel_tag_id",
+        "subscription_tag_id",
+        "src_control_stream_id",
+        "src_control_channel",
+        "live_destination",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        src_recording_id: int = 0,
+        dst_recording_id: int = 0,
+        channel_tag_id: int = 0,
+        subscription_tag_id: int = 0,
+        src_control_stream_id: int = 0,
+        src_control_channel: str = "",
+        live_destination: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.src_recording_id = src_recording_id
+        self.dst_recording_id = dst_recording_id
+        self.channel_tag_id = channel_tag_id
+        self.subscription_tag_id = subscription_tag_id
+        self.src_control_stream_id = src_control_stream_id
+        self.src_control_channel = src_control_channel
+        self.live_destination = live_destination
 
     def encode(self) -> bytes:
         try:
@@ -2267,7 +2746,6 @@ _START_RECORDING_REQUEST2 = Struct("<HHHHqqiii")
 _START_RECORDING_REQUEST2_BLOCK = Struct("<qqiii")
 
 
-@dataclass(slots=True)
 class StartRecordingRequest2(Message):
     """Template 63, `StartRecordingRequest2`."""
 
@@ -2276,12 +2754,31 @@ class StartRecordingRequest2(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    stream_id: int = 0
-    source_location: SourceLocation = SourceLocation.LOCAL
-    auto_stop: BooleanType = BooleanType.FALSE
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "stream_id",
+        "source_location",
+        "auto_stop",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        stream_id: int = 0,
+        source_location: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: BooleanType = BooleanType.FALSE,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.stream_id = stream_id
+        self.source_location = source_location
+        self.auto_stop = auto_stop
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -2337,7 +2834,6 @@ _EXTEND_RECORDING_REQUEST2 = Struct("<HHHHqqqiii")
 _EXTEND_RECORDING_REQUEST2_BLOCK = Struct("<qqqiii")
 
 
-@dataclass(slots=True)
 class ExtendRecordingRequest2(Message):
     """Template 64, `ExtendRecordingRequest2`."""
 
@@ -2346,13 +2842,34 @@ class ExtendRecordingRequest2(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    stream_id: int = 0
-    source_location: SourceLocation = SourceLocation.LOCAL
-    auto_stop: BooleanType = BooleanType.FALSE
-    channel: str = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "recording_id",
+        "stream_id",
+        "source_location",
+        "auto_stop",
+        "channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        stream_id: int = 0,
+        source_location: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: BooleanType = BooleanType.FALSE,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.stream_id = stream_id
+        self.source_location = source_location
+        self.auto_stop = auto_stop
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:
@@ -2411,7 +2928,6 @@ _STOP_RECORDING_BY_IDENTITY_REQUEST = Struct("<HHHHqqq")
 _STOP_RECORDING_BY_IDENTITY_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class StopRecordingByIdentityRequest(Message):
     """Template 65, `StopRecordingByIdentityRequest`."""
 
@@ -2420,9 +2936,18 @@ class StopRecordingByIdentityRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -2461,7 +2986,6 @@ _REPLICATE_REQUEST2_BLOCK_V7 = Struct("<qqqqqqqii")
 _REPLICATE_REQUEST2_BLOCK_V0 = Struct("<qqqqqqqi")
 
 
-@dataclass(slots=True)
 class ReplicateRequest2(Message):
     """Template 66, `ReplicateRequest2`, since version 6."""
 
@@ -2470,21 +2994,58 @@ class ReplicateRequest2(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    src_recording_id: int = 0
-    dst_recording_id: int = 0
-    stop_position: int = 0
-    channel_tag_id: int = 0
-    subscription_tag_id: int = 0
-    src_control_stream_id: int = 0
-    file_io_max_length: int | None = None  # since version 7
-    replication_session_id: int | None = None  # since version 8
-    src_control_channel: str = ""
-    live_destination: str = ""
-    replication_channel: str = ""
-    encoded_credentials: bytes | None = b""
-    src_response_channel: str | None = ""
+    __match_args__ = (
+        "control_session_id",
+        "correlation_id",
+        "src_recording_id",
+        "dst_recording_id",
+        "stop_position",
+        "channel_tag_id",
+        "subscription_tag_id",
+        "src_control_stream_id",
+        "file_io_max_length",
+        "replication_session_id",
+        "src_control_channel",
+        "live_destination",
+        "replication_channel",
+        "encoded_credentials",
+        "src_response_channel",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        src_recording_id: int = 0,
+        dst_recording_id: int = 0,
+        stop_position: int = 0,
+        channel_tag_id: int = 0,
+        subscription_tag_id: int = 0,
+        src_control_stream_id: int = 0,
+        file_io_max_length: int | None = None,  # since version 7
+        replication_session_id: int | None = None,  # since version 8
+        src_control_channel: str = "",
+        live_destination: str = "",
+        replication_channel: str = "",
+        encoded_credentials: bytes | None = b"",
+        src_response_channel: str | None = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.src_recording_id = src_recording_id
+        self.dst_recording_id = dst_recording_id
+        self.stop_position = stop_position
+        self.channel_tag_id = channel_tag_id
+        self.subscription_tag_id = subscription_tag_id
+        self.src_control_stream_id = src_control_stream_id
+        self.file_io_max_length = file_io_max_length
+        self.replication_session_id = replication_session_id
+        self.src_control_channel = src_control_channel
+        self.live_destination = live_destination
+        self.replication_channel = replication_channel
+        self.encoded_credentials = encoded_credentials
+        self.src_response_channel = src_response_channel
 
     def encode(self) -> bytes:
         try:
@@ -2616,7 +3177,6 @@ _MAX_RECORDED_POSITION_REQUEST = Struct("<HHHHqqq")
 _MAX_RECORDED_POSITION_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class MaxRecordedPositionRequest(Message):
     """Template 67, `MaxRecordedPositionRequest`, since version 9."""
 
@@ -2625,9 +3185,18 @@ class MaxRecordedPositionRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -2664,7 +3233,6 @@ _ARCHIVE_ID_REQUEST = Struct("<HHHHqq")
 _ARCHIVE_ID_REQUEST_BLOCK = Struct("<qq")
 
 
-@dataclass(slots=True)
 class ArchiveIdRequest(Message):
     """Template 68, `ArchiveIdRequest`, since version 9."""
 
@@ -2673,8 +3241,16 @@ class ArchiveIdRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
 
     def encode(self) -> bytes:
         try:
@@ -2706,7 +3282,6 @@ _RECORDING_STARTED = Struct("<HHHHqqii")
 _RECORDING_STARTED_BLOCK = Struct("<qqii")
 
 
-@dataclass(slots=True)
 class RecordingStarted(Message):
     """Template 101, `RecordingStarted`."""
 
@@ -2715,12 +3290,31 @@ class RecordingStarted(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    recording_id: int = 0
-    start_position: int = 0
-    session_id: int = 0
-    stream_id: int = 0
-    channel: str = ""
-    source_identity: str = ""
+    __match_args__ = (
+        "recording_id",
+        "start_position",
+        "session_id",
+        "stream_id",
+        "channel",
+        "source_identity",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        recording_id: int = 0,
+        start_position: int = 0,
+        session_id: int = 0,
+        stream_id: int = 0,
+        channel: str = "",
+        source_identity: str = "",
+    ) -> None:
+        self.recording_id = recording_id
+        self.start_position = start_position
+        self.session_id = session_id
+        self.stream_id = stream_id
+        self.channel = channel
+        self.source_identity = source_identity
 
     def encode(self) -> bytes:
         try:
@@ -2769,7 +3363,6 @@ _RECORDING_PROGRESS = Struct("<HHHHqqq")
 _RECORDING_PROGRESS_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class RecordingProgress(Message):
     """Template 102, `RecordingProgress`."""
 
@@ -2778,9 +3371,18 @@ class RecordingProgress(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    recording_id: int = 0
-    start_position: int = 0
-    position: int = 0
+    __match_args__ = ("recording_id", "start_position", "position")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        recording_id: int = 0,
+        start_position: int = 0,
+        position: int = 0,
+    ) -> None:
+        self.recording_id = recording_id
+        self.start_position = start_position
+        self.position = position
 
     def encode(self) -> bytes:
         try:
@@ -2817,7 +3419,6 @@ _RECORDING_STOPPED = Struct("<HHHHqqq")
 _RECORDING_STOPPED_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class RecordingStopped(Message):
     """Template 103, `RecordingStopped`."""
 
@@ -2826,9 +3427,18 @@ class RecordingStopped(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    recording_id: int = 0
-    start_position: int = 0
-    stop_position: int = 0
+    __match_args__ = ("recording_id", "start_position", "stop_position")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        recording_id: int = 0,
+        start_position: int = 0,
+        stop_position: int = 0,
+    ) -> None:
+        self.recording_id = recording_id
+        self.start_position = start_position
+        self.stop_position = stop_position
 
     def encode(self) -> bytes:
         try:
@@ -2865,7 +3475,6 @@ _PURGE_RECORDING_REQUEST = Struct("<HHHHqqq")
 _PURGE_RECORDING_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class PurgeRecordingRequest(Message):
     """Template 104, `PurgeRecordingRequest`, since version 5."""
 
@@ -2874,9 +3483,18 @@ class PurgeRecordingRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -2913,7 +3531,6 @@ _REPLAY_TOKEN_REQUEST = Struct("<HHHHqqq")
 _REPLAY_TOKEN_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class ReplayTokenRequest(Message):
     """Template 105, `ReplayTokenRequest`, since version 10."""
 
@@ -2922,9 +3539,18 @@ class ReplayTokenRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
 
     def encode(self) -> bytes:
         try:
@@ -2961,7 +3587,6 @@ _PING = Struct("<HHHHq")
 _PING_BLOCK = Struct("<q")
 
 
-@dataclass(slots=True)
 class Ping(Message):
     """Template 106, `Ping`, since version 11."""
 
@@ -2970,7 +3595,14 @@ class Ping(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
+    __match_args__ = ("control_session_id",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+    ) -> None:
+        self.control_session_id = control_session_id
 
     def encode(self) -> bytes:
         try:
@@ -2995,7 +3627,6 @@ _UPDATE_CHANNEL_REQUEST = Struct("<HHHHqqq")
 _UPDATE_CHANNEL_REQUEST_BLOCK = Struct("<qqq")
 
 
-@dataclass(slots=True)
 class UpdateChannelRequest(Message):
     """Template 107, `UpdateChannelRequest`, since version 13."""
 
@@ -3004,10 +3635,20 @@ class UpdateChannelRequest(Message):
     SCHEMA_ID: ClassVar[int] = 101
     SCHEMA_VERSION: ClassVar[int] = 14
 
-    control_session_id: int = 0
-    correlation_id: int = 0
-    recording_id: int = 0
-    channel: str = ""
+    __match_args__ = ("control_session_id", "correlation_id", "recording_id", "channel")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        control_session_id: int = 0,
+        correlation_id: int = 0,
+        recording_id: int = 0,
+        channel: str = "",
+    ) -> None:
+        self.control_session_id = control_session_id
+        self.correlation_id = correlation_id
+        self.recording_id = recording_id
+        self.channel = channel
 
     def encode(self) -> bytes:
         try:

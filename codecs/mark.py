@@ -6,7 +6,6 @@ Generate anew: python -m aerotape.codecs.generate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import ClassVar, Self
 
@@ -31,7 +30,6 @@ _MARK_FILE_HEADER_BLOCK_V1 = Struct("<i4xqqqiiiii")
 _MARK_FILE_HEADER_BLOCK_V0 = Struct("<i4xqqqiii")
 
 
-@dataclass(slots=True)
 class MarkFileHeader(Message):
     """Template 200, `MarkFileHeader`."""
 
@@ -40,20 +38,55 @@ class MarkFileHeader(Message):
     SCHEMA_ID: ClassVar[int] = 100
     SCHEMA_VERSION: ClassVar[int] = 2
 
-    version: int = 0
-    activity_timestamp: int = 0
-    start_timestamp: int = 0
-    pid: int = 0
-    control_stream_id: int = 0
-    local_control_stream_id: int = 0
-    events_stream_id: int = 0
-    header_length: int | None = None  # since version 1
-    error_buffer_length: int | None = None  # since version 1
-    archive_id: int | None = None  # since version 2
-    control_channel: str = ""
-    local_control_channel: str = ""
-    events_channel: str = ""
-    aeron_directory: str = ""
+    __match_args__ = (
+        "version",
+        "activity_timestamp",
+        "start_timestamp",
+        "pid",
+        "control_stream_id",
+        "local_control_stream_id",
+        "events_stream_id",
+        "header_length",
+        "error_buffer_length",
+        "archive_id",
+        "control_channel",
+        "local_control_channel",
+        "events_channel",
+        "aeron_directory",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        version: int = 0,
+        activity_timestamp: int = 0,
+        start_timestamp: int = 0,
+        pid: int = 0,
+        control_stream_id: int = 0,
+        local_control_stream_id: int = 0,
+        events_stream_id: int = 0,
+        header_length: int | None = None,  # since version 1
+        error_buffer_length: int | None = None,  # since version 1
+        archive_id: int | None = None,  # since version 2
+        control_channel: str = "",
+        local_control_channel: str = "",
+        events_channel: str = "",
+        aeron_directory: str = "",
+    ) -> None:
+        self.version = version
+        self.activity_timestamp = activity_timestamp
+        self.start_timestamp = start_timestamp
+        self.pid = pid
+        self.control_stream_id = control_stream_id
+        self.local_control_stream_id = local_control_stream_id
+        self.events_stream_id = events_stream_id
+        self.header_length = header_length
+        self.error_buffer_length = error_buffer_length
+        self.archive_id = archive_id
+        self.control_channel = control_channel
+        self.local_control_channel = local_control_channel
+        self.events_channel = events_channel
+        self.aeron_directory = aeron_directory
 
     def encode(self) -> bytes:
         try:

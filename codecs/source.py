@@ -27,7 +27,7 @@ from aerotape.errors import CodecError
 _LINE_LENGTH = 100
 _MAX_VAR_DATA_LENGTH = 1 << 30  # as in codecs/runtime.py
 # Names that a local variable of decode_body cannot have, and a field (first row) neither.
-_RESERVED_FIELDS = {"encode", "encode_body", "decode_body"}
+_RESERVED_FIELDS = {"encode", "encode_body", "decode_body", "self"}
 _RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
 
 
@@ -80,7 +80,6 @@ def _head(schema: Schema, schema_file: str, arguments: str) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "from dataclasses import dataclass",
     ]
     if _enums(schema):
         lines.append("from enum import IntEnum")
@@ -155,6 +154,7 @@ class _MessageSource:
             self.check_field(field)
         for data in message.var_data:
             self.check_data(data)
+        self.items: list[Field | VarData] = [*self.fields, *message.var_data]
         since = {self.since(item) for item in self.fields}
         self.versions = sorted(since | {0}, reverse=True)
 
@@ -231,8 +231,8 @@ class _MessageSource:
         about = f"Template {message.id}, `{message.name}`"
         if message.since_version:
             about += f", since version {message.since_version}"
+        names = [f'"{snake_case(item.name)}"' for item in self.items]
         lines = [
-            "@dataclass(slots=True)",
             f"class {message.name}(Message):",
             f'    """{about}."""',
             "",
@@ -241,22 +241,31 @@ class _MessageSource:
             f"    SCHEMA_ID: ClassVar[int] = {self.schema.id}",
             f"    SCHEMA_VERSION: ClassVar[int] = {self.schema.version}",
             "",
+            *_tuple("    __match_args__ = ", names),
+            "    __slots__ = __match_args__",
+            "",
         ]
-        for field in self.fields:
-            lines.append(f"    {snake_case(field.name)}: {self.annotation(field)}")
-        for data in message.var_data:
-            kind, empty = ("str", '""') if data.character_encoding else ("bytes", 'b""')
-            note = " | None" if self.since(data) else ""
-            lines.append(f"    {snake_case(data.name)}: {kind}{note} = {empty}")
+        if not self.items:
+            return lines[:-1]
+        lines += ["    def __init__(", "        self,"]
+        lines += [f"        {self.parameter(item)}" for item in self.items]
+        lines.append("    ) -> None:")
+        for item in self.items:
+            name = snake_case(item.name)
+            lines.append(f"        self.{name} = {name}")
         return lines
 
-    def annotation(self, field: Field) -> str:
-        if isinstance(field.type, Enum):
-            return f"{field.type.name} = {field.type.name}.{field.type.values[0].name}"
-        if not self.optional(field):
-            return "int = 0"
-        since = f"  # since version {self.since(field)}" if self.since(field) else ""
-        return f"int | None = None{since}"
+    def parameter(self, item: Field | VarData) -> str:
+        name = snake_case(item.name)
+        if isinstance(item, VarData):
+            kind, empty = ("str", '""') if item.character_encoding else ("bytes", 'b""')
+            return f"{name}: {kind}{' | None' if self.since(item) else ''} = {empty},"
+        if isinstance(item.type, Enum):
+            return f"{name}: {item.type.name} = {item.type.name}.{item.type.values[0].name},"
+        if not self.optional(item):
+            return f"{name}: int = 0,"
+        since = f"  # since version {self.since(item)}" if self.since(item) else ""
+        return f"{name}: int | None = None,{since}"
 
     def encode(self) -> list[str]:
         message = self.message
@@ -318,8 +327,7 @@ class _MessageSource:
         lines += self.conversions()
         for data in message.var_data:
             lines += self.read_var_data(data)
-        items: list[Field | VarData] = [*self.fields, *message.var_data]
-        names = [self.local(item) for item in items]
+        names = [self.local(item) for item in self.items]
         lines += _call("cls", names, 8, "return ")
         return lines
 
@@ -372,6 +380,14 @@ def _null(field: Field) -> str:
 
 def _padding(count: int) -> str:
     return f"{count}x" if count > 0 else ""
+
+
+def _tuple(prefix: str, members: list[str]) -> list[str]:
+    """A tuple on one line if it fits, otherwise one member a line."""
+    line = f"{prefix}({', '.join(members)}{',' if len(members) == 1 else ''})"
+    if len(line) <= _LINE_LENGTH:
+        return [line]
+    return [f"{prefix}(", *(f"        {member}," for member in members), "    )"]
 
 
 def _assign(name: str, lines: list[str]) -> list[str]:

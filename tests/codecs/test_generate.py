@@ -169,9 +169,10 @@ def test_generated_module_of_another_schema_works(
       <field name="end" id="4" type="uint8" sinceVersion="3"/>
       <data name="version" id="5" type="text" sinceVersion="3"/>
     """
-    source = module_source(schema_of(tmp_path, jars["sbe-all"], fields), "schema.xml")
+    own = '<field name="self" id="1" type="int8"/>'
+    source = module_source(schema_of(tmp_path, jars["sbe-all"], fields, own, ""), "schema.xml")
     module = ModuleType("aerotape_generated_in_a_test")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look themselves up
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(source, module.__dict__)
     quote = module.M0(from_=65_535, encode_=1 << 63, buffer=-5, end=None, version="v")
     assert quote.encode().hex(" ") == (
@@ -181,6 +182,8 @@ def test_generated_module_of_another_schema_works(
     assert module.decode(quote.encode()) == quote
     older = module.M0.decode_body(quote.encode(), 8, 17, 2)
     assert older == module.M0(65_535, 1 << 63, -5, None, None)
+    assert module.decode(module.M1(self_=1).encode()) == module.M1(1)
+    assert module.decode(module.M2().encode()) == module.M2()
 
 
 def test_schema_that_sbe_tool_refuses(jars: dict[str, Path], tmp_path: Path) -> None:

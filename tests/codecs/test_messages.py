@@ -86,3 +86,23 @@ def test_messages_take_no_foreign_attributes() -> None:
         archive.ReplayRequest(recordingId=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         archive.ReplayRequest().recordingId = 1  # type: ignore[attr-defined]
+
+
+def test_messages_are_their_fields() -> None:
+    """Messages of one type are equal when all fields are, and show them in the wire's order."""
+    stop = archive.StopRecordingRequest(1, 2, 3, "aeron:ipc")
+    assert stop == archive.StopRecordingRequest(1, 2, 3, channel="aeron:ipc")
+    assert stop != archive.StopRecordingRequest(1, 2, 3, "aeron:udp")
+    # Of another type, though with the same fields.
+    assert archive.StopReplayRequest(1, 2, 3) != archive.TruncateRecordingRequest(1, 2, 3)
+    assert repr(stop) == (
+        "StopRecordingRequest(control_session_id=1, correlation_id=2, stream_id=3,"
+        " channel='aeron:ipc')"
+    )
+    with pytest.raises(TypeError):
+        hash(stop)
+    match stop:
+        case archive.StopRecordingRequest(1, correlation, channel=channel):
+            assert (correlation, channel) == (2, "aeron:ipc")
+        case _:
+            pytest.fail("no match")

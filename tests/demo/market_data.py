@@ -6,7 +6,6 @@ Generate anew: python -m aerotape.codecs.generate market-data.xml market_data.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import ClassVar, Self
 
@@ -29,7 +28,6 @@ _QUOTE = Struct("<HHHHqqiiiqq")
 _QUOTE_BLOCK = Struct("<qqiiiqq")
 
 
-@dataclass(slots=True)
 class Quote(Message):
     """Template 1, `Quote`."""
 
@@ -38,13 +36,34 @@ class Quote(Message):
     SCHEMA_ID: ClassVar[int] = 900
     SCHEMA_VERSION: ClassVar[int] = 0
 
-    sequence: int = 0
-    event_time: int = 0
-    instrument_id: int = 0
-    bid_size: int = 0
-    ask_size: int = 0
-    bid_price: int = 0
-    ask_price: int = 0
+    __match_args__ = (
+        "sequence",
+        "event_time",
+        "instrument_id",
+        "bid_size",
+        "ask_size",
+        "bid_price",
+        "ask_price",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        sequence: int = 0,
+        event_time: int = 0,
+        instrument_id: int = 0,
+        bid_size: int = 0,
+        ask_size: int = 0,
+        bid_price: int = 0,
+        ask_price: int = 0,
+    ) -> None:
+        self.sequence = sequence
+        self.event_time = event_time
+        self.instrument_id = instrument_id
+        self.bid_size = bid_size
+        self.ask_size = ask_size
+        self.bid_price = bid_price
+        self.ask_price = ask_price
 
     def encode(self) -> bytes:
         try:
@@ -97,7 +116,6 @@ _TRADE = Struct("<HHHHqqiiq")
 _TRADE_BLOCK = Struct("<qqiiq")
 
 
-@dataclass(slots=True)
 class Trade(Message):
     """Template 2, `Trade`."""
 
@@ -106,12 +124,24 @@ class Trade(Message):
     SCHEMA_ID: ClassVar[int] = 900
     SCHEMA_VERSION: ClassVar[int] = 0
 
-    sequence: int = 0
-    event_time: int = 0
-    instrument_id: int = 0
-    size: int = 0
-    price: int = 0
-    remarks: bytes = b""
+    __match_args__ = ("sequence", "event_time", "instrument_id", "size", "price", "remarks")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        sequence: int = 0,
+        event_time: int = 0,
+        instrument_id: int = 0,
+        size: int = 0,
+        price: int = 0,
+        remarks: bytes = b"",
+    ) -> None:
+        self.sequence = sequence
+        self.event_time = event_time
+        self.instrument_id = instrument_id
+        self.size = size
+        self.price = price
+        self.remarks = remarks
 
     def encode(self) -> bytes:
         try:
@@ -154,7 +184,6 @@ _BOOK_SNAPSHOT = Struct("<HHHHqqii")
 _BOOK_SNAPSHOT_BLOCK = Struct("<qqii")
 
 
-@dataclass(slots=True)
 class BookSnapshot(Message):
     """Template 3, `BookSnapshot`."""
 
@@ -163,11 +192,22 @@ class BookSnapshot(Message):
     SCHEMA_ID: ClassVar[int] = 900
     SCHEMA_VERSION: ClassVar[int] = 0
 
-    sequence: int = 0
-    event_time: int = 0
-    instrument_id: int = 0
-    level_count: int = 0
-    levels: bytes = b""
+    __match_args__ = ("sequence", "event_time", "instrument_id", "level_count", "levels")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        sequence: int = 0,
+        event_time: int = 0,
+        instrument_id: int = 0,
+        level_count: int = 0,
+        levels: bytes = b"",
+    ) -> None:
+        self.sequence = sequence
+        self.event_time = event_time
+        self.instrument_id = instrument_id
+        self.level_count = level_count
+        self.levels = levels
 
     def encode(self) -> bytes:
         try:

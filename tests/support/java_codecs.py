@@ -129,7 +129,7 @@ def package(module: ModuleType) -> str:
 
 def field_names(kind: type[Message]) -> list[str]:
     """Return the names of a message's fields, in the order of the wire."""
-    return [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    return list(kind.__match_args__)
 
 
 def field_values(message: Message) -> dict[str, FieldValue]:

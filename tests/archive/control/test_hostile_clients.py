@@ -144,11 +144,11 @@ class Attacker:
         """A request whose fields are likely to be trouble, over this session."""
         while True:
             fields = {
-                field.name: self._value(field.name, kinds)
-                for field, kinds in _fields(kind)
-                if field.name != "control_session_id"
+                name: self._value(name, kinds)
+                for name, kinds in _fields(kind)
+                if name != "control_session_id"
             }
-            if "control_session_id" in kind.__dataclass_fields__:
+            if "control_session_id" in kind.__match_args__:
                 fields["control_session_id"] = self.raw.control_session_id
             try:
                 return bytes(kind(**fields).encode())
@@ -191,11 +191,11 @@ class Attacker:
         return bytes(message)
 
 
-def _fields(kind: type[Any]) -> list[tuple[dataclasses.Field[Any], tuple[type, ...]]]:
-    hints = get_type_hints(kind, vars(codecs))
+def _fields(kind: type[Any]) -> list[tuple[str, tuple[type, ...]]]:
+    hints = get_type_hints(kind.__init__, vars(codecs))
     return [
-        (field, getattr(hints[field.name], "__args__", None) or (hints[field.name],))
-        for field in dataclasses.fields(kind)
+        (name, getattr(hints[name], "__args__", None) or (hints[name],))
+        for name in kind.__match_args__
     ]
 
 

@@ -163,7 +163,7 @@ def test_every_request_is_asked_about(guarded: Any, aeron: _native.AeronClient) 
         channels = {
             name: "aeron:ipc"
             for name in ("channel", "replay_channel", "src_control_channel")
-            if name in kind.__dataclass_fields__
+            if name in kind.__match_args__
         }
         answer = raw.call(kind, **channels)
         assert (answer.code, answer.relevant_id) == (
