@@ -149,10 +149,11 @@ class OutputStore:
             self._filesystem.create_dir(self._full(path), recursive=True)
 
     @contextmanager
-    def new_file(self, path: str) -> Iterator[Any]:
+    def new_file(self, path: str, *, replaces: bool = False) -> Iterator[Any]:
         """Open a new file for writing; it is on the disk when the block ends.
 
-        When the block raises, the file is not kept.
+        When the block raises, the file is not kept. An object that it `replaces` is: that has its
+        name until the new one is there whole.
         """
         stream = self._filesystem.open_output_stream(self._full(path))
         try:
@@ -165,16 +166,18 @@ class OutputStore:
             # Closing makes an object that was begun visible; it is deleted right after.
             with suppress(Exception):
                 stream.close()
-            with suppress(Exception):
-                self._filesystem.delete_file(self._full(path))
+            if not replaces:
+                with suppress(Exception):
+                    self._filesystem.delete_file(self._full(path))
             raise
 
     def write(self, path: str, data: bytes) -> None:
         """Write a small file or replace it; readers see all of the old or all of the new."""
-        aside = path if self.is_object_store else f"{path}.tmp"
-        with self._errors("write", path), self.new_file(aside) as stream:
+        at_once = self.is_object_store
+        aside = path if at_once else f"{path}.tmp"
+        with self._errors("write", path), self.new_file(aside, replaces=at_once) as stream:
             stream.write(data)
-        if aside == path:
+        if at_once:
             return
         try:
             self.move(aside, path)

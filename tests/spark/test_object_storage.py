@@ -10,13 +10,14 @@ import pytest
 from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
 from support import object_store
-from support.object_store import ObjectStore
+from support.object_store import ObjectStore, Request
 from support.orders import SCHEMA, some_orders
 
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.object_folder import reach
 from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.errors import StorageError
 from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")
@@ -26,6 +27,7 @@ from pyarrow import fs
 from support.stream_query import Query
 
 from aerotape.spark.options import ReadOptions
+from aerotape.spark.output_store import OutputStore
 from aerotape.spark.parquet_job import convert
 from aerotape.spark.parquet_plan import JobOptions
 
@@ -180,6 +182,26 @@ def test_the_parquet_job_reads_from_there_and_writes_there(
     assert [name for name in names if "_aerotape" in name] == []
     again = convert(options, out)
     assert [r.result for r in again.recordings] == ["up to date"] * 2
+
+
+def test_an_object_outlives_a_write_that_fails(store: ObjectStore) -> None:
+    """An upload that the server has given up leaves the object as it was."""
+    place = f"s3://{object_store.BUCKET}/kept"
+    folder = OutputStore.open(place, StorageOptions.of(store.options))
+    folder.write("manifest", b"old")
+
+    def give_up(request: Request) -> None:
+        if request.method == "PUT":
+            store.before = lambda request: None
+            [upload] = store.client.list_multipart_uploads(Bucket=object_store.BUCKET)["Uploads"]
+            store.client.abort_multipart_upload(
+                Bucket=object_store.BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
+            )
+
+    store.before = give_up
+    with pytest.raises(StorageError, match=f"cannot write {place}/manifest: "):
+        folder.write("manifest", b"new")
+    assert folder.read("manifest") == b"old"
 
 
 def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from built_archive import add_recording, fill
@@ -246,6 +248,71 @@ def test_without_locks_a_job_leaves_a_sign_of_life(
             with pytest.raises(TableInUseError, match="was taken over"):
                 first.check()
     assert list((tmp_path / "out").iterdir()) == []
+
+
+class RefusingObjects(MortalObjects):
+    """An object store that for a while keeps nothing that is written to it."""
+
+    refuses = False
+
+    @contextmanager
+    def new_file(self, path: str, *, replaces: bool = False) -> Iterator[Any]:
+        with super().new_file(path, replaces=replaces) as stream:
+            yield stream
+            if self.refuses:
+                raise OSError("the upload was ended")
+
+
+def test_a_lease_outlives_renewals_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it cannot be renewed it stands: others are refused, and the job is told of the storage
+    and not that its table was lost. It is renewed where it was late, and then others see that."""
+    store = RefusingObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
+    other = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
+    monkeypatch.setattr(output_lock, "_LATE_S", -1.0)
+    with locked(store) as lease:
+        [first] = store.files("_aerotape/locks")
+        store.refuses = True
+        with pytest.raises(StorageError, match="cannot write .*/locks/.*: the upload was ended"):
+            lease.check()
+        assert list(store.files("_aerotape/locks")) == [first]
+        with pytest.raises(TableInUseError), locked(other):
+            pass
+        store.refuses = False
+        lease.check()
+        [second] = store.files("_aerotape/locks")
+        assert second != first
+        lease.check()
+        with pytest.raises(TableInUseError), locked(other):
+            pass
+        store.delete_folder("_aerotape/locks")
+        store.make_folder("_aerotape/locks")
+        with pytest.raises(TableInUseError, match="was taken over"):
+            lease.check()
+        assert store.files("_aerotape/locks") == {}
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_takeover_sees_a_renewal_that_comes_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that is renewed after it was found to be old is not taken: one of the two jobs is
+    refused."""
+    store = MortalObjects(fs.LocalFileSystem(), str(tmp_path / "out"))
+    monkeypatch.setattr(output_lock, "_LATE_S", -1.0)
+    with locked(store) as lease:
+        for path in (tmp_path / "out" / "_aerotape" / "locks").iterdir():
+            os.utime(path, (0, 0))
+
+        class Renewing(MortalObjects):
+            def delete_file(self, path: str) -> None:
+                lease.check()
+                super().delete_file(path)
+
+        with pytest.raises(TableInUseError), locked(Renewing(fs.LocalFileSystem(), store.name)):
+            pass
+        lease.check()
 
 
 def test_who_has_lost_the_table_leaves_it_to_the_other_job(

@@ -58,14 +58,14 @@ class MortalStore(OutputStore):
         super().make_folder(path)
 
     @contextmanager
-    def new_file(self, path: str) -> Iterator[Any]:
+    def new_file(self, path: str, *, replaces: bool = False) -> Iterator[Any]:
         try:
             self._strike("write", path)
         except Killed:
             if self.lives == -1 and not self.is_object_store:
                 self.local_path(path).write_bytes(b"PAR1 and not more")
             raise
-        with super().new_file(path) as stream:
+        with super().new_file(path, replaces=replaces) as stream:
             yield stream
 
     def move(self, source: str, target: str) -> None:
