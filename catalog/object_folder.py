@@ -3,6 +3,9 @@
 They are reached through Arrow's file systems, which read without the interpreter lock and know the
 usual places for credentials (environment, profiles, instance roles). For schemes that Arrow does
 not know there is fsspec. Either is imported when first needed.
+
+Packages of storages raise what they like, often nothing that is an OSError. Whatever comes out of a
+call of theirs is a failure of the storage here; such calls stand alone in their blocks.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from aerotape.url_path import UrlPath
 if TYPE_CHECKING:
     import pyarrow
     from pyarrow import fs
+    from typing_extensions import Buffer
 
 _S3: Final = ("s3", "s3a", "s3n")
 _GCS: Final = ("gs", "gcs")
@@ -31,8 +35,10 @@ _DEFAULT_HDFS_PORT: Final = "8020"
 _BUFFER_LENGTH: Final = 1 << 20
 _COPY_LENGTH: Final = 8 << 20
 _VARIABLES: Final = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
-# What goes wrong below is told in as many ways as there are storages; these bases cover them.
-_FAILURES: Final = (OSError, ValueError, NotImplementedError)
+_ADVICE: Final = (
+    "are endpoint, region and credentials right? they come from the environment and from storage "
+    "options"
+)
 
 
 class ObjectFile:
@@ -45,8 +51,9 @@ class ObjectFile:
 
     @property
     def length(self) -> int:
-        """Bytes in it."""
-        return int(self._file.size())
+        """Bytes in it (StorageError)."""
+        with self._folder.failures(self._name):
+            return int(self._file.size())
 
     def read(self, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset` on; fewer at the file's end (StorageError)."""
@@ -56,7 +63,42 @@ class ObjectFile:
 
     def close(self) -> None:
         """Close it. What is being read meanwhile is read to its end."""
+        # There is nothing left to be lost.
+        with suppress(Exception):
+            self._file.close()
+
+
+class _RawFile(io.RawIOBase):
+    """An opened file with a place to read on from."""
+
+    def __init__(self, file: ObjectFile) -> None:
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = self._at if whence == os.SEEK_CUR else 0
+        self._at = (self._file.length if whence == os.SEEK_END else base) + offset
+        return self._at
+
+    def readinto(self, buffer: Buffer) -> int:
+        into = memoryview(buffer)
+        data = self._file.read(self._at, len(into))
+        into[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
         self._file.close()
+        super().close()
 
 
 def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
@@ -66,6 +108,7 @@ def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
 
     Raises:
         ConfigurationError: there is no way to such a storage, or an option cannot be.
+        StorageError: its package connects at once, and cannot.
     """
     scheme, _, rest = str(path).partition("://")
     authority = rest.partition("/")[0]
@@ -83,11 +126,7 @@ class ObjectFolder:
     """
 
     def __init__(self, path: UrlPath, options: StorageOptions) -> None:
-        """Open the folder; no request is sent yet.
-
-        Raises:
-            ConfigurationError: there is no way to such a storage, or an option cannot be.
-        """
+        """Open the folder; no request is sent yet. Raises what `reach` does."""
         self.path = path
         self.options = options
         self._file_system, self._prefix = reach(path, options)
@@ -107,8 +146,13 @@ class ObjectFolder:
 
     def open(self, name: str) -> ObjectFile:
         """Open a file (FileNotFoundError when it is not there, StorageError)."""
-        with self.failures(name):
-            file = self._file_system.open_input_file(f"{self._prefix}/{name}")
+        path = f"{self._prefix}/{name}"
+        try:
+            file = self._file_system.open_input_file(path)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise self._failure(name, error) from None
         return ObjectFile(self, name, file)
 
     def read(self, name: str) -> bytes:
@@ -124,9 +168,7 @@ class ObjectFolder:
 
         FileNotFoundError when it is not there, StorageError.
         """
-        with self.failures(name):
-            file = self._file_system.open_input_file(f"{self._prefix}/{name}")
-        return io.BufferedReader(file, _BUFFER_LENGTH)
+        return io.BufferedReader(_RawFile(self.open(name)), _BUFFER_LENGTH)
 
     def copy_to(self, descriptor: int, name: str) -> None:
         """Copy a file into an open one of this machine (StorageError)."""
@@ -143,20 +185,25 @@ class ObjectFolder:
 
     @contextmanager
     def failures(self, name: str) -> Iterator[None]:
-        """Turn what a file system raises into StorageError, but for a file that is not there."""
+        """Turn whatever a file system raises into StorageError."""
         try:
             yield
-        except FileNotFoundError:
-            raise
-        except _FAILURES as error:
-            place = self.path / name if name else self.path
-            # A message from outside may quote what was sent.
-            reason = self.options.redacted(str(error).strip().partition("\n")[0])
-            raise StorageError(
-                f"cannot read {place}: {reason or type(error).__name__} (are endpoint, region and "
-                "credentials right? they come from the environment and from storage options)",
-                place,
-            ) from None
+        except Exception as error:
+            raise self._failure(name, error) from None
+
+    def _failure(self, name: str, error: Exception) -> StorageError:
+        place = self.path / name if name else self.path
+        return StorageError(f"cannot read {place}: {told(error, self.options)} ({_ADVICE})", place)
+
+
+def told(error: Exception, options: StorageOptions) -> str:
+    """Say in one line what a file system has raised, without what shall not be shown."""
+    line = str(error).strip().partition("\n")[0]
+    if line and not isinstance(error, (OSError, ValueError, NotImplementedError)):
+        # Others than Arrow's and Python's own may say little without their names.
+        line = f"{type(error).__name__}: {line}"
+    # A message from outside may quote what was sent.
+    return options.redacted(line) or type(error).__name__
 
 
 @lru_cache(maxsize=32)
@@ -170,26 +217,37 @@ def _file_system(
         raise ConfigurationError(
             f"{scheme}: pyarrow is not installed: `pip install aerotape[spark]`"
         ) from error
-    given = dict(options.items)
+    given: dict[str, Any] = dict(options.items)
+    if scheme in _S3:
+        _find_s3(fs, authority, given)
+        name = "S3FileSystem"
+    elif scheme in _GCS:
+        name = "GcsFileSystem"
+    elif scheme in _AZURE:
+        # abfs://container@account.dfs.core.windows.net/path
+        given.setdefault("account_name", authority.rpartition("@")[2].partition(".")[0])
+        name = "AzureFileSystem"
+    elif scheme in _HADOOP:
+        host, _, port = authority.partition(":")
+        given["host"] = host if host == "default" else f"{scheme}://{host}"
+        given.setdefault("port", port or ("0" if host == "default" else _DEFAULT_HDFS_PORT))
+        name = "HadoopFileSystem"
+    else:
+        return _fsspec(f"{scheme}://{authority}", given, options)
+    make = _maker(fs, name)
+    arguments = {option: _value(option, value) for option, value in given.items()}
     try:
-        if scheme in _S3:
-            _find_s3(fs, authority, given)
-            return _make(fs, "S3FileSystem", given)
-        if scheme in _GCS:
-            return _make(fs, "GcsFileSystem", given)
-        if scheme in _AZURE:
-            # abfs://container@account.dfs.core.windows.net/path
-            given.setdefault("account_name", authority.rpartition("@")[2].partition(".")[0])
-            return _make(fs, "AzureFileSystem", given)
-        if scheme in _HADOOP:
-            host, _, port = authority.partition(":")
-            given["host"] = host if host == "default" else f"{scheme}://{host}"
-            given.setdefault("port", port or ("0" if host == "default" else _DEFAULT_HDFS_PORT))
-            return _make(fs, "HadoopFileSystem", given)
-        return _fsspec(scheme, authority, given)
-    except _FAILURES as error:
-        reason = options.redacted(str(error).strip().partition("\n")[0])
-        raise ConfigurationError(f"{scheme}://{authority}: {reason}", "path") from None
+        return make(**arguments)
+    except TypeError as error:
+        # It names the argument, which is all that can be wrong here.
+        reason = str(error).replace(f"{name}.__init__() ", "")
+        raise ConfigurationError(
+            f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
+        ) from None
+    except Exception as error:
+        raise ConfigurationError(
+            f"{scheme}://{authority}: {told(error, options)}", "path"
+        ) from None
 
 
 def _find_s3(fs: Any, bucket: str, given: dict[str, Any]) -> None:
@@ -202,11 +260,11 @@ def _find_s3(fs: Any, bucket: str, given: dict[str, Any]) -> None:
     if told or "AWS_REGION" in os.environ or "AWS_DEFAULT_REGION" in os.environ:
         return
     # Where AWS does not know the bucket, the first request says so better.
-    with suppress(*_FAILURES):
+    with suppress(Exception):
         given["region"] = fs.resolve_s3_region(bucket)
 
 
-def _make(fs: Any, name: str, given: dict[str, Any]) -> fs.FileSystem:
+def _maker(fs: Any, name: str) -> Callable[..., fs.FileSystem]:
     make: Callable[..., fs.FileSystem]
     try:
         make = getattr(fs, name)
@@ -214,14 +272,7 @@ def _make(fs: Any, name: str, given: dict[str, Any]) -> fs.FileSystem:
         raise ConfigurationError(
             f"this pyarrow was built without {name}; install one from PyPI or conda-forge"
         ) from None
-    try:
-        return make(**{option: _value(option, value) for option, value in given.items()})
-    except TypeError as error:
-        # It names the argument, which is all that can be wrong here.
-        reason = str(error).replace(f"{name}.__init__() ", "")
-        raise ConfigurationError(
-            f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
-        ) from None
+    return make
 
 
 _NUMBERS: Final = {
@@ -244,15 +295,21 @@ def _value(option: str, value: Any) -> Any:
     return _TRUTH.get(value.lower(), value)
 
 
-def _fsspec(scheme: str, authority: str, given: dict[str, Any]) -> fs.FileSystem:
-    """Return a file system of fsspec; options with dots make dictionaries of arguments."""
+def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.FileSystem:
+    """Return a file system of fsspec; options with dots make dictionaries of arguments.
+
+    Args:
+        place: the URL up to its path.
+        given: the options.
+        options: the same, to keep their values out of messages.
+    """
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     try:
         import fsspec
     except ImportError:
         raise ConfigurationError(
-            f"{scheme}://: fsspec is not installed: `pip install aerotape[spark]`", "path"
+            f"{place}: fsspec is not installed: `pip install aerotape[spark]`", "path"
         ) from None
     arguments: dict[str, Any] = {}
     for option, value in given.items():
@@ -262,12 +319,18 @@ def _fsspec(scheme: str, authority: str, given: dict[str, Any]) -> fs.FileSystem
             inner = inner.setdefault(key, {})
         inner[last] = _value(last, value)
     try:
-        kind = fsspec.get_filesystem_class(scheme)
+        kind = fsspec.get_filesystem_class(place.partition("://")[0])
         # What is before the path (host, port, user) is the file system's to understand.
-        arguments = {**kind._get_kwargs_from_urls(f"{scheme}://{authority}/"), **arguments}
+        arguments = {**kind._get_kwargs_from_urls(f"{place}/"), **arguments}
         return PyFileSystem(FSSpecHandler(kind(**arguments)))
-    except (ImportError, TypeError) as error:
-        raise ConfigurationError(f"{scheme}://{authority}: {error}", "path") from None
+    except (ImportError, TypeError, ValueError) as error:
+        reason = options.redacted(str(error).strip().partition("\n")[0])
+        raise ConfigurationError(f"{place}: {reason}", "path") from None
+    except Exception as error:
+        # Some connect here.
+        raise StorageError(
+            f"cannot reach {place}: {told(error, options)} ({_ADVICE})", place
+        ) from None
 
 
 def _path_within(scheme: str, rest: str) -> str:

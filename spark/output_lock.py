@@ -2,10 +2,10 @@
 
 In a local folder (a mounted one too, where locks work) a job holds an advisory lock on
 ``_aerotape/lock``; the system drops it when the process ends, however it ends. Object stores and
-HDFS have no locks. There a job keeps a file of its own in ``_aerotape/locks`` and puts a younger one
-in its place again and again; one that has grown old was left by a job that is gone. Each job first
-writes its file and then looks for others, so of two that start together at least one is refused.
-Ages are differences between the store's own times: clocks of machines do not matter.
+HDFS have no locks. There a job keeps a file of its own in ``_aerotape/locks`` and puts a younger
+one in its place again and again; one that has grown old was left by a job that is gone. Each job
+first writes its file and then looks for others, so of two that start together at least one is
+refused. Ages are differences between the store's own times: clocks of machines do not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aerotape.errors import StorageError, TableInUseError
 from aerotape.spark.output_store import OutputStore
@@ -166,8 +166,7 @@ class _Lease(TableLock):
     def _others(self) -> list[str]:
         """Return the leases of jobs that are gone (TableInUseError when there is another one)."""
         infos = self._store.files(_LEASES_DIR)
-        own = infos.get(self._name)
-        now_ns = None if own is None else own.mtime_ns
+        now_ns: Any = infos[self._name].mtime_ns if self._name in infos else None
         others = [name for name in infos if not name.startswith(self._id)]
         for name in others:
             # A storage that does not tell times cannot say that a job is gone, either.

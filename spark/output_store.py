@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.object_folder import reach
+from aerotape.catalog.object_folder import reach, told
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.url_path import UrlPath
 
@@ -37,15 +37,23 @@ _RENAME_EXCHANGE: Final = 2
 class OutputStore:
     """A folder for output. Can be pickled; workers get it as it is."""
 
-    def __init__(self, filesystem: fs.FileSystem, root: str, name: str | None = None) -> None:
+    def __init__(
+        self,
+        filesystem: fs.FileSystem,
+        root: str,
+        name: str | None = None,
+        options: StorageOptions = NO_OPTIONS,
+    ) -> None:
         """Take a folder of a pyarrow file system.
 
         Args:
             filesystem: where it is.
             root: the folder in that file system; need not exist.
             name: what to call it in reports and errors, `root` when None.
+            options: what it is reached with, to be kept out of errors.
         """
         self._filesystem = filesystem
+        self._options = options
         self._root = root.rstrip("/")
         self.name = name or self._root
 
@@ -68,7 +76,7 @@ class OutputStore:
         place = parse_location(out, "OUT")
         if isinstance(place, UrlPath):
             filesystem, path = reach(place, options)
-            store = cls(filesystem, path, str(place))
+            store = cls(filesystem, path, str(place), options)
         else:
             store = cls(fs.LocalFileSystem(), str(place.resolve()))
         if store._type("") == fs.FileType.File:
@@ -276,12 +284,12 @@ class OutputStore:
         where = f"{self.name}/{path}" if path else self.name
         try:
             yield
-        except (OSError, ValueError, NotImplementedError) as error:
+        except StorageError:
+            raise
+        except Exception as error:  # as many kinds as there are packages for storages
             found = _DETAIL.search(str(error))
-            told = error.strerror if isinstance(error, OSError) else None
-            reason = told or (found[1] if found else _first_line(error))
-            raise StorageError(f"cannot {what} {where}: {reason}", where) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+            reason = error.strerror if isinstance(error, OSError) else None
+            reason = reason or (found[1] if found else told(error, self._options))
+            raise StorageError(
+                f"cannot {what} {where}: {self._options.redacted(reason)}", where
+            ) from error

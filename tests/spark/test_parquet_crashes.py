@@ -274,7 +274,7 @@ def test_a_lease_outlives_renewals_that_fail(
     with locked(store) as lease:
         [first] = store.files("_aerotape/locks")
         store.refuses = True
-        with pytest.raises(StorageError, match="cannot write .*/locks/.*: the upload was ended"):
+        with pytest.raises(StorageError, match=r"cannot write .*/locks/.*: the upload was ended"):
             lease.check()
         assert list(store.files("_aerotape/locks")) == [first]
         with pytest.raises(TableInUseError), locked(other):
