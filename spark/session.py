@@ -6,69 +6,78 @@ import os
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
 
+_QUIET_AND_QUICK: Final = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # The driver's JVM hands out tasks and no more: compiling it well takes longer than it saves.
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_LOCAL: Final = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "aerotape.spark.worker_daemon",
+}
+
 
 @contextmanager
-def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
-    """Start a Spark session for one job and stop it afterwards.
+def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
+    """Start Spark for one job and stop it afterwards.
 
-    Spark logs errors only, to standard error; its JVM's standard output goes there as well, so
-    that standard output belongs to the job's results. In a notebook that has a session already,
-    that one is used and left running.
+    A context without a session: tasks need no SQL, and its start is the longer half. Spark logs
+    errors only, to standard error; its JVM's standard output goes there as well, so that standard
+    output belongs to the job's results. In a process that has a context already, a notebook say,
+    that one is used and left running, whichever thread asks.
 
     Args:
-        master: Spark's master URL. When None, the session there is, or all cores of this machine.
+        master: Spark's master URL. When None, the context there is, or all cores of this machine.
         app_name: what the cluster's pages shall show.
 
     Raises:
-        ConfigurationError: PySpark or pyarrow is not installed.
+        ConfigurationError: PySpark or pyarrow is not installed, or a context with another master is
+            there.
         AerotapeError: Spark does not start.
     """
     require_spark()
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark import SparkConf, SparkContext
 
-    active = SparkSession.getActiveSession()
+    active = SparkContext._active_spark_context
     if active is not None:
-        if master is not None and active.sparkContext.master != master:
+        if master is not None and active.master != master:
             raise ConfigurationError(
-                f"a Spark session with master {active.sparkContext.master!r} is active, "
+                f"a Spark session with master {active.master!r} is active, "
                 f"stop it to use {master!r}"
             )
         yield active
         return
 
     master = master or os.environ.get("MASTER") or DEFAULT_MASTER
-    builder = (
-        SparkSession.builder.master(master)
-        .appName(app_name)
-        .config("spark.log.level", "ERROR")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-    )
+    conf = SparkConf().setMaster(master).setAppName(app_name)
+    conf.setAll(list(_QUIET_AND_QUICK.items()))
     if is_local(master):
         prepare_local_workers()
         # Else Spark looks for an outside address and warns when it is not the host name's.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
-            "spark.driver.host", "127.0.0.1"
-        )
+        conf.setAll(list(_LOCAL.items()))
     had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:
-            session = builder.getOrCreate()
+            context = SparkContext(conf=conf)
         except KeyboardInterrupt as interrupt:
             if not had_jvm:
                 _kill_jvm(interrupt)
@@ -79,11 +88,20 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
                 f"or in JAVA_HOME? ({_first_line(error)})"
             ) from error
     try:
-        yield session
+        yield context
     finally:
         # After an interrupt the JVM may be gone already.
         with suppress(Exception):
-            session.stop()
+            context.stop()
+
+
+@contextmanager
+def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
+    """Do what `job_context` does, and put a session on the context, for those who need SQL."""
+    with job_context(master, app_name):
+        from pyspark.sql import SparkSession
+
+        yield SparkSession.builder.getOrCreate()
 
 
 def require_spark() -> None:
@@ -117,12 +135,17 @@ def prepare_local_workers() -> None:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Let the JVM that is started inside inherit standard error as its standard output."""
+    """Let the JVM that is started inside inherit standard error as its standard output.
+
+    PySpark's warnings of what pandas it likes are left out: a job has no use for pandas.
+    """
     sys.stdout.flush()
     saved = os.dup(1)
     try:
         os.dup2(2, 1)
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+            yield
     finally:
         os.dup2(saved, 1)
         os.close(saved)

@@ -14,7 +14,7 @@ from aerotape.closing import Closing
 from aerotape.errors import AerotapeError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings, write_ranges
-from aerotape.spark.session import job_session
+from aerotape.spark.session import job_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -41,18 +41,18 @@ class TaskRunner(Protocol):
 
 
 class SparkTasks(Closing):
-    """Runs tasks in a Spark session, which is started when the first ones come."""
+    """Runs tasks in a Spark context, which is started when the first ones come."""
 
     def __init__(self, master: str | None) -> None:
-        """Choose Spark's master URL; see `aerotape.spark.session.job_session` for None."""
+        """Choose Spark's master URL; see `aerotape.spark.session.job_context` for None."""
         self._master = master
-        self._session = ExitStack()
+        self._spark = ExitStack()
         self._context: SparkContext | None = None
 
     def close(self) -> None:
-        """Stop the session. Idempotent."""
+        """Stop Spark, if it was started here. Idempotent."""
         self._context = None
-        self._session.close()
+        self._spark.close()
 
     @property
     def parallelism(self) -> int:
@@ -85,8 +85,7 @@ class SparkTasks(Closing):
 
     def _started(self) -> SparkContext:
         if self._context is None:
-            session = self._session.enter_context(job_session(self._master, "aerotape parquet"))
-            self._context = session.sparkContext
+            self._context = self._spark.enter_context(job_context(self._master, "aerotape parquet"))
         return self._context
 
 

@@ -1,0 +1,69 @@
+"""Spark as jobs start it, and the one that is there already."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aerotape.errors import ConfigurationError
+from aerotape.spark.session import job_context
+from aerotape.spark.worker_daemon import without_zip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def in_a_thread(master: str | None) -> object:
+    """Use a job's context on a thread that has no session; return it, or what was raised."""
+    found: list[object] = []
+
+    def use() -> None:
+        try:
+            with job_context(master, "on another thread") as context:
+                found.append(context)
+        except ConfigurationError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_job_on_another_thread_leaves_the_session_of_the_process_running(
+    spark: SparkSession,
+) -> None:
+    assert in_a_thread(None) is spark.sparkContext
+    assert spark.range(3).count() == 3
+
+
+def test_another_master_than_that_of_the_process_is_refused_on_any_thread(
+    spark: SparkSession,
+) -> None:
+    error = in_a_thread("local[7]")
+    assert isinstance(error, ConfigurationError)
+    assert "'local[2]'" in str(error)
+    assert "'local[7]'" in str(error)
+
+
+def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:
+    def where(_: int) -> str:
+        import pyspark
+
+        return pyspark.__file__
+
+    import pyspark
+
+    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [pyspark.__file__]
+
+
+def test_the_zip_stays_where_pyspark_is_nowhere_else() -> None:
+    pytest.importorskip("pyspark")
+    zip_file = "/opt/spark/python/lib/pyspark.zip"
+    assert without_zip([zip_file, "/nowhere"]) == [zip_file, "/nowhere"]
+    assert without_zip([zip_file, *sys.path]) == sys.path
+    assert without_zip([str(Path("/elsewhere/py4j.zip")), *sys.path])[0] == "/elsewhere/py4j.zip"
