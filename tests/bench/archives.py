@@ -21,9 +21,16 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Child:
-    """A child process, which is waited for until it has printed its first line."""
+    """A child process, which is waited for until it has printed its first line.
 
-    def __init__(self, command: list[str], *, await_ready: bool = True) -> None:
+    At the end it gets SIGTERM, or just the end of its input when that is what it goes by: a Java
+    archive that is terminated leaves a mark file that looks active.
+    """
+
+    def __init__(
+        self, command: list[str], *, await_ready: bool = True, ends_with_input: bool = False
+    ) -> None:
+        self._ends_with_input = ends_with_input
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -56,6 +63,12 @@ class Child:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
+        if self._ends_with_input:
+            try:
+                self._process.wait(30)
+                return
+            except subprocess.TimeoutExpired:
+                pass
         self._process.terminate()
         self._process.wait(30)
 
@@ -130,6 +143,7 @@ class BenchedArchive:
                 driver,
             ],
             await_ready=await_ready,
+            ends_with_input=True,
         )
 
 
