@@ -142,14 +142,19 @@ class TimeIndex:
         not_before = []
         start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
         is_known = bool(points) and points[0].position <= start
-        # Segments that the recording has taken over from another one may be older than its start.
-        is_older = any(time_ns + _TICK_NS < start_ns for time_ns, _ in written)
+        # Segments that the recording has taken over from another one may be older than its start,
+        # and so may be what it was extended by after the clock was put back.
+        is_older = any(time_ns + _TICK_NS < start_ns for time_ns, _ in written) or any(
+            point.time_ns < start_ns for point in points
+        )
         if start_ns >= 0 and not is_known and not is_older:
             not_before.append((start_ns, start))
         # To the end of that millisecond; and what was taken over may be younger than its stop.
         stop_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS - 1
         is_known = bool(points) and points[-1].position >= end
-        is_younger = any(time_ns > stop_ns for time_ns, _ in written)
+        is_younger = any(time_ns > stop_ns for time_ns, _ in written) or any(
+            point.time_ns > stop_ns for point in points
+        )
         if not descriptor.is_active and not is_known and not is_younger:
             not_after.append((stop_ns, end))
         return cls(points, start, end, not_before=not_before, not_after=not_after, problem=problem)

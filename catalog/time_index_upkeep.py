@@ -8,14 +8,14 @@ removed is found out when it is read (`time_index_proof`).
 from __future__ import annotations
 
 import contextlib
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.entries import CatalogEntry
-from aerotape.catalog.segments import SegmentFile
-from aerotape.catalog.time_index import read_points
+from aerotape.catalog.time_index import TimeIndex
 from aerotape.catalog.time_index_file import (
     Provenance,
     TimePoint,
@@ -37,9 +37,15 @@ def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Proven
     Returns:
         Why points were lost that should have been there, or empty.
     """
-    points, problem = _points_of(archive_dir, entry)
-    _replace(archive_dir, provenance, points)
-    return problem
+    try:
+        index = TimeIndex.of(Recording(archive_dir, entry, []))
+    except AerotapeError as error:
+        _replace(archive_dir, provenance, ())
+        return str(error)
+    # By when all of it was there: the clock may have been put back since, or be another one.
+    closing = _closing(index) if index.recorded_position > index.start_position else []
+    _replace(archive_dir, provenance, [*index.points, *closing])
+    return index.problem
 
 
 def cut_after(archive_dir: Path, recording_id: int, position: int) -> None:
@@ -60,24 +66,49 @@ def cut_before(archive_dir: Path, recording_id: int, position: int) -> None:
 
 
 def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> None:
-    """Add the points of one recording to those of another, which takes its segments over."""
-    points, _ = _points_of(archive_dir, source)
-    if not points:
+    """Join the points of a recording with those of another, which takes its segments over.
+
+    The two were recorded at different times, maybe by different clocks. So where they meet it must
+    be known when the first one came to its end, and when the second one had begun: otherwise what
+    the points beside the joint tell would be taken for what lies between them. The same goes for
+    the ends of the source, as the target's timestamps say nothing of it.
+    """
+    if source.descriptor.start_position == source.descriptor.stop_position:
         return
-    others, _ = _points_of(archive_dir, target)
-    is_before = source.descriptor.start_position < target.descriptor.start_position
-    both = [*points, *others] if is_before else [*others, *points]
-    _replace(archive_dir, Provenance.of(target), both)
-
-
-def _points_of(archive_dir: Path, entry: CatalogEntry) -> tuple[Sequence[TimePoint], str]:
-    recording = Recording(archive_dir, entry, [])
+    source_is_first = source.descriptor.stop_position == target.descriptor.start_position
+    first, second = (source, target) if source_is_first else (target, source)
     try:
-        segments: Sequence[SegmentFile] = recording.segment_files()
-        end = entry.descriptor.stop_position
-        return read_points(recording, segments, recording.recorded_position if end < 0 else end)
-    except AerotapeError as error:
-        return (), str(error)
+        one = TimeIndex.of(Recording(archive_dir, first, []))
+        other = TimeIndex.of(Recording(archive_dir, second, []))
+    except AerotapeError:
+        with contextlib.suppress(StorageError):
+            remove_time_index(archive_dir, target.recording_id)
+        return
+    joined = [*(_opened(one) if source_is_first else one.points), *_closing(one), *_opened(other)]
+    if not source_is_first:
+        joined += _closing(other)
+    _replace(archive_dir, Provenance.of(target), joined)
+
+
+def _opened(index: TimeIndex) -> list[TimePoint]:
+    """Return the points from the start on, the first of which says since when there is anything."""
+    start = index.start_position
+    points = [point for point in index.points if point.position >= start]
+    if not points or points[0].position > start:
+        not_before_ns = index.time_at(start).not_before_ns or 0
+        points.insert(0, TimePoint(not_before_ns, start, is_estimate=True))
+    return points
+
+
+def _closing(index: TimeIndex) -> list[TimePoint]:
+    """Return the point that says by when all of a stopped recording was there, if it is missing."""
+    end = index.recorded_position
+    if index.points and index.points[-1].position >= end:
+        return []
+    not_after_ns = index.time_at(end - 1).not_after_ns
+    known = [point.time_ns for point in index.points]
+    latest_ns = max([*known, time.time_ns() if not_after_ns is None else not_after_ns])
+    return [TimePoint(latest_ns, end, is_estimate=True)]
 
 
 def _replace(archive_dir: Path, provenance: Provenance, points: Sequence[TimePoint]) -> None:

@@ -17,13 +17,11 @@ from aerotape.catalog.time_index_file import (
     Provenance,
     TimePoint,
     read_time_index,
-    time_index_path,
     write_time_index,
 )
 from aerotape.catalog.time_index_upkeep import (
     cut_after,
     cut_before,
-    hand_over,
     prepare_extension,
 )
 from aerotape.errors import StorageError
@@ -264,7 +262,12 @@ def test_an_extension_begins_anew_where_the_index_cannot_be_read(built: Built) -
     entry = built.recording().entry
     problem = prepare_extension(built.archive_dir, entry, built.provenance)
     assert str(built.path) in problem
-    assert not built.path.exists()
+    found = read_time_index(built.path)
+    assert found is not None
+    [point] = found.points
+    assert (point.position, point.is_estimate) == (built.stream.position, True), (
+        "by when all was there that comes before the extension"
+    )
 
 
 def test_truncating_and_purging_take_points_out(built: Built) -> None:
@@ -280,32 +283,3 @@ def test_truncating_and_purging_take_points_out(built: Built) -> None:
     )
     cut_after(built.archive_dir, 0, -1)
     assert not built.path.exists()
-
-
-def test_points_move_with_the_segments_to_another_recording(built: Built) -> None:
-    stream = built.stream
-    with Catalog.open(built.archive_dir) as catalog:
-        catalog.add_recording(
-            start_position=3 * stream.segment_length,
-            start_timestamp_ms=START_MS + 60_000,
-            stop_position=3 * stream.segment_length + 64,
-            stop_timestamp_ms=START_MS + 61_000,
-            initial_term_id=stream.initial_term_id,
-            segment_file_length=stream.segment_length,
-            term_buffer_length=stream.term_length,
-            mtu_length=stream.mtu_length,
-            session_id=9,
-            stream_id=stream.stream_id,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
-        source, target = catalog.entry(0), catalog.entry(1)
-    own = [TimePoint(START_NS + 60 * SECOND, 3 * stream.segment_length + 64, 9)]
-    path = time_index_path(built.archive_dir, 1)
-    write_time_index(path, Provenance.of(target), own)
-    hand_over(built.archive_dir, source, target)
-    found = read_time_index(path)
-    assert found is not None
-    assert found.points == [*built.points, *own]
-    assert found.provenance == Provenance.of(target)
