@@ -50,19 +50,12 @@ def _purge_recording(
     correlation_id, recording_id = request.correlation_id, request.recording_id
     if not is_known(conductor, session, correlation_id, recording_id):
         return
-    if conductor.replays.is_replayed(recording_id):
+    in_use = _why_in_use(conductor, recording_id)
+    if in_use:
         session.send_error(
             correlation_id,
             ErrorCode.ACTIVE_RECORDING,
-            f"recording {recording_id} cannot be purged: it is being replayed",
-        )
-        return
-    # Not by its stop position: a damaged recording may have none, and is to be got rid of.
-    if conductor.recordings.session(recording_id) is not None:
-        session.send_error(
-            correlation_id,
-            ErrorCode.ACTIVE_RECORDING,
-            f"recording {recording_id} cannot be purged: it is being recorded",
+            f"recording {recording_id} cannot be purged: {in_use}",
         )
         return
     if not conductor.deletions.allows(session, correlation_id, recording_id):
@@ -78,6 +71,20 @@ def _purge_recording(
         ],
         finish=lambda: _forget(archive_dir, recording_id),
     )
+
+
+def _why_in_use(conductor: Conductor, recording_id: int) -> str:
+    """Say who needs a recording as a whole; empty when nobody does."""
+    # Another archive that replicates from it is one of these.
+    if conductor.replays.is_replayed(recording_id):
+        return "it is being replayed"
+    # Not by its stop position: a damaged recording may have none, and is to be got rid of.
+    if conductor.recordings.session(recording_id) is not None:
+        return "it is being recorded"
+    # It has stopped while the source is asked what is to come.
+    if recording_id in conductor.replications.recording_ids():
+        return "it is being replicated to; the replication can be stopped"
+    return ""
 
 
 def _cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) -> list[Path]:

@@ -10,7 +10,9 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::recording::Recording;
@@ -18,6 +20,10 @@ use crate::errors::Result;
 
 /// Bytes read at once. A data frame is at most 64 KiB (the largest MTU), so it fits many times.
 const WINDOW_BYTES: usize = 512 * 1024;
+
+/// A lock that another one has is asked for so often, so long apart: for a second in all.
+const LOCK_ATTEMPTS: u32 = 1000;
+const LOCK_RETRY: Duration = Duration::from_millis(1);
 
 /// An open segment file. While it is open a shared lock on it says so to who would delete it, where
 /// the file system knows locks.
@@ -27,11 +33,20 @@ enum SegmentFile {
 }
 
 impl SegmentFile {
-    fn new(file: File) -> Self {
-        match Flock::lock(file, FlockArg::LockSharedNonblock) {
-            Ok(locked) => Self::Locked(locked),
-            Err((file, _)) => Self::Unlocked(file),
+    /// Retention looks for readers by locking the file for itself, for a moment: that is waited
+    /// for. Whoever keeps it locked for longer is not retention, and nobody to wait for.
+    fn new(mut file: File) -> Self {
+        for _ in 0..LOCK_ATTEMPTS {
+            match Flock::lock(file, FlockArg::LockSharedNonblock) {
+                Ok(locked) => return Self::Locked(locked),
+                Err((again, Errno::EWOULDBLOCK)) => {
+                    file = again;
+                    std::thread::sleep(LOCK_RETRY);
+                }
+                Err((again, _)) => return Self::Unlocked(again),
+            }
         }
+        Self::Unlocked(file)
     }
 
     fn get(&self) -> &File {
@@ -183,5 +198,33 @@ impl Window {
             return Err(self.recording.error(position, &what));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// The same file, opened twice.
+    fn opened_twice() -> (File, File) {
+        let path = std::env::temp_dir().join(format!("aerotape-window-{}.rec", std::process::id()));
+        let first = File::create(&path).expect("make a file");
+        let second = File::open(&path).expect("open the file");
+        std::fs::remove_file(&path).expect("remove the file");
+        (first, second)
+    }
+
+    #[test]
+    fn a_reader_that_begins_while_it_is_looked_for_is_seen() {
+        let (prober, reader) = opened_twice();
+        let probe = Flock::lock(prober, FlockArg::LockExclusiveNonblock).expect("nobody reads");
+        let beginning = thread::spawn(|| SegmentFile::new(reader));
+        thread::sleep(Duration::from_millis(20));
+        let prober = probe.unlock().expect("unlock");
+        let reader = beginning.join().expect("no panic");
+        assert!(matches!(reader, SegmentFile::Locked(_)));
+        assert!(Flock::lock(prober, FlockArg::LockExclusiveNonblock).is_err());
     }
 }

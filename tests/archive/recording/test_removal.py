@@ -13,6 +13,7 @@ from segment_builder import SegmentBuilder
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.extension import clear_behind, refuse_request
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.truncation import cut_back
@@ -68,6 +69,16 @@ class Recordings:
         return recording_id if recording_id in self.active else None
 
 
+class Replications:
+    """Replications that are under way: none, or to the recordings that are named."""
+
+    def __init__(self) -> None:
+        self.destinations: set[int] = set()
+
+    def recording_ids(self) -> set[int]:
+        return self.destinations
+
+
 class Conductor:
     """What the handlers need of it, with a recording of five segments."""
 
@@ -77,6 +88,7 @@ class Conductor:
         self.catalog = Catalog.open(archive_dir, create=True)
         self.replays = Replays()
         self.recordings = Recordings()
+        self.replications = Replications()
         self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
         self.session = Session()
         self.built = SegmentBuilder(start_position=START)
@@ -289,6 +301,18 @@ def test_damaged_recordings(conductor: Conductor) -> None:
         conductor.ask(codecs.PurgeRecordingRequest(recording_id=recording_id))
         assert conductor.finish() == [("OK", 0), "DELETE"]
         assert not conductor.catalog.has_recording(recording_id)
+
+
+def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conductor) -> None:
+    """It is a stopped one while the source is asked, and there must be something to extend."""
+    conductor.replications.destinations = {conductor.recording_id}
+    [(code, text)] = conductor.purge()
+    assert code == ErrorCode.ACTIVE_RECORDING
+    assert "replicated to" in text
+    assert conductor.catalog.has_recording(conductor.recording_id)
+    conductor.replications.destinations = {conductor.recording_id + 1}
+    conductor.purge()
+    assert conductor.finish()[0][0] == "OK"
 
 
 def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> None:
