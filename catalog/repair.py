@@ -71,7 +71,8 @@ def plan_repairs(
     Args:
         catalog: the catalog.
         archive_dir: the directory with the segment files.
-        recording_id: one recording, or None for all that are valid or were marked invalid.
+        recording_id: one recording, which is not left hidden; or None for all that are valid, and
+            those marked invalid that have damage.
         checksum: checksum that frames were recorded with, "none" to go by headers alone.
         cut_at_damage: end recordings before their first damage.
         progress: returns, for a recording, what is to be called some times a second.
@@ -97,6 +98,7 @@ def plan_repairs(
             index.get(entry.recording_id, []),
             checksum,
             cut_at_damage=cut_at_damage,
+            brings_back=recording_id is not None,
             progress=progress(entry.recording_id),
         )
 

@@ -12,6 +12,9 @@ taken out, after it was copied aside:
 With `cut_at_damage` the recording ends before the first damage instead, and what is behind is only
 kept as a copy.
 
+A recording that is hidden (INVALID) comes back with its repair. One without damage was hidden for
+another reason, by an operator say: it only comes back when it was asked for by its id.
+
 A recording of which nothing is good is left alone: more likely than all its frames its descriptor
 is wrong, or its files are on a file system that is not mounted.
 """
@@ -19,7 +22,7 @@ is wrong, or its files are on a file system that is not mounted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
@@ -85,6 +88,7 @@ class RepairPlan:
         moved: segment files that are taken away as a whole.
         cut: what stands behind the recording's end in its last file.
         refused: why nothing can be done; "" when something can or need not be.
+        stays_hidden: whether it is INVALID, has no damage and is left so.
     """
 
     recording_id: int
@@ -98,6 +102,7 @@ class RepairPlan:
     moved: tuple[Path, ...] = ()
     cut: Part | None = None
     refused: str = ""
+    stays_hidden: bool = False
 
     @property
     def is_needed(self) -> bool:
@@ -124,6 +129,7 @@ def plan_repair(
     checksum: ChecksumName = "none",
     *,
     cut_at_damage: bool = False,
+    brings_back: bool = True,
     progress: ByteProgress | None = None,
 ) -> RepairPlan:
     """Check a recording and decide what is to be done.
@@ -133,9 +139,10 @@ def plan_repair(
         segments: its segment files, ascending.
         checksum: checksum that it was recorded with, "none" to go by headers alone.
         cut_at_damage: end the recording before the first damage.
+        brings_back: have it be VALID afterwards also when it is hidden and has no damage.
         progress: called some times a second.
     """
-    return _Planning(entry, segments, checksum, cut_at_damage, progress).run()
+    return _Planning(entry, segments, checksum, cut_at_damage, brings_back, progress).run()
 
 
 @dataclass(slots=True)
@@ -144,6 +151,7 @@ class _Planning:
     segments: Sequence[SegmentFile]
     checksum: ChecksumName
     cut_at_damage: bool
+    brings_back: bool
     progress: ByteProgress | None
     _end: int = field(init=False, default=0)
     _behind: Part | None = field(init=False, default=None)
@@ -175,6 +183,9 @@ class _Planning:
         return self._decide(own, stop, damages)
 
     def _refuse(self, reason: str, damages: Sequence[Damage] = ()) -> RepairPlan:
+        return replace(self._as_it_is(), damages=tuple(damages), refused=reason)
+
+    def _as_it_is(self) -> RepairPlan:
         descriptor = self.entry.descriptor
         state = RecordingState(self.entry.state)
         return RepairPlan(
@@ -184,8 +195,6 @@ class _Planning:
             state=state,
             start_position=descriptor.start_position,
             stop_position=descriptor.stop_position,
-            damages=tuple(damages),
-            refused=reason,
         )
 
     # ---- looking ---------------------------------------------------------------------------------
@@ -240,6 +249,8 @@ class _Planning:
     ) -> RepairPlan:
         descriptor = self.entry.descriptor
         start, state = descriptor.start_position, RecordingState(self.entry.state)
+        if state is RecordingState.INVALID and not damages and not self.brings_back:
+            return replace(self._as_it_is(), stays_hidden=True)
         within = [damage for damage in damages if damage.begin < stop]
         if self._unlisted and not self.cut_at_damage:
             return self._refuse("it is damaged in too many places to be filled", damages)

@@ -2,8 +2,9 @@
 
 An import shows in the directory when it is complete. The bytes are written into a folder of their
 own first, and only when the file has been seen to be whole and its frames to be good does the
-catalog get an entry, which is INVALID until all segment files have their names. So whatever cuts
-it short leaves at most that folder, or an entry that nobody sees and that ``compact`` removes.
+catalog get an entry, which is DELETED until all segment files have their names. So whatever cuts
+it short leaves at most that folder, or an entry that nothing brings back, as of a purged recording:
+the next start of an archive deletes its files, ``compact`` all of it.
 """
 
 from __future__ import annotations
@@ -236,7 +237,8 @@ def _enter(
     descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
 ) -> None:
-    catalog.insert_recording(descriptor, RecordingState.INVALID)
+    # Not INVALID: repair, verify and mark-valid bring such ones back, with what segments there are.
+    catalog.insert_recording(descriptor, RecordingState.DELETED)
     for segment in segments:
         segment.path.rename(archive_dir / segment.path.name)
     sync_directory(archive_dir)

@@ -156,6 +156,12 @@ def test_import(tmp_path: Path) -> None:
         assert messages(copy, 0) == before
         assert all(messages(copy, each) == expected for each in ids[1:])
         assert len(ids) == 2 if code is not None else len(ids) <= 2
+        # What brings hidden recordings back does not present half of one.
+        for command in (["repair"], ["repair", "1"], ["verify"], ["mark-valid", "1"]):
+            main(["tool", str(copy), *command])
+            again = [recording.recording_id for recording in directory.recordings()]
+            assert again == ids, command
+        assert all(messages(copy, each) == expected for each in ids[1:])
         assert main(["tool", str(copy), "import", str(file)]) == 0
         last = open_directory(copy).recordings()[-1].recording_id
         assert messages(copy, last) == expected

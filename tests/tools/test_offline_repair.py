@@ -257,6 +257,22 @@ def test_a_recording_that_verify_has_hidden_comes_back(
     assert served(archive) == outside(stream, begin, begin + 64)
 
 
+def test_a_sound_recording_that_was_hidden_comes_back_only_by_its_id(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tool", str(archive), "mark-invalid", "1"]) == 0
+    capsys.readouterr()
+    before = content_of(archive)
+    assert main(["tool", str(archive), "repair"]) == 0
+    assert "recording 1: INVALID but not damaged: use mark-valid" in capsys.readouterr().out
+    assert main(["tool", str(archive), "repair", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)[1]
+    assert (row["state"], row["stays_hidden"], row["repaired"]) == ("INVALID", True, False)
+    assert content_of(archive) == before
+    assert main(["tool", str(archive), "repair", "1"]) == 0
+    assert len(served(archive)) > 0
+
+
 def test_what_nothing_good_is_left_of_is_not_touched(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

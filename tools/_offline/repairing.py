@@ -46,7 +46,8 @@ def _repair(args: argparse.Namespace) -> int:
 
     A bad end is cut off. A bad place before good frames becomes padding, so that all good frames
     stay in the recording, where they were. What is taken out goes to the folder
-    aerotape-quarantine.
+    aerotape-quarantine. Recordings marked invalid that have no damage stay so, unless RECORDING_ID
+    names one.
     """
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     with changing(args) as catalog:
@@ -88,6 +89,7 @@ def _row(each: Repair, dry_run: bool) -> dict[str, Any]:
         "repaired": plan.is_needed and not dry_run,
         "refused": plan.refused,
         "state": plan.state.name,
+        "stays_hidden": plan.stays_hidden,
         "start_position_before": plan.descriptor.start_position,
         "start_position": plan.start_position,
         "stop_position_before": plan.descriptor.stop_position,
@@ -109,6 +111,9 @@ def _print(each: Repair, args: argparse.Namespace) -> None:
     would = "would be" if args.dry_run else "is"
     if plan.refused:
         print(printable(f"{name}: left as it is: {plan.refused}"))
+    elif plan.stays_hidden:
+        print(f"{name}: INVALID but not damaged: use mark-valid to bring it back")
+        return
     elif not plan.is_needed:
         print(f"{name}: OK")
         return
