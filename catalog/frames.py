@@ -23,7 +23,7 @@ TYPE_DATA: Final = 1
 BEGIN_FLAG: Final = 0x80
 END_FLAG: Final = 0x40
 # DataHeaderFlyweight, little endian.
-_HEADER: Final = struct.Struct("<iBBHiiiiq")
+FRAME_HEADER: Final = struct.Struct("<iBBHiiiiq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _read_segment(recording: Recording, base: int, position: int, end: int) -> I
                     stream_id,
                     term_id,
                     reserved_value,
-                ) = _HEADER.unpack(header)
+                ) = FRAME_HEADER.unpack(header)
                 aligned = layout.align(length, FRAME_HEADER_LENGTH)
                 if length < FRAME_HEADER_LENGTH or position + aligned > end:
                     raise _no_frame(f"a frame cannot have {length} bytes", path, base, position)

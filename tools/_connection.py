@@ -109,27 +109,27 @@ def driver_directory(args: argparse.Namespace) -> str:
 
 def int32(text: str) -> int:
     """Parse a stream id: 32 bits, decimal, or hexadecimal with 0x."""
-    return _integer(text, -(1 << 31), (1 << 31) - 1)
+    return integer(text, -(1 << 31), (1 << 31) - 1)
 
 
 def int64(text: str) -> int:
     """Parse an id or a position: 64 bits, decimal, or hexadecimal with 0x."""
-    return _integer(text, -(1 << 63), (1 << 63) - 1)
+    return integer(text, -(1 << 63), (1 << 63) - 1)
 
 
 def identity(text: str) -> int:
     """Parse an id or a position that an archive has given: 64 bits, not negative."""
-    return _integer(text, 0, (1 << 63) - 1)
+    return integer(text, 0, (1 << 63) - 1)
 
 
 def byte_length(text: str) -> int:
     """Parse a length, bytes: 32 bits, more than nothing."""
-    return _integer(text, 1, (1 << 31) - 1)
+    return integer(text, 1, (1 << 31) - 1)
 
 
 def count(text: str) -> int:
     """Parse a number of things: none or more."""
-    return _integer(text, 0, (1 << 31) - 1)
+    return integer(text, 0, (1 << 31) - 1)
 
 
 def ascii_text(text: str) -> str:
@@ -148,7 +148,8 @@ def channel(text: str) -> str:
     return text
 
 
-def _integer(text: str, least: int, most: int) -> int:
+def integer(text: str, least: int, most: int) -> int:
+    """Parse an argument that is a number in a range."""
     try:
         value = int(text, _INTEGER_BASE_ANY)
     except ValueError:

@@ -38,9 +38,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import pyspark
 from bench.archives import BenchedArchive, media_driver
 from bench.running import Report, median_ratio, memory_folder, options_parser, turns
-from bench.written import TERM_LENGTH, write_recording
 from pyarrow import dataset
 from support.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
+
+from aerotape.tools._bench.written import TERM_LENGTH, write_recording
 
 HERE = Path(__file__).resolve().parent
 ALTERNATIVES = ("avro", "pyarrow")

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "demo"))
 
 import pyarrow
 from bench.running import Report, memory_folder, options_parser
-from bench.written import write_recording
 from market_data import Quote
 
-from aerotape import _native
 from aerotape.catalog.directory import open_directory
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+from aerotape.tools._bench.offline import scan
+from aerotape.tools._bench.written import counting_payload, frame_bytes, write_recording
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -106,15 +105,14 @@ def measure(case: Case, archive_dir: Path, ir: Path, rounds: int) -> dict[str, A
             for array in payloads:
                 messages += schema.decode_payloads(array).num_rows
         else:
-            for batch in recording.to_batches(**arguments):
-                messages += batch.num_rows
+            messages = scan(recording, **arguments)
         times.append(time.perf_counter() - begin)
-    frame_bytes = messages * ((case.message_bytes + 63) & ~31)
+    length = messages * frame_bytes(case.message_bytes)
     seconds = statistics.median(times[1:])
     return {
         "messages": messages,
         "m_messages_per_s": messages / seconds / 1e6,
-        "gb_per_s": frame_bytes / seconds / 1e9,
+        "gb_per_s": length / seconds / 1e9,
         "fastest_m_messages_per_s": messages / min(times[1:]) / 1e6,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
@@ -126,10 +124,9 @@ def run(case: Case, folder: Path, length: int, rounds: int) -> dict[str, Any]:
     if case.quotes:
         payload, counted_at = QUOTE, SEQUENCE_AT
     else:
-        payload, counted_at = bytes(i & 0xFF for i in range(case.message_bytes)), 0
-    checksum = None if case.checksum == "none" else partial(_native.checksum, case.checksum)
+        payload, counted_at = counting_payload(case.message_bytes), 0
     try:
-        _, messages = write_recording(archive_dir, payload, length, checksum, counted_at)
+        _, messages = write_recording(archive_dir, payload, length, case.checksum, counted_at)
         done = subprocess.run(
             [
                 sys.executable, __file__, "--measure", str(CASES.index(case)), str(folder),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import struct
 import subprocess
 import sys
 import time
@@ -27,68 +26,11 @@ from bench.running import NAMES, Report, median_ratio, memory_folder, options_pa
 from support.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
 from support.mark_files import leave
 
-from aerotape import _native
-from aerotape.catalog.catalog import Catalog
+from aerotape.tools._bench.written import counting_payload, write_recording
 
-TERM_LENGTH = 16 << 20
-SEGMENT_LENGTH = 128 << 20
 PAYLOAD_LENGTH = 256
-FRAME_LENGTH = 32 + PAYLOAD_LENGTH
-INITIAL_TERM_ID = 7
-STREAM_ID = 1001
 CRC_32C = "io.aeron.archive.checksum.Crc32c"
-HEADER = struct.Struct("<iBBHiiiiq")
 LINE = "{subject:32} aerotape {aerotape_s:6.2f} s, ArchiveTool {java_s:6.2f} s, ratio {ratio:.2f}"
-
-
-def make_term() -> bytearray:
-    """Return the frames of a term, but for its id, with their CRC-32C, and padding at its end."""
-    term = bytearray(TERM_LENGTH)
-    for offset in range(0, TERM_LENGTH - FRAME_LENGTH + 1, FRAME_LENGTH):
-        payload = (offset * 2_654_435_761 % (1 << 32)).to_bytes(4, "little") * (PAYLOAD_LENGTH // 4)
-        checksum = _native.checksum("crc-32c", payload)
-        header = HEADER.pack(FRAME_LENGTH, 0, 0xC0, 1, offset, checksum, STREAM_ID, 0, 0)
-        term[offset : offset + FRAME_LENGTH] = header + payload
-    left = TERM_LENGTH % FRAME_LENGTH
-    if left:
-        header = HEADER.pack(left, 0, 0xC0, 0, TERM_LENGTH - left, 0, STREAM_ID, 0, 0)
-        term[TERM_LENGTH - left : TERM_LENGTH - left + 32] = header
-    return term
-
-
-def make_recording(archive_dir: Path, length: int) -> None:
-    """Make an archive directory with one recording of about `length` bytes, in whole terms."""
-    archive_dir.mkdir(parents=True)
-    term = make_term()
-    terms = max(length // TERM_LENGTH, 1)
-    for number in range(terms):
-        for index, byte in enumerate((INITIAL_TERM_ID + number).to_bytes(4, "little")):
-            places = range(20 + index, TERM_LENGTH, FRAME_LENGTH)
-            term[places.start :: FRAME_LENGTH] = bytes([byte]) * len(places)
-        position = number * TERM_LENGTH
-        base = position - position % SEGMENT_LENGTH
-        with (archive_dir / f"0-{base}.rec").open("ab") as file:
-            file.write(term)
-    # As a recorder leaves it: full length, and the next one begun when the last is full.
-    for base in range(0, terms * TERM_LENGTH + 1, SEGMENT_LENGTH):
-        with (archive_dir / f"0-{base}.rec").open("ab") as file:
-            file.truncate(SEGMENT_LENGTH)
-    with Catalog.open(archive_dir, create=True, checksum="crc-32c") as catalog:
-        catalog.add_recording(
-            start_position=0,
-            stop_position=terms * TERM_LENGTH,
-            start_timestamp_ms=1_700_000_000_000,
-            stop_timestamp_ms=1_700_000_001_000,
-            initial_term_id=INITIAL_TERM_ID,
-            segment_file_length=SEGMENT_LENGTH,
-            term_buffer_length=TERM_LENGTH,
-            mtu_length=1408,
-            session_id=1,
-            stream_id=STREAM_ID,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
 
 
 def seconds(name: str, archive_dir: Path, arguments: list[str]) -> float:
@@ -143,7 +85,7 @@ def main() -> int:
     options = parser.parse_args()
     report = Report("tools", LINE, as_json=options.json)
     with memory_folder() as folder:
-        make_recording(folder / "long", options.bytes)
+        write_recording(folder / "long", counting_payload(PAYLOAD_LENGTH), options.bytes, "crc-32c")
         make_catalog(folder / "many", options.recordings)
         for archive_dir in (folder / "long", folder / "many"):
             leave(archive_dir)

@@ -1,0 +1,1 @@
+"""What `aerotape bench` measures; `tests/bench` measures the same against the Java archive."""

@@ -1,0 +1,196 @@
+"""Recording and replaying over IPC: an archive with its own media driver, and a publisher.
+
+All are threads of this process. The publisher and what takes a replay are native loops; only the
+rows that say Python go through it for each message.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from aerotape import _native
+from aerotape.aeron import Aeron
+from aerotape.archive.archive import Archive
+from aerotape.archive.client.channels import with_session_id
+from aerotape.archive.client.client import connect
+from aerotape.archive.counters import CounterType
+from aerotape.archive.protocol import NULL_POSITION
+from aerotape.closing import Closing
+from aerotape.errors import AerotapeError
+from aerotape.tools._bench.measurement import Load
+from aerotape.tools._bench.written import counting_payload, frame_bytes
+
+if TYPE_CHECKING:
+    from aerotape._native import ChecksumName
+    from aerotape.tools._bench.workspace import Workspace
+
+CHANNEL: Final = "aeron:ipc?term-length=16m"
+_STREAM_ID: Final = 1001
+_REPLAY_STREAM_ID: Final = 1002
+_OFFERED_BYTES: Final = 1 << 20
+_PATIENCE_NS: Final = 100_000_000
+_STALLED_S: Final = 30.0
+_FRAGMENTS: Final = 1 << 16
+_CHECKSUM_CLASSES: Final = {"crc-32c": "io.aeron.archive.checksum.Crc32c"}
+_T = TypeVar("_T")
+
+
+class LiveArchive(Closing):
+    """An archive that records one stream after the other, each of as many messages."""
+
+    def __init__(self, place: Workspace, load: Load, checksum: ChecksumName = "none") -> None:
+        """Start it."""
+        self.messages = max(1, load.length // frame_bytes(load.message_bytes))
+        self.recorded_length = 0
+        self._payload = counting_payload(load.message_bytes)
+        self._recording_id: int | None = None
+        properties: dict[str, object] = {
+            "aeron.dir.delete.on.start": True,
+            "aeron.dir.delete.on.shutdown": True,
+            "aeron.threading.mode": "SHARED",
+            "aeron.term.buffer.sparse.file": True,
+            "aeron.archive.threading.mode": "SHARED",
+            "aeron.archive.control.channel.enabled": False,
+            "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+        }
+        if checksum != "none":
+            properties["aeron.archive.record.checksum"] = _CHECKSUM_CLASSES[checksum]
+        self.folder = place.folder / f"live-{checksum}"
+        with ExitStack() as stack:
+            archive = stack.enter_context(
+                Archive.launch(self.folder, place.aeron_dir, properties=properties)
+            )
+            self._aeron = stack.enter_context(Aeron(archive.aeron_dir))
+            self._client = stack.enter_context(
+                connect(
+                    aeron=self._aeron,
+                    control_request_channel=archive.local_control_channel,
+                    control_request_stream_id=archive.config.local_control_stream_id,
+                )
+            )
+            self._resources = stack.pop_all()
+
+    def close(self) -> None:
+        """Stop it. Idempotent."""
+        self._resources.close()
+
+    def record(self) -> float:
+        """Record a flood in place of the last one; return the seconds until the last message."""
+        if self._recording_id is not None:
+            self._client.purge_recording(self._recording_id)
+            self._recording_id = None
+        native = self._aeron.native
+        publication = native.add_exclusive_publication(CHANNEL, _STREAM_ID)
+        try:
+            own = with_session_id(CHANNEL, publication.session_id)
+            self._client.start_recording(own, _STREAM_ID, auto_stop=True)
+            counters = native.counters()
+            recording_id, counter_id = _until(
+                lambda: _recording(counters, publication.session_id), "the recording does not begin"
+            )
+            begin = time.perf_counter()
+            self._flood(publication)
+            end = publication.position
+            _until_moved(lambda: counters.value(counter_id), end, "the recording stands still")
+            seconds = time.perf_counter() - begin
+        finally:
+            publication.close()
+        _until(
+            lambda: self._client.stop_position(recording_id) != NULL_POSITION,
+            "the recording does not stop",
+        )
+        self._recording_id, self.recorded_length = recording_id, end
+        return seconds
+
+    def replay(self) -> float:
+        """Replay what was recorded last to a subscriber that passes over it; return the seconds."""
+        recording_id = self._recorded()
+        subscription = self._aeron.native.add_subscription(CHANNEL, _REPLAY_STREAM_ID)
+        try:
+            begin = time.perf_counter()
+            replay_session_id = self._client.start_replay(recording_id, CHANNEL, _REPLAY_STREAM_ID)
+            session_id = int.from_bytes(
+                (replay_session_id & 0xFFFFFFFF).to_bytes(4, "little"), "little", signed=True
+            )
+            image = _until(
+                lambda: subscription.image_by_session_id(session_id), "the replay does not begin"
+            )
+            end = self.recorded_length
+
+            def position() -> int:
+                image.skip_to(end, _FRAGMENTS)
+                return image.position
+
+            _until_moved(position, end, "the replay stands still")
+            return time.perf_counter() - begin
+        finally:
+            subscription.close()
+
+    def replay_into_python(self) -> float:
+        """Replay it to this package's client, message by message; return the seconds."""
+        begin = time.perf_counter()
+        with self._client.replay(self._recorded()) as messages:
+            count = sum(1 for _ in messages)
+        seconds = time.perf_counter() - begin
+        if count != self.messages:
+            raise AerotapeError(f"a replay had {count} messages of {self.messages}")
+        return seconds
+
+    def _recorded(self) -> int:
+        if self._recording_id is None:
+            self.record()
+        assert self._recording_id is not None
+        return self._recording_id
+
+    def _flood(self, publication: _native.ExclusivePublication) -> None:
+        length = len(self._payload)
+        at_once = max(1, _OFFERED_BYTES // frame_bytes(length))
+        slices = array("q", [0, length] * at_once)
+        left, deadline = self.messages, time.monotonic() + _STALLED_S
+        while left > 0:
+            offered = slices if left >= at_once else slices[: 2 * left]
+            sent, result = publication.offer_slices(
+                b"", self._payload, offered, patience_ns=_PATIENCE_NS
+            )
+            left -= sent
+            if sent:
+                deadline = time.monotonic() + _STALLED_S
+            elif time.monotonic() >= deadline:
+                raise AerotapeError(
+                    f"the recorder took no message for {_STALLED_S:g} s (offers return {result})"
+                )
+
+
+def _recording(counters: _native.CountersReader, session_id: int) -> tuple[int, int] | None:
+    """Return recording id and counter id of the recording of a session."""
+    for counter_id, _, key, *_ in counters.rows(CounterType.RECORDING_POSITION):
+        if int.from_bytes(key[8:12], "little", signed=True) == session_id:
+            return int.from_bytes(key[:8], "little"), counter_id
+    return None
+
+
+def _until(found: Callable[[], _T | None], complaint: str) -> _T:
+    """Wait for what is not None, nor False, and return it."""
+    deadline = time.monotonic() + _STALLED_S
+    while not (it := found()):
+        if time.monotonic() >= deadline:
+            raise AerotapeError(f"{complaint} ({_STALLED_S:g} s)")
+        time.sleep(0.000_1)
+    return it
+
+
+def _until_moved(position: Callable[[], int], end: int, complaint: str) -> None:
+    """Wait until a position is at the end, as long as it moves."""
+    last, deadline = -1, time.monotonic() + _STALLED_S
+    while (now := position()) < end:
+        if now > last:
+            last, deadline = now, time.monotonic() + _STALLED_S
+            time.sleep(0)  # others want the interpreter, too
+        elif time.monotonic() >= deadline:
+            raise AerotapeError(f"{complaint} at position {now} of {end} ({_STALLED_S:g} s)")
+        else:
+            time.sleep(0.000_05)

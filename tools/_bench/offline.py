@@ -1,0 +1,80 @@
+"""Reading a recording without an archive: into Arrow, checking it, and into a Parquet table."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.verify import verify
+from aerotape.errors import AerotapeError
+from aerotape.tools._bench.measurement import timed
+
+if TYPE_CHECKING:
+    from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import Recording
+    from aerotape.spark.task_runner import TaskRunner
+
+
+def scan(recording: Recording, **arguments: Any) -> int:
+    """Read a recording into Arrow batches and return the messages in them.
+
+    Args:
+        arguments: as for `aerotape.replay.table.read_batches`.
+    """
+    return sum(batch.num_rows for batch in recording.to_batches(**arguments))
+
+
+class WrittenArchive:
+    """A directory with one recording, which is read again and again."""
+
+    def __init__(self, archive_dir: Path, messages: int) -> None:
+        """Look at it; `messages` is how many there must be."""
+        self._archive_dir = archive_dir
+        self._messages = messages
+
+    def scan(
+        self, columns: tuple[str, ...] | None = None, checksum: ChecksumName = "none"
+    ) -> float:
+        """Read it into Arrow, on one processor; return the seconds."""
+        recording = open_directory(self._archive_dir).recording(0)
+        found = 0
+
+        def read() -> None:
+            nonlocal found
+            found = scan(recording, columns=columns, checksum=checksum)
+
+        seconds = timed(read)
+        self._check("scan", found)
+        return seconds
+
+    def verify(self, checksum: ChecksumName = "none") -> float:
+        """Look at every frame, on all processors; return the seconds."""
+        directory = open_directory(self._archive_dir)
+        checks = []
+        seconds = timed(
+            lambda: checks.extend(verify(directory, all_segments=True, checksum=checksum))
+        )
+        if not all(check.ok for check in checks):
+            raise AerotapeError(f"verify found damage: {checks[0].problems[0].detail}")
+        return seconds
+
+    def convert(self, out: Path, tasks: TaskRunner) -> float:
+        """Make a Parquet table of it, in a Spark session that may run already; the seconds."""
+        from aerotape.spark.options import ReadOptions
+        from aerotape.spark.parquet_job import ParquetJob
+        from aerotape.spark.parquet_plan import JobOptions
+
+        options = JobOptions(read=ReadOptions(archive_dir=str(self._archive_dir.absolute())))
+        try:
+            with ParquetJob(options, str(out), tasks) as job:
+                report = job.run()
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+        self._check("parquet", report.total("messages"))
+        return report.elapsed_s
+
+    def _check(self, what: str, found: int) -> None:
+        if found != self._messages:
+            raise AerotapeError(f"{what} found {found} messages of {self._messages}")
