@@ -123,7 +123,7 @@ def test_what_cannot_be_measured_is_left_out(
     )
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 0))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 0))
     assert main(["bench", "--dir", str(tmp_path)]) == 1
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "left out: scan: pyarrow is not installed: `pip install aerotape[arrow]`"
