@@ -248,6 +248,22 @@ class Recording:
         """Open the segment file that begins there (FileNotFoundError, StorageError)."""
         return (self._archive_dir / segment_file_name(self.recording_id, base_position)).open("rb")
 
+    def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
+        """Read a little of the segment file that begins there; less at its end.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            StorageError: it cannot be read.
+        """
+        try:
+            with self.open_segment(base_position) as segment:
+                return os.pread(segment.fileno(), length, offset)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            path = self._archive_dir / segment_file_name(self.recording_id, base_position)
+            raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))

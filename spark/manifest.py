@@ -36,8 +36,8 @@ class FileEntry:
         payload_bytes: bytes of their payloads.
         bytes: length of the file.
         checksum: which checksum the frames were verified with.
-        source_crc32: CRC-32 of the source's last bytes before `to_position`
-            (`aerotape.spark.fingerprint`); None when they could not be had.
+        source_crc32: CRC-32 of the source's last 64 KiB before `to_position`; None since there are
+            fingerprints instead.
         converted_at: when, ISO 8601, UTC.
         aerotape_version: by which version.
         date: the partition of a table that has them by date, ISO 8601.
@@ -50,10 +50,26 @@ class FileEntry:
     payload_bytes: int
     bytes: int
     checksum: str
-    source_crc32: int | None
     converted_at: str
+    source_crc32: int | None = None
     aerotape_version: str = __version__
     date: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What the source held at the end of a range when that was converted.
+
+    Attributes:
+        from_position: the bytes of the recording from here, a multiple of 32 …
+        to_position: … up to here, in one segment file.
+        crc32c: CRC-32C of them with frames' session ids as zero, as a signed number
+            (`aerotape.spark.fingerprint`).
+    """
+
+    from_position: int
+    to_position: int
+    crc32c: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +79,26 @@ class Manifest:
     Attributes:
         recording: its descriptor when it was last converted.
         ranges: positions that are converted, ascending, apart from each other.
-        unfinished_at: what was recorded when the message behind the last range had not ended yet;
-            None when that range ends with all that was recorded.
+        unfinished_at: what was recorded when a message had begun that had not ended yet; None when
+            there was no such message.
+        unfinished_from: where what is converted of the recording ended then.
         schema: the files' columns and their Arrow types.
         settings: what must be the same in the next job for the files to be one table: mode,
             payload schema, partitions.
         files: the files, by position.
+        fingerprints: of the source, for each range that was converted at once, by position. None
+            of ranges that an earlier version has converted.
         warnings: what is suspect about the rows.
     """
 
     recording: dict[str, Any]
     ranges: tuple[Interval, ...] = ()
     unfinished_at: int | None = None
+    unfinished_from: int | None = None
     schema: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     files: tuple[FileEntry, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -94,6 +115,7 @@ class Manifest:
             "from_position": self.ranges[0][0] if self.ranges else None,
             "to_position": self.to_position,
             "unfinished_at": self.unfinished_at,
+            "unfinished_from": self.unfinished_from,
             "ranges": [{"from_position": begin, "to_position": end} for begin, end in self.ranges],
             "rows": sum(entry.rows for entry in self.files),
             "payload_bytes": sum(entry.payload_bytes for entry in self.files),
@@ -102,6 +124,7 @@ class Manifest:
             "settings": self.settings,
             "warnings": list(self.warnings),
             "files": [dataclasses.asdict(entry) for entry in self.files],
+            "fingerprints": [dataclasses.asdict(each) for each in self.fingerprints],
         }
         return (json.dumps(document, indent=2) + "\n").encode()
 
@@ -133,9 +156,14 @@ class Manifest:
                     for each in document["ranges"]
                 ),
                 unfinished_at=document["unfinished_at"],
+                # Earlier versions noticed it only behind the last range.
+                unfinished_from=document.get("unfinished_from", document["to_position"]),
                 schema=dict(document["schema"]),
                 settings=dict(document["settings"]),
                 files=tuple(FileEntry(**entry) for entry in document["files"]),
+                fingerprints=tuple(
+                    Fingerprint(**each) for each in document.get("fingerprints", ())
+                ),
                 warnings=tuple(document["warnings"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:

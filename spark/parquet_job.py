@@ -28,8 +28,8 @@ from aerotape.catalog.directory import Recording
 from aerotape.errors import StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import cut_at_midnight, date_at
-from aerotape.spark.fingerprint import tail_crc32
-from aerotape.spark.manifest import FileEntry, Manifest, joined
+from aerotape.spark.fingerprint import fingerprints
+from aerotape.spark.manifest import FileEntry, Fingerprint, Manifest, joined
 from aerotape.spark.output_lock import TableLock, locked
 from aerotape.spark.output_store import OutputStore
 from aerotape.spark.parquet_commit import Committer
@@ -260,19 +260,27 @@ class ParquetJob:
         recording_id = plan.recording.recording_id
         had = None if plan.manifest is None else plan.manifest.to_position
         error = next((outcome.error for outcome in outcomes if outcome.error), None)
-        if plan.action is Action.REFUSE or error is not None:
-            return RecordingReport(
-                recording_id,
-                _RESULTS[Action.REFUSE],
-                to_position=had,
-                error=plan.reason if error is None else error,
-            )
-        if plan.action in (Action.NOTHING, Action.WAIT):
+        if plan.action is Action.REFUSE:
+            error = plan.reason
+        elif plan.action in (Action.NOTHING, Action.WAIT):
             return RecordingReport(recording_id, _RESULTS[plan.action], to_position=had)
-        outcomes = sorted(outcomes, key=lambda outcome: outcome.from_position)
+        outcomes = _up_to_unfinished(outcomes)
+        taken: list[Fingerprint] = []
+        if error is None:
+            try:
+                taken = fingerprints(
+                    plan.recording, [(o.from_position, o.to_position) for o in outcomes]
+                )
+            except StorageError as failure:
+                error = f"recording {recording_id}: {failure}"
+        if error is not None:
+            return RecordingReport(
+                recording_id, _RESULTS[Action.REFUSE], to_position=had, error=error
+            )
         warnings = _warnings(plan, outcomes)
         new = self._new_files(plan.recording, outcomes)
-        manifest = _next_manifest(plan, outcomes, list(new.values()), self._options, warnings)
+        files = list(new.values())
+        manifest = _next_manifest(plan, outcomes, files, taken, self._options, warnings)
         self._lock.check()
         self._committer.commit(
             recording_id,
@@ -314,7 +322,6 @@ class ParquetJob:
                 payload_bytes=outcome.payload_bytes,
                 bytes=outcome.file_bytes,
                 checksum=self._options.read.checksum,
-                source_crc32=tail_crc32(recording, outcome.from_position, outcome.to_position),
                 converted_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 date=date,
             )
@@ -327,10 +334,22 @@ def _advance(
     return None if on_progress is None else lambda done: on_progress(before + done, total)
 
 
+def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:
+    """Sort outcomes by position and leave out what lies within a message that has not ended.
+
+    Ranges that were cut behind that message's beginning, at a midnight or where an earlier job
+    began, hold only fragments of it.
+    """
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.from_position)
+    ends = [outcome.to_position for outcome in outcomes if outcome.unfinished_at is not None]
+    return [outcome for outcome in outcomes if not ends or outcome.from_position <= ends[0]]
+
+
 def _next_manifest(
     plan: RecordingPlan,
     outcomes: Sequence[RangeOutcome],
     new: Sequence[FileEntry],
+    taken: Sequence[Fingerprint],
     options: JobOptions,
     warnings: Sequence[str],
 ) -> Manifest:
@@ -338,16 +357,25 @@ def _next_manifest(
     before = plan.manifest or Manifest(recording={})
     files = sorted([*before.files, *new], key=lambda entry: entry.from_position)
     ranges = joined([*before.ranges, *((o.from_position, o.to_position) for o in outcomes)])
-    unfinished_at = before.unfinished_at
-    if outcomes and outcomes[-1].to_position == (ranges[-1][1] if ranges else None):
-        unfinished_at = outcomes[-1].unfinished_at
+    kept = {(each.from_position, each.to_position): each for each in before.fingerprints}
+    kept |= {(each.from_position, each.to_position): each for each in taken}
+    unfinished_at, unfinished_from = before.unfinished_at, before.unfinished_from
+    if outcomes and outcomes[-1].unfinished_at is not None:
+        unfinished_at, unfinished_from = outcomes[-1].unfinished_at, outcomes[-1].to_position
+        # Behind it there is nothing but that message, also where an earlier job has looked.
+        ranges = joined((begin, min(end, unfinished_from)) for begin, end in ranges)
+        kept = {place: each for place, each in kept.items() if place[1] <= unfinished_from}
+    elif any(begin <= (unfinished_from or 0) < end for begin, end in ranges):
+        unfinished_at = unfinished_from = None
     return Manifest(
         recording=dataclasses.asdict(plan.recording.descriptor),
         ranges=ranges,
         unfinished_at=unfinished_at,
+        unfinished_from=unfinished_from,
         schema=next((o.columns for o in outcomes if o.columns), before.schema),
         settings=options.settings(),
         files=tuple(files),
+        fingerprints=tuple(kept[place] for place in sorted(kept)),
         warnings=tuple(dict.fromkeys([*before.warnings, *warnings])),
     )
 

@@ -22,8 +22,8 @@ from aerotape.catalog.remote_directory import find_ends
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import PositionTimes, recorded_times
-from aerotape.spark.fingerprint import tail_crc32
-from aerotape.spark.manifest import Manifest, joined, missing
+from aerotape.spark.fingerprint import changed, has_old_tail
+from aerotape.spark.manifest import Fingerprint, Manifest, joined, missing
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_store import OutputStore
 from aerotape.spark.parquet_commit import recording_folder
@@ -32,7 +32,10 @@ from aerotape.spark.planning import choose_recordings, wanted_range
 from aerotape.spark.table_state import TableState
 
 # A recording keeps these for life.
-_IDENTITY: Final = ("stream_id", "initial_term_id", "term_buffer_length", "start_timestamp_ms")
+_IDENTITY: Final = (
+    "stream_id", "initial_term_id", "term_buffer_length", "mtu_length", "segment_file_length",
+    "start_timestamp_ms",
+)  # fmt: skip
 
 
 class Action(Enum):
@@ -118,6 +121,7 @@ class Planner:
         self._overwritten: set[int] = set()
         self._waiting_since: dict[int, float] = {}
         self._known_same: dict[int, RecordingDescriptor] = {}
+        self._compared: dict[int, set[Fingerprint]] = {}
 
     def recordings(self) -> list[Recording]:
         """Look which recordings there are now, of those that are asked for.
@@ -201,10 +205,13 @@ class Planner:
                 "another folder, or convert it anew with --overwrite",
                 self._store.name,
             )
-        change = ""
+        change, warnings = "", _lost(recording, manifest, options.read)
         # Within a job a recording that has stopped does not change unseen.
         if self._known_same.get(recording.recording_id) != recording.descriptor:
             change = _change(recording, manifest, whole.limit_position)
+            if not change:
+                change, unseen = self._compare(recording, manifest)
+                warnings += unseen
         if not change and not recording.descriptor.is_active:
             self._known_same[recording.recording_id] = recording.descriptor
         if change and options.reconvert_changed:
@@ -225,15 +232,40 @@ class Planner:
             )
         pieces = missing((whole.from_position, whole.to_position), manifest.ranges)
         if manifest.unfinished_at == whole.limit_position:
-            # What follows the last range was looked at: a message that has not ended.
-            pieces = [piece for piece in pieces if piece[0] != manifest.to_position]
+            # What follows there was looked at: a message that has not ended.
+            pieces = [piece for piece in pieces if piece[0] != manifest.unfinished_from]
         return RecordingPlan(
             recording=recording,
             action=Action.CONVERT if pieces else Action.NOTHING,
             ranges=tuple(whole.part(begin, end) for begin, end in pieces),
             manifest=manifest,
-            warnings=_lost(recording, manifest, options.read),
+            warnings=warnings,
         )
+
+    def _compare(self, recording: Recording, manifest: Manifest) -> tuple[str, tuple[str, ...]]:
+        """Compare a recording's bytes with what was converted (StorageError).
+
+        Returns:
+            How it differs, "" when it does not; and what is to be said beside that.
+        """
+        before = self._compared.setdefault(recording.recording_id, set())
+        # Of what a job has compared in an earlier round, the end tells whether it is the same.
+        taken = [each for each in manifest.fingerprints if each not in before]
+        taken = taken or list(manifest.fingerprints[-1:])
+        first, gone = changed(recording, taken)
+        if first is not None:
+            return _other_bytes(first.to_position), ()
+        before.update(taken)
+        if not manifest.fingerprints and manifest.files:
+            last = max(manifest.files, key=lambda entry: entry.to_position)
+            if not has_old_tail(recording, last):
+                return _other_bytes(last.to_position), ()
+        if gone:
+            return "", (
+                f"segment files of positions from {gone[0].from_position} on are gone without "
+                "having been purged: whether they were as converted cannot be told",
+            )
+        return "", ()
 
     def _unless_little(self, plan: RecordingPlan) -> RecordingPlan:
         """Let a recording that is being written wait, so that no tiny files are made."""
@@ -248,7 +280,7 @@ class Planner:
 
 
 def _change(recording: Recording, manifest: Manifest, recorded_position: int) -> str:
-    """Tell how a recording differs from what the table has of it; "" when it does not."""
+    """Tell how a recording's descriptor differs from what the table has; "" when it does not."""
     end = manifest.to_position
     if end is None:
         return ""
@@ -259,12 +291,11 @@ def _change(recording: Recording, manifest: Manifest, recorded_position: int) ->
             return f"it is another recording than the table has ({name} {now}, there {then})"
     if recorded_position < end:
         return f"it ends at {recorded_position}, and the table has it up to {end}"
-    if manifest.files:
-        last = max(manifest.files, key=lambda entry: entry.to_position)
-        now_crc32 = tail_crc32(recording, last.from_position, last.to_position)
-        if None not in (now_crc32, last.source_crc32) and now_crc32 != last.source_crc32:
-            return f"its bytes before position {last.to_position} are not those that were converted"
     return ""
+
+
+def _other_bytes(position: int) -> str:
+    return f"its bytes before position {position} are not those that were converted"
 
 
 def _gone(manifest: Manifest, whole: RecordingRange) -> str:

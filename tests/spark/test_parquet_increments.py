@@ -92,6 +92,54 @@ def test_a_message_that_has_not_ended_is_left_to_the_next_job(
     assert only(archive_dir, out).result == "up to date"
 
 
+def test_what_cuts_a_message_that_has_not_ended_is_no_work_left(
+    archive_dir: Path, out: Path
+) -> None:
+    """A midnight, or where an earlier job began, within a message whose end is to come: nothing is
+    done until there is more, and then the message comes once."""
+    builder = fill(SegmentBuilder(), 20)
+    begin = builder.frame(b"first part, ", flags=BEGIN)
+    middle = builder.frame(b"second part, ", flags=0)
+    add_recording(archive_dir, builder, live=True)
+    day_ns = 86_400 * 10**9
+    dated: dict[str, Any] = {
+        "by_date": True, "times": lambda _: [(0, 0), (middle, day_ns)],
+    }  # fmt: skip
+    first = only(archive_dir, out, **dated)
+    assert (first.result, first.messages, first.to_position) == ("converted", 20, begin)
+    assert only(archive_dir, out, **dated).result == "up to date"
+    assert only(archive_dir, out, from_position=middle, **dated).result == "converted"
+    assert only(archive_dir, out, **dated).result == "up to date"
+
+    builder.frame(b"third part, ", flags=0)
+    builder.write(archive_dir)
+    more = only(archive_dir, out, **dated)
+    assert (more.result, more.messages, more.to_position) == ("converted", 0, begin)
+    assert only(archive_dir, out, **dated).result == "up to date"
+    builder.frame(b"last part", flags=END)
+    builder.message(b"the next")
+    builder.write(archive_dir)
+    last = only(archive_dir, out, **dated)
+    assert (last.result, last.messages, last.warnings) == ("converted", 2, ())
+    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+    assert only(archive_dir, out, **dated).result == "up to date"
+
+
+def test_a_recording_that_begins_with_such_a_message_is_looked_at_once(
+    archive_dir: Path, out: Path
+) -> None:
+    """There is nothing in the table of it, and nothing to do either."""
+    builder = SegmentBuilder()
+    builder.frame(b"first part, ", flags=BEGIN)
+    add_recording(archive_dir, builder, live=True)
+    assert only(archive_dir, out).messages == 0
+    assert only(archive_dir, out).result == "up to date"
+    builder.frame(b"second part", flags=END)
+    builder.write(archive_dir)
+    assert only(archive_dir, out).messages == 1
+    assert only(archive_dir, out).result == "up to date"
+
+
 def test_positions_may_be_converted_in_any_order(archive_dir: Path, out: Path) -> None:
     """The end first, then a part, then all: each message once, and only what is missing is read."""
     builder = fill(SegmentBuilder(start_position=98_304), 400)
@@ -120,7 +168,7 @@ def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
     [
         (SegmentBuilder(), "it ends at"),
         (SegmentBuilder(stream_id=7), "it is another recording than the table has (stream_id 7"),
-        (SegmentBuilder(session_id=5), "its bytes before position"),
+        (SegmentBuilder(), "its bytes before position"),
     ],
     ids=["shorter", "another", "other-bytes"],
 )
@@ -134,7 +182,8 @@ def test_a_changed_source_is_refused_or_converted_anew(
     run_here(archive_dir, out)
     old, files = positions_of(out, 0), files_of(out)
     is_shorter = complaint.startswith("it ends")
-    replace_archive(archive_dir, fill(replacement, 50 if is_shorter else 200))
+    seed = 9 if complaint.startswith("its bytes") else 1
+    replace_archive(archive_dir, fill(replacement, 50 if is_shorter else 200, seed))
     for _ in range(2):
         add_recording(archive_dir, fill(SegmentBuilder(), 5))
     refused, same, added = run_here(archive_dir, out).recordings
