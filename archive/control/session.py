@@ -108,6 +108,7 @@ class ControlSession(ResponseSender):
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
+        self._refusal = REJECTED
         self._is_admitted = authenticator.connect_request(session_id, credentials)
         self._invalid_version = invalid_version
         self._liveness_check_interval_ms = liveness_check_interval_ms
@@ -174,10 +175,11 @@ class ControlSession(ResponseSender):
         self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
         return True
 
-    def reject(self) -> None:
-        """Refuse the client."""
+    def reject(self, why: str = "") -> None:
+        """Refuse the client, and tell it why if that is said."""
         if self.state is not State.DONE:
             self.state = State.REJECTED
+            self._refusal = f"{REJECTED}: {why}" if why else REJECTED
             self._resend_at_ms = 0
 
     def on_challenge_response(self, correlation_id: int, encoded_credentials: bytes) -> None:
@@ -241,7 +243,7 @@ class ControlSession(ResponseSender):
                     if self.listing.is_done:
                         self.listing = None
             case State.REJECTED:
-                self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, REJECTED)
+                self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, self._refusal)
 
     def _init(self) -> None:
         if self._publication is None:

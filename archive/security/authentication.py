@@ -31,7 +31,7 @@ class UndecidedSession(Protocol):
     def session_id(self) -> int: ...
     def challenge(self, encoded_challenge: bytes) -> bool: ...
     def authenticate(self, encoded_principal: bytes) -> bool: ...
-    def reject(self) -> None: ...
+    def reject(self, why: str = "") -> None: ...
 
 
 class SessionProxy:
@@ -57,9 +57,9 @@ class SessionProxy:
         """
         return self._valid().authenticate(_bytes("encoded_principal", encoded_principal))
 
-    def reject(self) -> None:
-        """Refuse the client; it is told AUTHENTICATION_REJECTED."""
-        self._valid().reject()
+    def reject(self, why: str = "") -> None:
+        """Refuse the client; it is told AUTHENTICATION_REJECTED, and why if that is said."""
+        self._valid().reject(why)
 
     def expire(self) -> None:
         """Make an end of it: the call that it was for is over."""

@@ -7,7 +7,9 @@ A client names itself in one of two ways, in the credentials of its connect requ
                     the secret without sending it (`scram`)
 
 Reading the file and hashing take longer than the conductor may wait, so that threads of their own
-do it and the conductor finds the result in a later round. A change of the file counts for the next
+do it and the conductor finds the result in a later round. Who proves the secret never waits for the
+hashing of others, nor who sends one that was right before; other secrets take turns
+(`secret_checks`). A change of the file counts for the next
 connect, and within a second or so for the requests of clients that are connected. A file that
 cannot be used any more is an error in the log, and what it said before stays in force.
 """
@@ -27,6 +29,7 @@ from pathlib import Path
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
+from aerotape.archive.security.secret_checks import BusyError, SecretChecks
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
@@ -34,14 +37,17 @@ from aerotape.errors import ConfigurationError
 MAX_CREDENTIALS_LENGTH = 2_048
 # Clients that come and never wait for an answer must not fill the memory.
 _MAX_UNDECIDED = 10_000
-_MAX_HASHING = 1_000
+_MAX_WRONG = 1_000
 _CHECK_INTERVAL_NS = 1_000_000_000
 _NONCE_LENGTH = 24
 
 
 @dataclass(slots=True)
 class _Refused:
+    """Refused; `is_busy` when nobody has looked at the secret."""
+
     why: str
+    is_busy: bool = False
 
 
 @dataclass(slots=True)
@@ -56,7 +62,17 @@ class _Challenged:
     challenge: bytes
 
 
-_Outcome = _Refused | _Accepted | _Challenged
+_Verdict = _Refused | _Accepted
+
+
+@dataclass(slots=True)
+class _Hashing:
+    check: Future[_Verdict]
+
+
+_Outcome = _Verdict | _Challenged | _Hashing
+# A user, and a digest of the secret.
+_Secret = tuple[str, bytes]
 
 
 class UsersFile:
@@ -121,25 +137,26 @@ class UsersGuard:
         self._file = UsersFile(path)
         # Proofs take no time and must not queue behind secrets, whose hashing does.
         self._proving = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
-        self._hashing = ThreadPoolExecutor(1, thread_name_prefix="archive-users-hash")
-        self._hashing_count = 0
-        self._count_lock = threading.Lock()
+        self._hashing: SecretChecks[_Verdict] = SecretChecks()
         self._undecided: OrderedDict[int, Future[_Outcome]] = OrderedDict()
         self._answers: OrderedDict[int, Future[_Outcome]] = OrderedDict()
         self._check_due_ns = 0
         self._refusals = ErrorLog()
-        # Secrets that were right, so that a thousand clients of one user cost one hash: digests
-        # under a key that only this process has, and the verifier that they were right for.
+        # Secrets that were right, so that a thousand clients of one user cost one hash, and so does
+        # one with a wrong secret that tries for ever: digests under a key that only this process
+        # has, and the verifier that they were right or wrong for. Those that are being checked.
         self._digest_key = secrets.token_bytes(KEY_LENGTH)
         self._known: dict[str, tuple[Verifier, bytes]] = {}
+        self._wrong: OrderedDict[_Secret, Verifier] = OrderedDict()
+        self._checking: dict[_Secret, tuple[Verifier, Future[_Verdict]]] = {}
         # Who asks for a user that is not there gets a challenge all the same, always the same salt,
         # and waits as long for a no.
         self._decoy_key = secrets.token_bytes(KEY_LENGTH)
 
     def close(self) -> None:
         """End the threads. Idempotent."""
-        for pool in (self._proving, self._hashing):
-            pool.shutdown(wait=True, cancel_futures=True)
+        self._proving.shutdown(wait=True, cancel_futures=True)
+        self._hashing.close()
 
     # ---- authenticator ------------------------------------------------------------------------
 
@@ -152,10 +169,8 @@ class UsersGuard:
             outcome = _decided(_Refused("credentials must be USER:SECRET or USER"))
         elif not colon:
             outcome = self._proving.submit(self._begin_proof, name)
-        elif self._enter_hashing():
-            outcome = self._hashing.submit(self._check_secret, name, secret)
         else:
-            outcome = _decided(_Refused(f"{_MAX_HASHING} other secrets are being checked"))
+            outcome = self._proving.submit(self._begin_check, name, secret)
         _keep(self._undecided, session_id, outcome)
 
     def on_challenge_response(
@@ -174,7 +189,11 @@ class UsersGuard:
         future = self._undecided.get(session_id)
         if future is not None and not future.done():
             return
-        outcome = _Refused("too many clients") if future is None else future.result()
+        outcome = _Refused("too many clients", True) if future is None else future.result()
+        if isinstance(outcome, _Hashing):
+            if not outcome.check.done():
+                return
+            outcome = outcome.check.result()
         if isinstance(outcome, _Challenged):
             session_proxy.challenge(outcome.challenge)
         elif self._decide(session_proxy, outcome):
@@ -191,11 +210,13 @@ class UsersGuard:
         """Tell a client; False when it is to be told again later."""
         if isinstance(outcome, _Accepted):
             return session_proxy.authenticate(outcome.user.encode("ascii"))
-        why = outcome.why if isinstance(outcome, _Refused) else "the challenge was not answered"
-        self._refusals.record(
-            "client refused", f"control session {session_proxy.session_id}: {why}"
+        refused = (
+            outcome if isinstance(outcome, _Refused) else _Refused("the challenge was not answered")
         )
-        session_proxy.reject()
+        self._refusals.record(
+            "client refused", f"control session {session_proxy.session_id}: {refused.why}"
+        )
+        session_proxy.reject(f"{refused.why}: try again" if refused.is_busy else "")
         return True
 
     # ---- authorisation service ----------------------------------------------------------------
@@ -213,29 +234,39 @@ class UsersGuard:
 
     # ---- on the threads -----------------------------------------------------------------------
 
-    def _enter_hashing(self) -> bool:
-        with self._count_lock:
-            if self._hashing_count >= _MAX_HASHING:
-                return False
-            self._hashing_count += 1
-            return True
-
-    def _check_secret(self, encoded_name: bytes, secret: bytes) -> _Outcome:
+    def _begin_check(self, encoded_name: bytes, secret: bytes) -> _Outcome:
+        """Look whether the secret is one that was checked, or is being; else have it checked."""
+        name = _name(encoded_name)
+        verifier = self._verifier(name)
+        digest = hashlib.blake2b(secret, key=self._digest_key).digest()
+        known = self._known.get(name)
+        if known is not None and known[0] == verifier and hmac.compare_digest(known[1], digest):
+            return _Accepted(name)
+        key = (name, digest)
+        if self._wrong.get(key) == verifier:
+            return _refused_secret(name)
+        begun = self._checking.get(key)
+        if begun is not None and begun[0] == verifier:
+            return _Hashing(begun[1])
         try:
-            name = _name(encoded_name)
-            verifier = self._verifier(name)
-            digest = hashlib.blake2b(secret, key=self._digest_key).digest()
-            known = self._known.get(name)
-            is_known = (
-                known is not None and known[0] == verifier and hmac.compare_digest(known[1], digest)
+            check = self._hashing.submit(
+                name, verifier.iterations, lambda: self._check_secret(key, verifier, secret)
             )
-            if not is_known and not verifier.accepts_secret(secret):
-                return _Refused(f"no user {name!r} with that secret")
+        except BusyError as busy:
+            return _Refused(str(busy), is_busy=True)
+        self._checking[key] = (verifier, check)
+        check.add_done_callback(lambda _: self._checking.pop(key, None))
+        return _Hashing(check)
+
+    def _check_secret(self, key: _Secret, verifier: Verifier, secret: bytes) -> _Verdict:
+        name, digest = key
+        if verifier.accepts_secret(secret):
             self._known[name] = (verifier, digest)
             return _Accepted(name)
-        finally:
-            with self._count_lock:
-                self._hashing_count -= 1
+        self._wrong[key] = verifier
+        if len(self._wrong) > _MAX_WRONG:
+            self._wrong.popitem(last=False)
+        return _refused_secret(name)
 
     def _begin_proof(self, encoded_name: bytes) -> _Outcome:
         name = _name(encoded_name)
@@ -246,7 +277,7 @@ class UsersGuard:
     def _check_proof(self, begun: _Challenged, answer: bytes) -> _Outcome:
         if begun.verifier.accepts_answer(begun.user.encode("ascii"), begun.challenge, answer):
             return _Accepted(begun.user)
-        return _Refused(f"no user {begun.user!r} with that secret")
+        return _refused_secret(begun.user)
 
     def _verifier(self, name: str) -> Verifier:
         user = self._file.refresh().get(name)
@@ -254,14 +285,21 @@ class UsersGuard:
 
     def _decoy(self, name: str) -> Verifier:
         """What no secret fits, yet looks like the verifier of a user."""
-        salt = hmac.digest(self._decoy_key, name.encode("ascii"), "sha256")[:SALT_LENGTH]
+        salt, stored_key = (
+            hmac.digest(self._decoy_key, part + name.encode("ascii"), "sha256")
+            for part in (b"salt ", b"key ")
+        )
         others = (user.verifier.iterations for user in self._file.users.values())
         iterations = next(others, DEFAULT_ITERATIONS)
-        return Verifier(iterations, salt, secrets.token_bytes(KEY_LENGTH))
+        return Verifier(iterations, salt[:SALT_LENGTH], stored_key)
 
 
 def _name(encoded: bytes) -> str:
     return encoded.decode("ascii", "backslashreplace")
+
+
+def _refused_secret(name: str) -> _Refused:
+    return _Refused(f"no user {name!r} with that secret")
 
 
 def _decided(outcome: _Outcome) -> Future[_Outcome]:

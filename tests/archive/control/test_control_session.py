@@ -283,12 +283,16 @@ def test_a_response_publication_that_is_busy_is_asked_for_again() -> None:
         refused.work(1)
 
 
-def test_rejection_carries_its_error_code() -> None:
-    """An authenticator's no reaches the client as AUTHENTICATION_REJECTED."""
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [((), "authentication rejected"), (("no time",), "authentication rejected: no time")],
+)
+def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> None:
+    """An authenticator's no reaches the client as AUTHENTICATION_REJECTED, with what it says."""
 
     class Refuse(AllowAll):
         def on_connected_session(self, session: Any, now_ms: int) -> None:
-            session.reject()
+            session.reject(*why)
 
     rig = Rig(authenticator=Refuse())
     rig.work(1, 2, 3, 300)
@@ -297,6 +301,7 @@ def test_rejection_carries_its_error_code() -> None:
         ControlResponseCode.ERROR,
         ErrorCode.AUTHENTICATION_REJECTED,
     )
+    assert response.error_message == told
     rig.work(5_003)
     assert rig.session.is_done
 

@@ -144,7 +144,7 @@ def test_a_proxy_is_of_no_use_after_its_call() -> None:
             self.principals.append(encoded_principal)
             return True
 
-        def reject(self) -> None:
+        def reject(self, why: str = "") -> None:
             self.rejected = True
 
     class Keeper(AllowAll):

@@ -263,7 +263,7 @@ def test_many_clients_at_once(archive: Any) -> None:
 
 def test_hashing_holds_nobody_up(archive: Any, users_file: Path) -> None:
     """While a secret that is slow to check is checked, others ask, and others prove theirs."""
-    put_user(users_file, make_user("slow", Role.READ, b"slow", 5_000_000))
+    put_user(users_file, make_user("slow", Role.READ, b"slow", 2_000_000))
     aeron = _native.AeronClient(str(archive.aeron_dir))
     served, slow, proving = (
         RawClient(aeron, "aeron:ipc?term-length=64k", response_stream_id=next(_streams))
