@@ -2,8 +2,8 @@
 //!
 //! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
 //! side relies on. Unsafe code is confined to `aeron/` (the C client and driver), to the processor
-//! instruction in `checksum.rs` and to the fork handler in `fork.rs`; each block says why it is
-//! sound.
+//! instruction in `checksum.rs`, to the fork handler in `fork.rs` and to the kernel's advice in
+//! `large_pages.rs`; each block says why it is sound.
 
 #![deny(unsafe_code)]
 
@@ -17,6 +17,8 @@ pub mod errors;
 mod fork;
 pub mod frame;
 pub mod idle;
+#[allow(unsafe_code)]
+mod large_pages;
 pub mod lookups;
 pub mod mailbox;
 mod sbe;

@@ -12,6 +12,7 @@ use super::recording::Recording;
 use super::walk::Sink;
 use crate::errors::Error;
 use crate::frame::FrameHeader;
+use crate::large_pages;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -170,7 +171,7 @@ impl Messages {
             flags: Vec::new(),
             reserved_value: Vec::new(),
             length: Vec::new(),
-            payload: Vec::with_capacity(capacity),
+            payload: large_pages::with_capacity(capacity),
             offsets: if with_payload { vec![0] } else { Vec::new() },
         }
     }
