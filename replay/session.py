@@ -8,6 +8,7 @@ may be told OK, streams the recording, and says when it has ended.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,6 +71,7 @@ class ReplaySession:
         descriptor: RecordingDescriptor,
         channel: str,
         limit_counter: Counter | tuple[int, int] | None,
+        deadline_ns: int,
     ) -> None:
         self.requester = requester
         self.correlation_id = correlation_id
@@ -78,6 +80,8 @@ class ReplaySession:
         self.descriptor = descriptor
         self.channel = channel
         self.limit_counter = limit_counter
+        # Until then the driver is asked again for a publication that it cannot make yet.
+        self.deadline_ns = deadline_ns
         self.pending: PendingExclusivePublication | None = None
         # Once the replayer has it.
         self.progress: ReplayProgress | None = None
@@ -184,7 +188,14 @@ class Replays:
             request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
         )
         session = ReplaySession(
-            requester, correlation_id, request, replay_plan, descriptor, channel, limit_counter
+            requester,
+            correlation_id,
+            request,
+            replay_plan,
+            descriptor,
+            channel,
+            limit_counter,
+            time.monotonic_ns() + self._config.connect_timeout_ns,
         )
         self._add_publication(session)
         self._pending.append(session)
@@ -210,13 +221,17 @@ class Replays:
             try:
                 publication = session.pending.poll()
             except AerotapeError as error:
-                if isinstance(error, AeronError) and (
-                    error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
-                ):
+                is_temporary = (
+                    isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
+                )
+                if is_temporary and time.monotonic_ns() < session.deadline_ns:
                     self._add_publication(session)
                     continue
                 self._pending.remove(session)
-                what = f"cannot create the replay publication: {error}"
+                within = (
+                    f" within {self._config.connect_timeout_ns / 1e9:g} s" if is_temporary else ""
+                )
+                what = f"cannot create the replay publication{within}: {error}"
                 self._errors.record("replay not started", what)
                 session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
                 continue

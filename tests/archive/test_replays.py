@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.catalog.catalog import Catalog
+from aerotape.errors import AeronError
+from aerotape.replay import session as replay_session
 from aerotape.replay.request import ReplayRequest
 from aerotape.replay.session import Replays
 
@@ -19,7 +22,9 @@ from aerotape.replay.session import Replays
 class Rig:
     """A stopped recording, and a replay of it that the replayer has just been given."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, refusals: int = 0) -> None:
+        """Have the driver refuse the publication so often before."""
+        self.refusals = refusals
         self.sent: list[tuple[Any, ...]] = []
         self.given: list[int] = []
         self.stopped: list[int] = []
@@ -39,8 +44,7 @@ class Rig:
             original_channel="aeron:ipc",
             source_identity="aeron:ipc",
         )
-        publication = SimpleNamespace(session_id=5)
-        pending = SimpleNamespace(poll=lambda: publication)
+        pending = SimpleNamespace(poll=self.poll)
         client: Any = SimpleNamespace(
             counters=lambda: None, async_add_exclusive_publication=lambda *_: pending
         )
@@ -48,7 +52,7 @@ class Rig:
             max_concurrent_replays=20,
             file_io_max_length=65_536,
             replay_linger_timeout_ns=0,
-            connect_timeout_ns=1,
+            connect_timeout_ns=5_000_000_000,
         )
         recordings: Any = SimpleNamespace(session=lambda _: None)
         replayer: Any = SimpleNamespace(replay=self.replay, stop_replay=self.stopped.append)
@@ -65,7 +69,7 @@ class Rig:
         )
         requester: Any = SimpleNamespace(
             send_ok=lambda *details: self.sent.append(("ok", *details)),
-            send_error=lambda *details: self.sent.append(("error", *details[:2])),
+            send_error=lambda *details: self.sent.append(("error", *details)),
         )
         request = ReplayRequest(self.recording_id, 0, -1, 20, "aeron:ipc")
         self.replays.start(requester, 9, request)
@@ -76,6 +80,12 @@ class Rig:
             self.count += delta
 
         return SimpleNamespace(add=add)
+
+    def poll(self) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise AeronError("session id is in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
+        return SimpleNamespace(session_id=5)
 
     def replay(self, _publication: Any, *, replay_session_id: int, **_: Any) -> Any:
         self.given.append(replay_session_id)
@@ -95,7 +105,7 @@ def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> N
     rig.replays.stop_all(rig.recording_id)
     assert rig.stopped == [replay_id]
     rig.replays.on_done(replay_id, 0, 0, None)
-    assert rig.sent == [("error", 9, ErrorCode.GENERIC)]
+    assert [details[:3] for details in rig.sent] == [("error", 9, ErrorCode.GENERIC)]
     assert rig.count == 0
 
 
@@ -105,3 +115,35 @@ def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
     rig.replays.on_ready(replay_id)
     rig.replays.on_done(replay_id, 0, 0, None)
     assert rig.sent == [("ok", 9, replay_id)]
+
+
+def test_a_publication_that_the_driver_cannot_make_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again, for as long as clients are given to connect; then the client is told."""
+    now_ns = [0]
+    monkeypatch.setattr(replay_session, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
+    rig = Rig(tmp_path, refusals=10)
+    for now in (1, 4_999_999_999):
+        now_ns[0] = now
+        rig.replays.do_work()
+        assert (rig.sent, rig.given, rig.replays.wants_soon) == ([], [], True)
+    now_ns[0] = 5_000_000_000
+    rig.replays.do_work()
+    [(kind, *details)] = rig.sent
+    assert (kind, *details[:2]) == ("error", 9, ErrorCode.GENERIC)
+    assert "cannot create the replay publication within 5 s: session id is in use" in details[2]
+    assert not rig.replays.is_replayed(rig.recording_id)
+    assert not rig.replays.wants_soon
+    assert rig.refusals == 6
+    rig.catalog.close()
+
+
+def test_a_publication_that_is_made_at_last(tmp_path: Path) -> None:
+    """The replay begins."""
+    rig = Rig(tmp_path, refusals=3)
+    for _ in range(3):
+        assert rig.given == []
+        rig.replays.do_work()
+    assert len(rig.given) == 1
+    rig.catalog.close()
