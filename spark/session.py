@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +37,18 @@ _LOCAL: Final = {
 }
 
 
+@dataclass
+class _OwnContext:
+    """A context that was started here, for as many jobs of this process as use it at once."""
+
+    context: SparkContext
+    jobs: int = 0
+
+
+_starting: Final = threading.Lock()
+_own: _OwnContext | None = None
+
+
 @contextmanager
 def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
     """Start Spark for one job and stop it afterwards.
@@ -42,31 +56,63 @@ def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
     A context without a session: tasks need no SQL, and its start is the longer half. Spark logs
     errors only, to standard error; its JVM's standard output goes there as well, so that standard
     output belongs to the job's results. In a process that has a context already, a notebook say,
-    that one is used and left running, whichever thread asks.
+    that one is used and left running, whichever thread asks. Jobs at the same time in several
+    threads share one; the last of them stops it.
 
     Args:
         master: Spark's master URL. When None, the context there is, or all cores of this machine.
         app_name: what the cluster's pages shall show.
 
     Raises:
-        ConfigurationError: PySpark or pyarrow is not installed, or a context with another master is
-            there.
+        ConfigurationError: PySpark or pyarrow is not installed, a context with another master is
+            there, or the process uses Spark Connect.
         AerotapeError: Spark does not start.
     """
     require_spark()
+    with _starting:
+        context, own = _acquire(master, app_name)
+    try:
+        yield context
+    finally:
+        if own is not None:
+            with _starting:
+                _release(own)
+
+
+def _acquire(master: str | None, app_name: str) -> tuple[SparkContext, _OwnContext | None]:
+    """Return a context; and what is to be released afterwards, None where it is the user's."""
+    global _own
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+            raise ConfigurationError(
+                "Spark Connect cannot run this job's tasks: use a process without a session of "
+                "Spark Connect, with SPARK_REMOTE unset, and name the cluster as master"
+            )
+        _own = _OwnContext(_start(master or os.environ.get("MASTER") or DEFAULT_MASTER, app_name))
+    elif master is not None and context.master != master:
+        raise ConfigurationError(
+            f"a Spark session with master {context.master!r} is active, stop it to use {master!r}"
+        )
+    elif _own is None or _own.context is not context:
+        return context, None
+    _own.jobs += 1
+    return _own.context, _own
+
+
+def _release(own: _OwnContext) -> None:
+    own.jobs -= 1
+    if not own.jobs:
+        # After an interrupt the JVM may be gone already.
+        with suppress(Exception):
+            own.context.stop()
+
+
+def _start(master: str, app_name: str) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
-    active = SparkContext._active_spark_context
-    if active is not None:
-        if master is not None and active.master != master:
-            raise ConfigurationError(
-                f"a Spark session with master {active.master!r} is active, "
-                f"stop it to use {master!r}"
-            )
-        yield active
-        return
-
-    master = master or os.environ.get("MASTER") or DEFAULT_MASTER
     conf = SparkConf().setMaster(master).setAppName(app_name)
     conf.setAll(list(_QUIET_AND_QUICK.items()))
     if is_local(master):
@@ -77,7 +123,7 @@ def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
     had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:
-            context = SparkContext(conf=conf)
+            return SparkContext(conf=conf)
         except KeyboardInterrupt as interrupt:
             if not had_jvm:
                 _kill_jvm(interrupt)
@@ -87,12 +133,6 @@ def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
                 f"Spark does not start with master {master!r}; is a JDK 17 or later on the PATH "
                 f"or in JAVA_HOME? ({_first_line(error)})"
             ) from error
-    try:
-        yield context
-    finally:
-        # After an interrupt the JVM may be gone already.
-        with suppress(Exception):
-            context.stop()
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import aerotape
 from aerotape.errors import ConfigurationError
 from aerotape.spark.session import job_context
 from aerotape.spark.worker_daemon import without_zip
@@ -48,6 +51,53 @@ def test_another_master_than_that_of_the_process_is_refused_on_any_thread(
     assert isinstance(error, ConfigurationError)
     assert "'local[2]'" in str(error)
     assert "'local[7]'" in str(error)
+
+
+SHARING = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pyspark import SparkContext
+from aerotape.spark.session import job_context
+
+ended, entered = threading.Event(), threading.Event()
+
+def second():
+    with job_context("local[1]", "second") as context:
+        entered.set()
+        assert ended.wait(60)
+        return context.parallelize(range(4), 1).sum()
+
+with job_context("local[1]", "first"):
+    outcome = ThreadPoolExecutor(1).submit(second)
+    assert entered.wait(60)
+ended.set()
+assert outcome.result() == 6
+assert SparkContext._active_spark_context is None
+print("done")
+"""
+
+
+def test_jobs_at_the_same_time_share_a_context_until_the_last_one_ends() -> None:
+    """The first to end leaves it to the other, which stops it."""
+    pytest.importorskip("pyspark")
+    root = Path(aerotape.__file__).parents[1]
+    run = subprocess.run(
+        [sys.executable, "-c", SHARING],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert run.stdout == "done\n", run.stderr
+
+
+def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no context then, which PySpark would tell by a traceback."""
+    context = pytest.importorskip("pyspark").SparkContext
+    monkeypatch.setattr(context, "_active_spark_context", None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    with pytest.raises(ConfigurationError, match="with SPARK_REMOTE unset"), job_context(None, ""):
+        pass
 
 
 def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:
