@@ -24,6 +24,15 @@ def recorded_times(recording: Recording) -> list[tuple[int, int]]:
     return [(descriptor.start_position, descriptor.start_timestamp_ms * 1_000_000)]
 
 
+def dates_problem(recording: Recording) -> str:
+    """Say why dates that are taken from `recorded_times` may be wrong; "" when nothing is known."""
+    problem = recording.time_index.problem
+    if not problem:
+        return ""
+    kind = "that are known" if recording.time_index.points else "of its start"
+    return f"its dates go by the times {kind} ({problem})"
+
+
 def date_at(position: int, times: Sequence[tuple[int, int]]) -> datetime.date:
     """Return the date (UTC) of a position; what lies before the first pair has that one's."""
     after = bisect_right(times, position, key=lambda pair: pair[0])

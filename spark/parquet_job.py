@@ -27,7 +27,7 @@ from typing import Final, Self
 from aerotape.catalog.directory import Recording
 from aerotape.errors import StorageError
 from aerotape.replay.reader import RecordingRange
-from aerotape.spark.dates import cut_at_midnight, date_at
+from aerotape.spark.dates import cut_at_midnight, date_at, dates_problem, recorded_times
 from aerotape.spark.fingerprint import fingerprints
 from aerotape.spark.manifest import FileEntry, Fingerprint, Manifest, joined
 from aerotape.spark.output_lock import TableLock, locked
@@ -57,7 +57,8 @@ class RecordingReport:
 
     Attributes:
         recording_id: its id.
-        result: "converted", "converted anew", "up to date", "waiting for more" or "left out".
+        result: "converted", "converted anew", "up to date", "waiting for more" or "left out"; in a
+            job of several rounds "gone", once, when it is no longer in the archive.
         messages: rows written.
         recording_bytes: bytes of the recording that were read.
         payload_bytes: bytes of the messages' payloads.
@@ -202,9 +203,10 @@ class ParquetJob:
                 reports[id(plan)] = self._finish(plan, [])
         self._committer.tidy()
         elapsed_s = (time.monotonic_ns() - begun_ns) / 1e9
-        return JobReport(
-            self._store.name, [reports[id(plan)] for plan in plans], round(elapsed_s, 3)
-        )
+        told = [reports[id(plan)] for plan in plans]
+        told.extend(_gone_report(*each) for each in self._planner.gone(plans))
+        told.sort(key=lambda report: report.recording_id)
+        return JobReport(self._store.name, told, round(elapsed_s, 3))
 
     def _batches(
         self, plans: Sequence[RecordingPlan], parallelism: int
@@ -278,6 +280,9 @@ class ParquetJob:
                 recording_id, _RESULTS[Action.REFUSE], to_position=had, error=error
             )
         warnings = _warnings(plan, outcomes)
+        if self._options.by_date and self._options.times is recorded_times:
+            problem = dates_problem(plan.recording)
+            warnings += (problem,) if problem and outcomes else ()
         new = self._new_files(plan.recording, outcomes)
         files = list(new.values())
         manifest = _next_manifest(plan, outcomes, files, taken, self._options, warnings)
@@ -332,6 +337,14 @@ def _advance(
     on_progress: OnProgress | None, before: int, total: int
 ) -> Callable[[int], None] | None:
     return None if on_progress is None else lambda done: on_progress(before + done, total)
+
+
+def _gone_report(recording_id: int, to_position: int | None, is_whole: bool) -> RecordingReport:
+    since = "" if to_position is None else f" after position {to_position}"
+    lost = f"it is gone from the archive: what it held{since}, if anything, is not in the table"
+    return RecordingReport(
+        recording_id, "gone", to_position=to_position, warnings=() if is_whole else (lost,)
+    )
 
 
 def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -30,6 +31,7 @@ from aerotape.spark.parquet_commit import recording_folder
 from aerotape.spark.parquet_writer import described
 from aerotape.spark.planning import choose_recordings, wanted_range
 from aerotape.spark.table_state import TableState
+from aerotape.url_path import UrlPath
 
 # A recording keeps these for life.
 _IDENTITY: Final = (
@@ -107,6 +109,15 @@ class JobOptions:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A recording as a round has left it: up to where the table has it, and whether that is all."""
+
+    recording: Recording
+    to_position: int | None
+    is_done: bool
+
+
 class Planner:
     """Plans rounds of a job; remembers what it has read of the table, which nobody else changes."""
 
@@ -122,16 +133,24 @@ class Planner:
         self._waiting_since: dict[int, float] = {}
         self._known_same: dict[int, RecordingDescriptor] = {}
         self._compared: dict[int, set[Fingerprint]] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._gone: set[int] = set()
 
     def recordings(self) -> list[Recording]:
         """Look which recordings there are now, of those that are asked for.
 
         Raises:
             CatalogError: the archive directory cannot be read.
-            UnknownRecordingError: a recording that was asked for does not exist.
+            UnknownRecordingError: a recording that was asked for does not exist, and did not in an
+                earlier round.
         """
         read = self._options.read
-        recordings = choose_recordings(read.open_directory(), read)
+        directory = read.open_directory()
+        if read.recording_ids is not None and self._seen:
+            there = {recording.recording_id for recording in directory.recordings()}
+            ids = [id for id in read.recording_ids if id in there or id not in self._seen]
+            read = dataclasses.replace(read, recording_ids=tuple(ids))
+        recordings = choose_recordings(directory, read)
         find_ends(recordings)
         return recordings
 
@@ -139,13 +158,38 @@ class Planner:
         """Decide what is to be done for each recording. Raises what `recordings` does."""
         recordings = self.recordings()
         self._table.read(recording.recording_id for recording in recordings)
-        return [self._plan(recording) for recording in recordings]
+        plans = [self._plan(recording) for recording in recordings]
+        for plan in plans:
+            known = plan.manifest.to_position if plan.manifest is not None else None
+            done = plan.action is Action.NOTHING and not plan.recording.descriptor.is_active
+            self._seen[plan.recording.recording_id] = _Seen(plan.recording, known, done)
+        return plans
+
+    def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
+        """Return recordings of earlier rounds that are no longer there, each once.
+
+        Args:
+            plans: what this round has to do.
+
+        Returns:
+            For each its id, up to where the table has it (None when it has nothing), and whether
+            that is known to be all that was asked for.
+        """
+        there = {plan.recording.recording_id for plan in plans}
+        known = self._seen.keys() - self._gone - there
+        ids = sorted(id for id in known if id >= 0)
+        self._gone.update(ids)
+        return [(id, self._seen[id].to_position, self._seen[id].is_done) for id in ids]
 
     def committed(self, recording_id: int, manifest: Manifest) -> None:
         """Take note of what the table has now."""
         self._table.committed(recording_id, manifest)
         self._overwritten.add(recording_id)
         self._waiting_since.pop(recording_id, None)
+        recording = self._seen[recording_id].recording
+        self._seen[recording_id] = _Seen(
+            recording, manifest.to_position, not recording.descriptor.is_active
+        )
 
     def files(self, recording_id: int) -> list[str]:
         """Return the Parquet files that the table has of a recording, in a manifest or not."""
@@ -274,9 +318,16 @@ class Planner:
             return plan
         now = time.monotonic()
         since = self._waiting_since.setdefault(plan.recording.recording_id, now)
-        if now - since >= self._options.max_delay_s or not plan.recording.is_being_written:
+        if now - since >= self._options.max_delay_s or not _may_grow(plan.recording):
             return plan
         return dataclasses.replace(plan, action=Action.WAIT)
+
+
+def _may_grow(recording: Recording) -> bool:
+    if isinstance(recording.archive_dir, UrlPath):
+        # Nothing there tells whether an archive still writes what this is a copy of.
+        return recording.descriptor.is_active
+    return recording.is_being_written
 
 
 def _change(recording: Recording, manifest: Manifest, recorded_position: int) -> str:

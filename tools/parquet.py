@@ -249,6 +249,7 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
 
     totals = dict.fromkeys(_SUMS, 0)
     last: dict[int, RecordingReport] = {}
+    suspect: set[int] = set()
     told: set[tuple[int, str | None, tuple[str, ...]]] = set()
     try:
         tasks = SparkTasks(args.master)
@@ -258,6 +259,12 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
                     report = job.run(on_progress)
                 for recording in report.recordings:
                     last[recording.recording_id] = recording
+                    if recording.result == "converted anew":  # what was suspect went with its rows
+                        suspect.discard(recording.recording_id)
+                    if recording.warnings:
+                        suspect.add(recording.recording_id)
+                    if recording.result == "gone" and not recording.warnings:
+                        note(f"recording {recording.recording_id} is gone; the table has all of it")
                     if recording.files or recording.result.startswith("converted"):
                         emit_line(recording, _line(recording), args)
                     what = (recording.recording_id, recording.error, recording.warnings)
@@ -267,11 +274,20 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
                 for name in totals:
                     totals[name] += report.total(name)
                 sys.stdout.flush()
+                gone = {id for id, recording in last.items() if recording.result == "gone"}
+                if gone.issuperset(args.recording_ids or [None]):
+                    note("aerotape parquet: all recordings that were asked for are gone")
+                    break
                 time.sleep(args.watch)
     except KeyboardInterrupt:  # SIGTERM, too
         pass
     emit({"out_dir": args.out, **totals}, args)
-    return _exit_code(list(last.values()))
+    suspect.update(id for id, recording in last.items() if recording.error is not None)
+    if not suspect:
+        return _EXIT_OK
+    ids = ", ".join(str(id) for id in sorted(suspect))
+    note(f"warning: something was left out or is suspect, as told before, of recordings {ids}")
+    return _EXIT_DATA_SUSPECT
 
 
 def _line(recording: RecordingReport) -> str:

@@ -11,6 +11,7 @@ from built_archive import add_recording, fill
 from segment_builder import BEGIN, END, SegmentBuilder, crc32
 from support.mark_files import in_use
 from support.orders import SCHEMA, cancel, some_orders
+from support.timed_directory import build
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
@@ -314,6 +315,37 @@ def test_a_little_more_waits_for_more(archive_dir: Path, out: Path) -> None:
         builder.message(b"and one more")
         builder.write(archive_dir)
     assert only(archive_dir, out, min_bytes=1 << 20).messages == 1
+
+
+def test_in_a_storage_elsewhere_what_has_no_end_waits_too(tmp_path: Path) -> None:
+    """Nobody can tell whether the archive that it is a copy from still writes it."""
+    fsspec = pytest.importorskip("fsspec")
+    builder = fill(SegmentBuilder(), 20)
+    add_recording(tmp_path, builder, live=True)
+    add_recording(tmp_path, fill(SegmentBuilder(), 20))
+    memory = fsspec.filesystem("memory")
+    for path in tmp_path.glob("*.*"):
+        memory.pipe_file(f"/waiting/{path.name}", path.read_bytes())
+    place: Any = "memory://waiting"
+    reports = run_here(place, tmp_path / "out", min_bytes=1 << 20).recordings
+    assert [report.result for report in reports] == ["waiting for more", "converted"]
+    reports = run_here(place, tmp_path / "out", min_bytes=builder.position).recordings
+    assert [report.result for report in reports] == ["converted", "up to date"]
+
+
+def test_dates_that_are_not_known_are_told(tmp_path: Path, out: Path) -> None:
+    """Where the times of a recording cannot be used, its dates are that of its start, with a
+    warning; where there never were any there is none to be given."""
+    built = build(tmp_path / "timed")
+    built.path.write_bytes(b"nonsense")
+    report = only(built.archive_dir, out, by_date=True)
+    [warning] = report.warnings
+    assert warning.startswith("its dates go by the times of its start (")
+    assert "aerotape-0.time-index is damaged" in warning
+    assert manifest_of(out)["warnings"] == [warning]
+    assert only(built.archive_dir, tmp_path / "undated").warnings == ()
+    built.path.unlink()
+    assert only(built.archive_dir, tmp_path / "dated", by_date=True).warnings == ()
 
 
 def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
