@@ -14,17 +14,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from aerotape import _native
 from aerotape.archive.client.blocking import describe_as
-from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Steps
+from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.idle_reader import IdleReader
 from aerotape.archive.client.outcome import items_of, result_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
 from aerotape.archive.client.response_channel import sent_back
 from aerotape.archive.client.session import ControlSession
+from aerotape.archive.client.under_way import UnderWay
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,28 +128,20 @@ class AsyncRequests:
 
     async def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        result: Any = None
-        error: Exception | None = None
-        while True:
-            try:
-                step = steps.send(result) if error is None else steps.throw(error)
-            except StopIteration as end:
-                return cast(T, end.value)
-            result, error = None, None
-            try:
-                if isinstance(step, Call):
-                    result = await self._perform(step)
-                elif isinstance(step, Listing):
-                    result = await self._list(step)
-                elif isinstance(step, Poll):
-                    result = await _poll(step)
-                else:
-                    await self._pause(step)
-            except Exception as failure:  # for the steps to handle
-                error = failure
-            except BaseException:
-                steps.close()
-                raise
+        under_way = UnderWay(steps)
+        for step in under_way:
+            with under_way:
+                under_way.value = await self._do(step)
+        return under_way.result
+
+    async def _do(self, step: Step) -> Any:
+        if isinstance(step, Call):
+            return await self._perform(step)
+        if isinstance(step, Listing):
+            return await self._list(step)
+        if isinstance(step, Poll):
+            return await _poll(step)
+        return await self._pause(step)
 
     async def _pause(self, pause: Pause) -> None:
         self._session.ensure_open(pause.what)

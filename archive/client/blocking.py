@@ -8,14 +8,15 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Steps
+from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.outcome import items_of, result_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.query_requests import Pages
 from aerotape.archive.client.response_channel import sent_back
 from aerotape.archive.client.session import ControlSession, remaining_slice_ns
+from aerotape.archive.client.under_way import UnderWay
 from aerotape.errors import AeronTimeoutError
 
 P = ParamSpec("P")
@@ -56,28 +57,20 @@ class BlockingRequests:
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        result: Any = None
-        error: Exception | None = None
-        while True:
-            try:
-                step = steps.send(result) if error is None else steps.throw(error)
-            except StopIteration as end:
-                return cast(T, end.value)
-            result, error = None, None
-            try:
-                if isinstance(step, Call):
-                    result = self._perform(step)
-                elif isinstance(step, Listing):
-                    result = self._list(step)
-                elif isinstance(step, Poll):
-                    result = step.subscription.poll(step.fragment_limit, step.timeout_ns)
-                else:
-                    self._pause(step)
-            except Exception as failure:  # for the steps to handle
-                error = failure
-            except BaseException:
-                steps.close()
-                raise
+        under_way = UnderWay(steps)
+        for step in under_way:
+            with under_way:
+                under_way.value = self._do(step)
+        return under_way.result
+
+    def _do(self, step: Step) -> Any:
+        if isinstance(step, Call):
+            return self._perform(step)
+        if isinstance(step, Listing):
+            return self._list(step)
+        if isinstance(step, Poll):
+            return step.subscription.poll(step.fragment_limit, step.timeout_ns)
+        return self._pause(step)
 
     def _pause(self, pause: Pause) -> None:
         if self._session.is_closed:

@@ -19,6 +19,7 @@ from aerotape.aeron import Subscription
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels
 from aerotape.archive.client.call import Pause, Steps
+from aerotape.archive.client.image_facts import ImageFacts
 from aerotape.archive.client.query_requests import max_recorded_position
 from aerotape.archive.client.replay_requests import (
     replay_request,
@@ -122,7 +123,7 @@ class MergeOrder:
             )
 
 
-class ReplayMerge(Closing):
+class ReplayMerge(ImageFacts, Closing):
     """A replay that becomes the live stream. Made by `ArchiveClient.replay_merge`.
 
     Iterate it for messages: first those of the recording, then the live ones, until the live
@@ -139,17 +140,16 @@ class ReplayMerge(Closing):
     ) -> None:
         """Begin. Raises ConfigurationError for what cannot be merged."""
         order.check(subscription.channel)
+        super().__init__(order.position)
         self._session = session
         self._order = order
         self._subscription = subscription
         self._owns_subscription = owns_subscription
         self._reader = _native.MessageReader()
-        self._image: _native.Image | None = None
         self._replay_session_id: int | None = None
         self._has_replay_destination = False
         self._is_live_added = False
         self._state = MergeState.RESOLVE_REPLAY_PORT
-        self._position = order.position
         self._target = NULL_POSITION
         self._progress_ns = time.monotonic_ns()
         self._progress_position = order.position
@@ -179,18 +179,6 @@ class ReplayMerge(Closing):
     def subscription(self) -> Subscription:
         """The subscription that receives both."""
         return self._subscription
-
-    @property
-    def image(self) -> _native.Image | None:
-        """The stream, None before it is there."""
-        return self._image
-
-    @property
-    def position(self) -> int:
-        """How far the stream has been read, bytes."""
-        if self._image is not None:
-            self._position = max(self._position, self._image.position)
-        return self._position
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -400,8 +388,7 @@ class ReplayMerge(Closing):
         with contextlib.suppress(AerotapeError):
             self._stepper.close()
         self._end_replay()
-        self._position = self.position
         self._state = MergeState.CLOSED
-        self._image = None
+        self._give_up_image()
         if self._owns_subscription:
             self._subscription.close()

@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from aerotape import _native
 from aerotape.archive.client.call import Call, Pause, Poll, Steps, nothing
+from aerotape.archive.client.image_facts import ImageFacts
 from aerotape.archive.client.query_requests import stop_position
 from aerotape.archive.client.replay_requests import stop_request
 from aerotape.archive.client.session import POLL_SLICE_NS, ControlSession
@@ -53,17 +54,16 @@ class ReplayOrder:
     session_id: int
 
 
-class ReplayStream:
+class ReplayStream(ImageFacts):
     """The state of a replay that is being read."""
 
     def __init__(self, order: ReplayOrder, session: ControlSession, timeout_ns: int | None) -> None:
         """Begin; `attach` gives the stream to read."""
+        super().__init__(order.start_position)
         self.order = order
         self._session = session
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
-        self._image: _native.Image | None = None
-        self._last_position = order.start_position
         self._is_over = False
 
     @classmethod
@@ -78,18 +78,6 @@ class ReplayStream:
     def attach(self, subscription: _native.Subscription) -> None:
         """Read from this subscription, and close it at the end."""
         self._subscription = subscription
-
-    @property
-    def image(self) -> _native.Image | None:
-        """The stream, None before it is there and after it was given up."""
-        return self._image
-
-    @property
-    def position(self) -> int:
-        """How far the replay has been read, bytes: the end of the frames taken so far."""
-        if self._image is not None:
-            self._last_position = max(self._last_position, self._image.position)
-        return self._last_position
 
     @property
     def is_closed(self) -> bool:
@@ -206,11 +194,10 @@ class ReplayStream:
         """Give up the stream; return whether the archive may still be replaying. Idempotent."""
         self._is_over = self._is_over or self._is_complete()
         self._is_over = self._is_over or (self._image is not None and self._has_ended())
-        self._last_position = self.position
         subscription, self._subscription = self._subscription, None
-        if self._image is not None:
-            self._image.release()
-            self._image = None
+        image = self._give_up_image()
+        if image is not None:
+            image.release()
         if subscription is not None:
             subscription.close()
         is_running, self._is_over = not self._is_over, True
