@@ -11,11 +11,11 @@ ChannelUriStringBuilder exactly: booleans as true/false, sizes in their shortest
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from aerotape.archive.config.units import format_duration, format_size, parse_size
 from aerotape.errors import ConfigurationError
+from aerotape.records import field, record
 
 SPY_PREFIX = "aeron-spy:"
 MAX_URI_LENGTH = 4095
@@ -38,7 +38,7 @@ class ChannelUriError(ConfigurationError):
         self.uri = uri
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class ChannelUri:
     """A parsed channel URI.
 

@@ -15,7 +15,6 @@ import mmap
 import os
 from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -26,6 +25,7 @@ from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.lookup import CatalogLookup, unknown_recording
 from aerotape.closing import Closing
 from aerotape.errors import CatalogError
+from aerotape.records import replace
 
 __all__ = ["Catalog", "ChecksumName"]
 

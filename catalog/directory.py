@@ -7,7 +7,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
@@ -36,6 +35,7 @@ from aerotape.catalog.stop_position import (
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
+from aerotape.records import record
 from aerotape.replay.counting import picture_statistics, recording_statistics
 from aerotape.replay.table import read_batches
 from aerotape.url_path import UrlPath
@@ -365,7 +365,7 @@ class Recording:
         return f"Recording({self._entry.descriptor!r})"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ArchiveDirectory:
     """A directory that holds an archive. Nothing is kept open: each call looks afresh.
 

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState
+from aerotape.records import field, record, replace
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CatalogEntry:
     """An entry of the catalog file, of whatever state.
 
@@ -50,7 +50,7 @@ class CatalogEntry:
     damage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntryPlace:
     """Where an entry is in the file.
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from aerotape.records import record
 
 _ENTRY = struct.Struct("<iiqq")
 _COUNT = struct.Struct("<i")
@@ -20,7 +21,7 @@ _TIMESTAMP = struct.Struct("<q")
 _ALIGNMENT = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ErrorObservation:
     """An error and how often it was seen; timestamps in epoch milliseconds."""
 

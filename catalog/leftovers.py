@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.catalog import Catalog
@@ -26,6 +25,7 @@ from aerotape.catalog.segments import (
 )
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.errors import StorageError
+from aerotape.records import record
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 # Whatever is named for a recording: segment files, also about to be deleted, and what is ours.
@@ -33,7 +33,7 @@ _ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
 _POSITION = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OwnedFile:
     """A file that is named for a recording.
 
@@ -76,7 +76,7 @@ def delete_files(paths: Iterable[Path]) -> None:
 # ---- orphaned segments ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Orphans:
     """The orphaned segment files of a directory.
 
@@ -130,7 +130,7 @@ def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:
 # ---- compaction ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compaction:
     """What a compaction takes away.
 

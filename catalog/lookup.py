@@ -10,7 +10,6 @@ import mmap
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -26,9 +25,10 @@ from aerotape.catalog.entries import (
 )
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DescriptorRun:
     """Where the descriptors of some recordings are in the catalog file, for sending them.
 

@@ -19,7 +19,6 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,12 +46,13 @@ from aerotape.catalog.mark_layout import (
 )
 from aerotape.closing import Closing
 from aerotape.errors import ClosedError, MarkFileError
+from aerotape.records import record
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MarkFileInfo:
     """What a mark file said when it was read.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE
+from aerotape.records import field, record
 
 
 class Outcome(enum.StrEnum):
@@ -36,7 +36,7 @@ class Outcome(enum.StrEnum):
     """The recording had its stop position, and its files are there."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finding:
     """One thing found about a recording.
 
@@ -57,7 +57,7 @@ class Finding:
     suspect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RecordingOutcome:
     """What startup found and did about one recording, or about files of none.
 

@@ -11,7 +11,6 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -23,6 +22,7 @@ from aerotape.catalog.segments import (
     segment_file_size,
 )
 from aerotape.errors import StorageError
+from aerotape.records import record
 
 _FRAME_HEADER_LENGTH = 32
 _STREAM_AND_TERM = struct.Struct("<16xii")
@@ -48,7 +48,7 @@ def base_positions(descriptor: RecordingDescriptor, position: int, end_position:
 # ---- attaching -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DetachedSegments:
     """Segment files before a recording's start that are its own.
 
@@ -137,7 +137,7 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
 # ---- migrating -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SegmentMove:
     """A segment file under the names of two recordings."""
 

@@ -22,7 +22,6 @@ import errno
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, max_position
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_size
 from aerotape.errors import StorageError
+from aerotape.records import field, record
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentWalk
@@ -41,7 +41,7 @@ _CHUNK_LENGTH = 1 << 20
 _LISTED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RecordingEnd:
     """Where a recording ends and what stands behind it.
 

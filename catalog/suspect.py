@@ -20,19 +20,19 @@ import itertools
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.quarantine import remove_folders
 from aerotape.errors import StorageError
+from aerotape.records import asdict, record
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 _COPY_LENGTH = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SuspectNote:
     """Why a recording was marked.
 

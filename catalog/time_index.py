@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,6 +37,7 @@ from aerotape.catalog.time_index_file import (
 )
 from aerotape.catalog.time_index_proof import proven_points
 from aerotape.errors import StorageError
+from aerotape.records import record
 from aerotape.times import TimeRange
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _TICK_NS: Final = 10 * _NS_PER_MS
 _NO_POINTS: Final[tuple[TimePoint, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimeBounds:
     """What is known of when something was recorded, nanoseconds since 1970.
 

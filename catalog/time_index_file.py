@@ -53,12 +53,12 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.errors import StorageError
+from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.entries import CatalogEntry
@@ -92,7 +92,7 @@ class TimePoint(NamedTuple):
     is_estimate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Provenance:
     """Which recording it is, and who has recorded it last, going by the catalog.
 
@@ -148,7 +148,7 @@ class Provenance:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimeIndexFile:
     """What such a file holds.
 

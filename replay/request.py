@@ -6,7 +6,6 @@ position is that of a frame) is left to the native replayer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import (
@@ -24,6 +23,7 @@ from aerotape.archive.protocol import (
 )
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.errors import ArchiveError
+from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_POSITION = (1 << 63) - 1
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class ReplayRequest:
     """What a client asks for; a bounded replay names the counter that bounds it.
 
@@ -50,7 +50,7 @@ class ReplayRequest:
     limit_counter_id: int | None = None
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class ReplayPlan:
     """A request that has been found good: from where, how far, and as far as it can be seen."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
+from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FRAME_ALIGNMENT = 32
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimeScale:
     """When a range of positions was recorded.
 

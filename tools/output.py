@@ -7,7 +7,6 @@ or a file is shown with its control characters escaped: a channel must not drive
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import enum
 import functools
 import json
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.closing import Closing
+from aerotape.records import field_names
 from aerotape.text import printable
 
 Row = Mapping[str, Any]
@@ -61,7 +61,7 @@ def note(text: str) -> None:
 
 
 def _is_record(value: object) -> bool:
-    return dataclasses.is_dataclass(value) or hasattr(value, "_asdict")
+    return bool(field_names(value)) or hasattr(value, "_asdict")
 
 
 def _as_row(value: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _as_row(value: Any) -> dict[str, Any]:
     elif hasattr(value, "_asdict"):
         items = value._asdict()
     else:
-        items = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        items = {name: getattr(value, name) for name in field_names(value)}
     # Nearly all are of these types, of which a long listing has many.
     return {
         str(key): item if type(item) in _SCALARS else _plain(item) for key, item in items.items()

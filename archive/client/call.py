@@ -8,11 +8,11 @@ does: `blocking` in the caller's thread, `asynchronous` in an event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs import archive as codecs
+from aerotape.records import field, record
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Request(Protocol):
     def encode(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call(Generic[T]):
     """A request with one answer.
 
@@ -51,7 +51,7 @@ class Call(Generic[T]):
     reply_to: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Listing:
     """A request that is answered with up to `count` items; its result is the list of them."""
 
@@ -60,7 +60,7 @@ class Listing:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pause:
     """Go on after some nanoseconds; meanwhile the session is looked at.
 
@@ -72,7 +72,7 @@ class Pause:
     what: str = "go on"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Poll:
     """Wait for fragments of a stream; the result is the messages that they complete."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypedDict
@@ -13,6 +12,7 @@ from aerotape.archive.client import channels
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
 from aerotape.archive.client.session import ControlSession
+from aerotape.records import record
 
 # A driver shows that it lives about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
@@ -34,7 +34,7 @@ class ConnectOptions(TypedDict, total=False):
     client_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Connecting:
     """How to connect.
 

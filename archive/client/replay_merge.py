@@ -11,7 +11,6 @@ import contextlib
 import enum
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from aerotape import _native
@@ -39,6 +38,7 @@ from aerotape.errors import (
     ReplayError,
 )
 from aerotape.message import Message
+from aerotape.records import record
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
@@ -76,7 +76,7 @@ class MergeState(enum.Enum):
     CLOSED = 7
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MergeOrder:
     """What to merge.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aerotape import _native
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.call import Steps
@@ -18,9 +16,10 @@ from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
 from aerotape.errors import ConfigurationError
+from aerotape.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReplayWish:
     """What a caller of `replay` has asked for; the attributes are its arguments."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
 from typing import Final, Self
 
 from aerotape import _native
@@ -22,6 +21,7 @@ from aerotape.archive.client.session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
 from aerotape.message import Message
+from aerotape.records import record
 
 _FRAGMENT_LIMIT: Final = 512
 _CONNECT_POLL_NS: Final = 1_000_000
@@ -30,7 +30,7 @@ _STOP_POLL_NS: Final = 10_000_000
 _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReplayOrder:
     """What was asked for.
 

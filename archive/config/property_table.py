@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from aerotape.archive.config import values as kinds
 from aerotape.archive.config.values import Kind
+from aerotape.records import record
 
 ARCHIVE_PREFIX = "aeron.archive."
 # Our own properties, which no other archive has.
@@ -26,7 +26,7 @@ AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Property:
     """A property: its name, the field it sets, and the kind of its values."""
 

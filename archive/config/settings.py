@@ -8,7 +8,6 @@ own. The environment of the media driver is its own to read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from aerotape.archive.config.archive_config import DERIVED, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
@@ -19,12 +18,13 @@ from aerotape.archive.config.property_table import (
     nearest,
     variable,
 )
+from aerotape.records import field, record
 
 DEFAULT = "default"
 _PREFIXES = ("AERON_ARCHIVE_", "AEROTAPE_USERS_", "AEROTAPE_TIME_", "AEROTAPE_RETENTION_")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Settings:
     """Properties, and where each comes from, in words."""
 
@@ -74,7 +74,7 @@ class Settings:
         return config
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Setting:
     """A property as the archive runs with it.
 

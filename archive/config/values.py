@@ -7,7 +7,6 @@ that the parser takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from aerotape.archive.config.units import (
     parse_size,
 )
 from aerotape.errors import ConfigurationError
+from aerotape.records import record
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
 # Spins, yields, shortest and longest park in nanoseconds.
@@ -57,7 +57,7 @@ _CHECKSUMS: Mapping[str, ChecksumName] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kind:
     """A kind of value: `parse(name, text)` returns it, `write(value)` the text."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.archive.control import responses
 from aerotape.archive.protocol import ErrorCode
 from aerotape.errors import CatalogError
+from aerotape.records import replace
 
 if TYPE_CHECKING:
     import mmap

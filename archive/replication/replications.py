@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.channel_uri import ChannelUri
@@ -13,6 +12,7 @@ from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.archive.replication.session import ReplicationSession, stopped_destination
 from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.errors import ArchiveError
+from aerotape.records import replace
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient

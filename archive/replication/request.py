@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE
+from aerotape.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReplicationRequest:
     """A ReplicateRequest, TaggedReplicateRequest or ReplicateRequest2 (message ids 50, 62, 66).
 

@@ -15,7 +15,6 @@ advanced once a turn. All that ends it, comes through `close`, which always sign
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import ChannelUri
@@ -39,6 +38,7 @@ from aerotape.errors import (
     ClosedError,
     ConfigurationError,
 )
+from aerotape.records import asdict, replace
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription

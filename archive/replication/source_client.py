@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape import __version__
@@ -27,6 +26,7 @@ from aerotape.archive.replication.steps import Step, add, wait_for
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import Message
 from aerotape.errors import AeronTimeoutError, AerotapeError, ArchiveError, CodecError
+from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, ExclusivePublication, Subscription
@@ -38,7 +38,7 @@ _BACK_PRESSURED: Final = -2
 _ADMIN_ACTION: Final = -3
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SourceAddress:
     """Where another archive is and how it is to be spoken to.
 

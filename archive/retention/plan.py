@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from aerotape.archive.retention.policy import RetentionPolicy, RetentionRule
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.records import field, record
 
 _NS_PER_MS: Final = 1_000_000
 _Stream = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class HeldSegment:
     """A segment of a recording.
 
@@ -38,7 +38,7 @@ class HeldSegment:
     recorded_by_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Holding:
     """A recording as it is when a plan is made.
 
@@ -68,7 +68,7 @@ class Holding:
         return self.descriptor.stripped_channel, self.descriptor.stream_id
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Removal:
     """What goes of a recording.
 
@@ -102,7 +102,7 @@ class Removal:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kept:
     """What would go of a recording if it could.
 
@@ -117,7 +117,7 @@ class Kept:
     in_use: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RetentionPlan:
     """What goes, and what should go and cannot.
 
@@ -132,7 +132,7 @@ class RetentionPlan:
     size_bytes: int
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _State:
     """A recording while a plan is made; the first `gone` of its segments go."""
 

@@ -23,7 +23,6 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
@@ -33,6 +32,7 @@ from aerotape.archive.security.secret_checks import BusyError, SecretChecks
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
+from aerotape.records import record
 
 MAX_CREDENTIALS_LENGTH = 2_048
 # Clients that come and never wait for an answer must not fill the memory.
@@ -42,7 +42,7 @@ _CHECK_INTERVAL_NS = 1_000_000_000
 _NONCE_LENGTH = 24
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Refused:
     """Refused; `is_busy` when nobody has looked at the secret."""
 
@@ -50,12 +50,12 @@ class _Refused:
     is_busy: bool = False
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Accepted:
     user: str
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Challenged:
     user: str
     verifier: Verifier
