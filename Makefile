@@ -73,6 +73,7 @@ $(STAMPS)/environment: $(STAMPS)/prerequisites pyproject.toml
 $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
 	@$(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
+	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 
 $(STAMPS)/jars/.complete: tests/support/pom.xml | $(STAMPS)/prerequisites

@@ -7,10 +7,8 @@ with typed errors and messages with names. The recorder and the replayer do not 
 from __future__ import annotations
 
 import errno
-import getpass
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,11 +55,17 @@ def default_aeron_dir() -> str:
         return given
     # As the C client has it: what USER says goes before what the system knows.
     user = os.environ.get("USER") or _system_user()
-    base = "/dev/shm" if sys.platform == "linux" else tempfile.gettempdir()
+    base = "/dev/shm"
+    if sys.platform != "linux":
+        import tempfile
+
+        base = tempfile.gettempdir()
     return str(Path(base) / f"aeron-{user}")
 
 
 def _system_user() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in many containers

@@ -12,8 +12,6 @@ import atexit
 import contextlib
 import logging
 import os
-import secrets
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,7 +26,6 @@ from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.protocol import NULL_VALUE
-from aerotape.archive.retention.policy import read_policy
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
 from aerotape.archive.security.plugins import (
@@ -37,7 +34,6 @@ from aerotape.archive.security.plugins import (
     load_authenticator,
     load_authorisation_service,
 )
-from aerotape.archive.security.users import UsersGuard
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
@@ -76,7 +72,7 @@ class Archive(Closing):
         self.archive_dir = _make_directory(config.archive_dir)
         if config.archive_id == NULL_VALUE:
             # The reference takes a number of the driver's; ours must be known before there is one.
-            self.archive_id = secrets.randbits(62)
+            self.archive_id = int.from_bytes(os.urandom(8)) >> 2
         else:
             self.archive_id = config.archive_id
         self.outcomes: list[RecordingOutcome] = []
@@ -86,6 +82,8 @@ class Archive(Closing):
         try:
             self._choose_access(authenticator, authorisation_service)
             if config.retention_file is not None:
+                from aerotape.archive.retention.policy import read_policy
+
                 # Read again when it is needed; here for what is wrong with it.
                 read_policy(config.retention_file)
             self._start(driver)
@@ -157,6 +155,8 @@ class Archive(Closing):
                     " give one",
                     "authenticator",
                 )
+            from aerotape.archive.security.users import UsersGuard
+
             users = UsersGuard(config.users_file)
             self._cleanup.callback(users.close)
             authenticator = users
@@ -344,6 +344,8 @@ def _make_directory(path: Path) -> Path:
 
 def _delete_contents(directory: Path, keep: Path) -> None:
     """Empty an archive directory that has been taken."""
+    import shutil
+
     for entry in directory.iterdir():
         if os.path.realpath(entry) == os.path.realpath(keep) or entry.name == "archive-mark.lnk":
             continue

@@ -38,7 +38,6 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
-from aerotape.archive.retention.retention import Retention
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import (
     AuthorisationService,
@@ -52,6 +51,7 @@ from aerotape.replay.tokens import ReplayTokens
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
+    from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.mark_file import MarkFile
 
@@ -232,6 +232,8 @@ class Conductor:
         config = self.config
         if config.retention_file is None:
             return ()
+        from aerotape.archive.retention.retention import Retention
+
         made = Retention(
             policy_file=config.retention_file,
             interval_ns=config.retention_interval_ns,

@@ -8,9 +8,7 @@ word and what came of it. A request that nobody waits for any more does no harm.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,7 +33,7 @@ def request_compaction(archive_dir: Path, timeout_s: float) -> dict[str, Any]:
         StorageError: a file cannot be written.
         AerotapeError: somebody else has asked, the archive does not answer, or could not.
     """
-    request, word = archive_dir / REQUEST_FILE_NAME, secrets.token_hex(16)
+    request, word = archive_dir / REQUEST_FILE_NAME, os.urandom(16).hex()
     try:
         with request.open("x", encoding="ascii") as file:
             file.write(word)
@@ -63,6 +61,8 @@ def request_compaction(archive_dir: Path, timeout_s: float) -> dict[str, Any]:
 
 
 def _read_answer(archive_dir: Path, word: str) -> dict[str, Any] | None:
+    import json
+
     try:
         told = json.loads((archive_dir / ANSWER_FILE_NAME).read_bytes())
     except (OSError, ValueError):
@@ -89,6 +89,8 @@ def take_request(archive_dir: Path) -> str | None:
 
 def answer(archive_dir: Path, word: str, facts: Mapping[str, Any]) -> None:
     """Answer a request (OSError)."""
+    import json
+
     path = archive_dir / ANSWER_FILE_NAME
     written = path.with_name(path.name + ".new")
     written.write_text(json.dumps({**facts, "word": word}), encoding="ascii")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
@@ -36,8 +36,6 @@ from aerotape.catalog.suspect import SuspectNote
 from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
 from aerotape.records import record
-from aerotape.replay.counting import picture_statistics, recording_statistics
-from aerotape.replay.table import read_batches
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -60,19 +58,59 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+class _Deferred:
+    """A function that is loaded when it is called, or asked for its signature."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    @property
+    def __wrapped__(self) -> Any:  # where `inspect.signature` looks
+        return getattr(importlib.import_module(self._module), self._name)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.__wrapped__(*arguments, **named)
+
+
+class _Borrowing:
+    """A method that takes the arguments of a function; made when it is first looked for."""
+
+    def __init__(self, method: Callable[..., Any], function: Callable[..., Any]) -> None:
+        self._method = method
+        self._function = function
+
+    def __get__(self, recording: Recording | None, kind: type[Recording]) -> Any:
+        from inspect import signature
+
+        method = self._method
+        first, *_ = signature(method).parameters.values()
+        _, *others = signature(self._function).parameters.values()
+        own = signature(method).replace(parameters=[first, *others])
+        method.__signature__ = own  # type: ignore[attr-defined]
+        setattr(Recording, method.__name__, method)
+        return getattr(recording or kind, method.__name__)
+
+
 def _takes_arguments_of(
     function: Callable[Concatenate[Recording, _P], Any],
 ) -> Callable[[Callable[..., _R]], Callable[Concatenate[Recording, _P], _R]]:
     """Give a method the signature of a function of a recording, for type checkers and help()."""
 
     def decorate(method: Callable[..., _R]) -> Callable[Concatenate[Recording, _P], _R]:
-        first, *_ = signature(method).parameters.values()
-        _, *others = signature(function).parameters.values()
-        own = signature(method).replace(parameters=[first, *others])
-        method.__signature__ = own  # type: ignore[attr-defined]
-        return method
+        made: Any = _Borrowing(method, function)
+        return cast("Callable[Concatenate[Recording, _P], _R]", made)
 
     return decorate
+
+
+if TYPE_CHECKING:
+    from aerotape.replay.counting import picture_statistics, recording_statistics
+    from aerotape.replay.table import read_batches
+else:
+    picture_statistics = _Deferred("aerotape.replay.counting", "picture_statistics")
+    recording_statistics = _Deferred("aerotape.replay.counting", "recording_statistics")
+    read_batches = _Deferred("aerotape.replay.table", "read_batches")
 
 
 class Recording:

@@ -14,10 +14,8 @@ operator removes it.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +52,8 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
 
 def write_note(folder: Path, content: dict[str, Any]) -> None:
     """Write a folder's note anew, on storage when this returns (StorageError)."""
+    import json
+
     path = folder / NOTE_NAME
     temporary = folder / f"{NOTE_NAME}.tmp"
     try:
@@ -82,5 +82,7 @@ def folders_of(archive_dir: Path, recording_id: int) -> list[Path]:
 
 def remove_folders(archive_dir: Path, recording_id: int) -> None:
     """Remove what is kept of a recording, for one that is gone (OSError)."""
+    import shutil
+
     for folder in folders_of(archive_dir, recording_id):
         shutil.rmtree(folder)

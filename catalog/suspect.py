@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import json
 import os
 import re
 from pathlib import Path
@@ -103,6 +102,8 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     Raises:
         StorageError: the mark cannot be written.
     """
+    import json
+
     path = archive_dir / mark_file_name(recording_id)
     known = _read(path) if os.path.lexists(path) else []
     # What is found again at the next start is not news.
@@ -212,6 +213,8 @@ def _read(path: Path) -> list[SuspectNote]:
 
 def parse_mark(name: str, content: bytes) -> list[SuspectNote]:
     """Return the notes in the file `name`; one that says so when they cannot be read."""
+    import json
+
     try:
         parsed: dict[str, Any] = json.loads(content.decode("utf-8"))
         return [SuspectNote(**note) for note in parsed["notes"]]

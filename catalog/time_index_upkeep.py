@@ -12,10 +12,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.entries import CatalogEntry
-from aerotape.catalog.time_index import TimeIndex
 from aerotape.catalog.time_index_file import (
     Provenance,
     TimePoint,
@@ -25,6 +24,9 @@ from aerotape.catalog.time_index_file import (
     write_time_index,
 )
 from aerotape.errors import AerotapeError, StorageError
+
+if TYPE_CHECKING:
+    from aerotape.catalog.time_index import TimeIndex
 
 
 def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Provenance) -> str:
@@ -38,7 +40,7 @@ def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Proven
         Why points were lost that should have been there, or empty.
     """
     try:
-        index = TimeIndex.of(Recording(archive_dir, entry, []))
+        index = _index_of(archive_dir, entry)
     except AerotapeError as error:
         _replace(archive_dir, provenance, ())
         return str(error)
@@ -78,8 +80,8 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
     source_is_first = source.descriptor.stop_position == target.descriptor.start_position
     first, second = (source, target) if source_is_first else (target, source)
     try:
-        one = TimeIndex.of(Recording(archive_dir, first, []))
-        other = TimeIndex.of(Recording(archive_dir, second, []))
+        one = _index_of(archive_dir, first)
+        other = _index_of(archive_dir, second)
     except AerotapeError:
         with contextlib.suppress(StorageError):
             remove_time_index(archive_dir, target.recording_id)
@@ -88,6 +90,14 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
     if not source_is_first:
         joined += _closing(other)
     _replace(archive_dir, Provenance.of(target), joined)
+
+
+def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
+    # Loaded here, for an archive starts without.
+    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.time_index import TimeIndex
+
+    return TimeIndex.of(Recording(archive_dir, entry, []))
 
 
 def _opened(index: TimeIndex) -> list[TimePoint]:

@@ -9,7 +9,6 @@ they come to.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import signal
 import sys
@@ -122,6 +121,8 @@ def _say_ready(archive: object, *, as_json: bool) -> None:
         "local_control_stream_id": config.local_control_stream_id,
     }
     if as_json:
+        import json
+
         print(json.dumps({"event": "ready", **facts}), flush=True)
     else:
         print(

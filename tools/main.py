@@ -17,14 +17,11 @@ as shells have it, when interrupted, terminated or when the reader of standard o
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
 import os
-import pkgutil
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +54,8 @@ class CommandModule(Protocol):
 
 def command_names() -> list[str]:
     """Return the names of all commands, sorted."""
+    import pkgutil
+
     folder = str(Path(__file__).parent)
     return sorted(
         module.name.replace("_", "-")
@@ -170,6 +169,8 @@ def _module_name(command: str) -> str:
 
 def _help_line(name: str) -> str:
     """The first line of a command's docstring, without importing the command."""
+    import ast
+
     source = (Path(__file__).parent / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
@@ -187,6 +188,8 @@ def _command_parser(name: str, module: CommandModule) -> argparse.ArgumentParser
 
 def _report(command: str, error: Exception, verbose: bool) -> int:
     if verbose:
+        import traceback
+
         traceback.print_exception(error)
     # One line whatever the message holds, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import enum
 import functools
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,6 +92,8 @@ def _plain(value: Any) -> Any:
 
 
 def _dumps(row: Any) -> str:
+    import json
+
     return json.dumps(row, ensure_ascii=True)
 
 

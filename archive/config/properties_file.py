@@ -6,9 +6,7 @@ Comments with # and !, `=`, `:` or blanks between name and value, continuation l
 from __future__ import annotations
 
 import re
-import urllib.request
 from collections.abc import Iterable
-from http.client import HTTPException
 from pathlib import Path
 
 from aerotape.errors import ConfigurationError
@@ -39,18 +37,29 @@ def read_properties_file(place: Path | str) -> dict[str, str]:
 def _read(place: str) -> str:
     try:
         if place.startswith(_URL_PREFIXES):
-            with urllib.request.urlopen(place, timeout=_URL_TIMEOUT_S) as response:
-                data: bytes = response.read(MAX_FILE_LENGTH + 1)
+            data = _fetch(place)
         else:
             with Path(place).open("rb") as file:
                 data = file.read(MAX_FILE_LENGTH + 1)
-    except (OSError, ValueError, HTTPException) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise ConfigurationError(f"cannot be read: {why}") from error
     if len(data) > MAX_FILE_LENGTH:
         raise ConfigurationError(f"is longer than {MAX_FILE_LENGTH} bytes")
     # What Java writes in these files is Latin-1 with \\uXXXX escapes.
     return data.decode("latin-1")
+
+
+def _fetch(url: str) -> bytes:
+    import urllib.request
+    from http.client import HTTPException
+
+    try:
+        with urllib.request.urlopen(url, timeout=_URL_TIMEOUT_S) as response:
+            data: bytes = response.read(MAX_FILE_LENGTH + 1)
+    except HTTPException as error:
+        raise ConfigurationError(f"cannot be read: {error}") from error
+    return data
 
 
 def parse_properties(lines: Iterable[str]) -> dict[str, str]:

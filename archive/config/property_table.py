@@ -6,7 +6,6 @@ name means to the Java archive and cannot mean here is in `WITHOUT_EFFECT`, with
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from aerotape.archive.config import values as kinds
@@ -119,5 +118,7 @@ def variable(name: str) -> str:
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str:
     """Return ``: did you mean …?`` with the known name that is most like this one, or nothing."""
+    import difflib
+
     found = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f": did you mean {found[0]}?" if found else ""

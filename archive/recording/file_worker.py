@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _Result = TypeVar("_Result")
 
@@ -25,6 +27,8 @@ class FileWorker:
     def submit(self, call: Callable[[], _Result]) -> Future[_Result]:
         """Have a call made; ask the future later, and do not wait for it."""
         if self._executor is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
         future = self._executor.submit(call)
         future.add_done_callback(lambda _: self._wake())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,8 @@ from aerotape.catalog.time_index_upkeep import prepare_extension
 from aerotape.errors import AerotapeError, StorageError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from aerotape._native import AeronClient, Image
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.recording.segment_deletion import SegmentDeletions

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
@@ -23,6 +22,9 @@ from aerotape.catalog.segments import DELETE_SUFFIX, parse_any_segment_file_name
 from aerotape.catalog.time_index_file import parse_time_index_name
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import StorageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _Result = TypeVar("_Result")
 

@@ -9,8 +9,6 @@ from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.control.session import SOON_NS
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.archive.replication.session import ReplicationSession, stopped_destination
-from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.errors import ArchiveError
 from aerotape.records import replace
 
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.recording.session import Requester
+    from aerotape.archive.replication.session import ReplicationSession
+    from aerotape.archive.replication.source_client import SourceAddress
     from aerotape.catalog.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000
@@ -77,6 +77,8 @@ class Replications:
             ArchiveError: it cannot be; with the reference's error code.
             ChannelUriError: the replication channel is none.
         """
+        from aerotape.archive.replication.session import ReplicationSession, stopped_destination
+
         if not request.replication_channel:
             request = replace(request, replication_channel=self._config.replication_channel)
         self._check_channels(request)
@@ -105,6 +107,8 @@ class Replications:
             raise ArchiveError("response channels can't be used with tagged replication")
 
     def _address(self, request: ReplicationRequest, replication_id: int) -> SourceAddress:
+        from aerotape.archive.replication.source_client import SourceAddress
+
         config = self._config
         return SourceAddress(
             request_channel=request.src_control_channel,

@@ -8,7 +8,6 @@ other Java class stops the start, for what it would refuse must not be allowed i
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -72,6 +71,8 @@ def check_authorisation_service(made: object, what: str) -> AuthorisationService
 
 
 def _check_methods(made: object, methods: tuple[str, ...], what: str, kind: str) -> None:
+    import inspect
+
     for name in methods:
         method = getattr(made, name, None)
         if not callable(method):
