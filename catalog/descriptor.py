@@ -14,6 +14,8 @@ from aerotape.records import record
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
 FRAME_ALIGNMENT = 32
+_STRINGS = tuple(enumerate(("strippedChannel", "originalChannel", "sourceIdentity")))
+_PREFIX_LENGTH = layout.VAR_LENGTH.size
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -112,30 +114,30 @@ class RecordingDescriptor:
         Raises:
             CatalogError: not even the fixed block is there.
         """
-        view = memoryview(data)
-        if len(view) < layout.DESCRIPTOR_BLOCK_LENGTH:
+        available = len(data)
+        if available < layout.DESCRIPTOR_BLOCK_LENGTH:
             raise CatalogError(
-                f"a recording descriptor of {len(view)} bytes is shorter than its fixed block of "
+                f"a recording descriptor of {available} bytes is shorter than its fixed block of "
                 f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
             )
-        fields = layout.DESCRIPTOR_BLOCK.unpack_from(view)
+        fields = layout.DESCRIPTOR_BLOCK.unpack_from(data)
         strings = ["", "", ""]
         damage = ""
         offset = layout.DESCRIPTOR_BLOCK_LENGTH
-        for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):
-            begin = offset + layout.VAR_LENGTH.size
-            if begin > len(view):
+        for index, name in _STRINGS:
+            begin = offset + _PREFIX_LENGTH
+            if begin > available:
                 damage = f"the descriptor ends before {name}"
                 break
-            (length,) = layout.VAR_LENGTH.unpack_from(view, offset)
+            (length,) = layout.VAR_LENGTH.unpack_from(data, offset)
             offset = begin + length
-            if offset > len(view):
+            if offset > available:
                 damage = (
-                    f"{name} of {length} bytes does not fit the descriptor of {len(view)} bytes"
+                    f"{name} of {length} bytes does not fit the descriptor of {available} bytes"
                 )
                 break
             # An archive writes ASCII; anything else must still be shown rather than refused.
-            strings[index] = bytes(view[begin:offset]).decode("ascii", "backslashreplace")
+            strings[index] = str(data[begin:offset], "ascii", "backslashreplace")
         descriptor = cls(
             recording_id=fields[2],
             start_timestamp_ms=fields[3],

@@ -12,7 +12,9 @@ A damaged entry is named and keeps its bytes; it never keeps the others from bei
 from __future__ import annotations
 
 import mmap
+import struct
 from collections.abc import Sequence
+from operator import lt
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
@@ -22,6 +24,10 @@ from aerotape.records import field, record, replace
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
+# What the chain needs of an entry: its length, and far behind it the recording id.
+_LENGTH_AND_ID = struct.Struct(
+    f"<i{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - layout.INT.size}xq"
+)
 
 
 @record(frozen=True, slots=True)
@@ -48,6 +54,11 @@ class CatalogEntry:
     descriptor: RecordingDescriptor
     body: bytes = field(repr=False)
     damage: str = ""
+
+    @property
+    def state_name(self) -> str:
+        """Name of the state; its number where it has none."""
+        return layout.STATE_NAMES.get(self.state) or str(self.state)
 
 
 @record(frozen=True, slots=True)
@@ -91,18 +102,15 @@ def find_places(data: mmap.mmap, alignment: int, *, growing: bool) -> tuple[list
 
 def read_entry(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
     """Read what stands at a place; damage is told in the entry, never raised."""
-    _, state, checksum = layout.DESCRIPTOR_HEADER.unpack_from(data, place.offset)
-    body = data[place.body_offset : place.body_offset + place.length]
+    offset, length, known_damage = place.offset, place.length, place.damage
+    _, state, checksum = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
+    begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
+    body = data[begin : begin + length]
     descriptor, damage = RecordingDescriptor.decode_damaged(body)
+    if known_damage:
+        state, damage = effective_state(state, place), known_damage
     return CatalogEntry(
-        place.recording_id,
-        place.offset,
-        place.length,
-        effective_state(state, place),
-        checksum,
-        descriptor,
-        body,
-        place.damage or damage,
+        place.recording_id, offset, length, state, checksum, descriptor, body, damage
     )
 
 
@@ -134,8 +142,8 @@ def _next_recording_id(data: mmap.mmap) -> int:
 
 
 def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
-    places: list[EntryPlace] = []
-    offset = layout.CATALOG_HEADER_LENGTH
+    # Nearly always these are all; what is behind them is to be looked at more closely.
+    places, offset = _follow_whole(data, alignment)
     while offset + _MIN_ENTRY_LENGTH <= len(data):
         (length,) = layout.INT.unpack_from(data, offset)
         end = _end_by_header(data, offset, alignment)
@@ -162,6 +170,30 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
         actual = end - offset - layout.DESCRIPTOR_HEADER_LENGTH
         damage = f"its header claims {length} bytes, there are {actual}" if damaged else ""
         places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
+        offset = end
+    return places, offset
+
+
+def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], int]:
+    """Follow the chain as long as headers and strings agree on where entries end, and quickly."""
+    places: list[EntryPlace] = []
+    offset, file_length = layout.CATALOG_HEADER_LENGTH, len(data)
+    header_length, block_length = layout.DESCRIPTOR_HEADER_LENGTH, layout.DESCRIPTOR_BLOCK_LENGTH
+    prefix_length, round_up = layout.VAR_LENGTH.size, alignment - 1
+    read, read_prefix = _LENGTH_AND_ID.unpack_from, layout.VAR_LENGTH.unpack_from
+    while offset + _MIN_ENTRY_LENGTH <= file_length:
+        length, recording_id = read(data, offset)
+        end = offset + ((header_length + length + round_up) & -alignment)
+        if length < block_length or end > file_length:
+            break
+        at, last = offset + _MIN_ENTRY_LENGTH, end - prefix_length
+        for _ in range(3):
+            if at > last:
+                return places, offset
+            at += prefix_length + read_prefix(data, at)[0]
+        if at > end or end - at > round_up:
+            break
+        places.append(EntryPlace(offset, length, recording_id))
         offset = end
     return places, offset
 
@@ -228,6 +260,9 @@ def _data_end(data: mmap.mmap, offset: int) -> int:
 
 def _check_ids(places: Sequence[EntryPlace], next_recording_id: int) -> list[EntryPlace]:
     """Mark entries whose recording id does not ascend, and work out which it was if possible."""
+    ids = [place.recording_id for place in places]
+    if not ids or (ids[0] >= 0 and ids[-1] <= next_recording_id and all(map(lt, ids, ids[1:]))):
+        return list(places)
     checked: list[EntryPlace] = []
     doubtful: list[EntryPlace] = []
     last_id = NULL_VALUE

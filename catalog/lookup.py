@@ -65,10 +65,12 @@ class CatalogLookup:
         self._places, self._end_offset = find_places(
             file.data, self._alignment, growing=file.read_only and file.has_grown
         )
+        data, read, valid = file.data, layout.INT.unpack_from, int(RecordingState.VALID)
         self._valid = {
             place.recording_id: place
             for place in self._places
-            if place.recording_id >= 0 and self._state(place) == RecordingState.VALID
+            if place.recording_id >= 0
+            and effective_state(read(data, place.offset + layout.STATE_OFFSET)[0], place) == valid
         }
         self._ids = sorted(self._valid)
         # What `descriptors` found of the first `_known` recordings.

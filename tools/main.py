@@ -7,7 +7,8 @@ whose first line is its help,
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
 
-and it must import cheaply, for only what `run` needs should be loaded. `--json` and
+and, where to add all arguments would take long, `configure_for(parser, arguments)`, which adds what
+these arguments need. It must import cheaply, for only what `run` needs should be loaded. `--json` and
 `-v/--verbose` are added to every command here.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
@@ -121,7 +122,7 @@ def _dispatch(arguments: list[str]) -> int:
     if top.command not in command_names():
         parser.error(f"unknown command {top.command!r}")
     module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
-    args = _command_parser(top.command, module).parse_args(top.arguments)
+    args = _command_parser(top.command, module, top.arguments).parse_args(top.arguments)
     args.verbose = args.verbose or top.verbose
     try:
         return module.run(args)
@@ -175,13 +176,19 @@ def _help_line(name: str) -> str:
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
-def _command_parser(name: str, module: CommandModule) -> argparse.ArgumentParser:
+def _command_parser(
+    name: str, module: CommandModule, arguments: Sequence[str]
+) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=f"aerotape {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    module.configure(parser)
+    configure_for = getattr(module, "configure_for", None)
+    if configure_for is None:
+        module.configure(parser)
+    else:
+        configure_for(parser, arguments)
     add_common_options(parser)
     return parser
 

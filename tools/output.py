@@ -25,6 +25,9 @@ _COLUMN_GAP: Final = "  "
 _BAR_WIDTH: Final = 30
 _REDRAW_NS: Final = 100_000_000
 _SCALARS: Final = frozenset({int, str, bool, float, type(None)})
+_NAMES: Final = frozenset({str})
+# Text that is printed at once, bytes: standard output may write each print by itself.
+_BLOCK_LENGTH: Final = 1 << 16
 
 
 def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
@@ -46,6 +49,20 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
     _print_json_array(rows) if args.json else _print_table(list(rows))
 
 
+def emit_sections(sections: Iterable[tuple[str, Row]]) -> None:
+    """Print records for people, each under its title and with an empty line behind."""
+    texts: list[str] = []
+    length = 0
+    for title, row in sections:
+        texts.append(f"{title}:\n{_record_text(_as_row(row))}\n")
+        length += len(texts[-1])
+        if length > _BLOCK_LENGTH:
+            print("".join(texts), end="")
+            texts.clear()
+            length = 0
+    print("".join(texts), end="")
+
+
 def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
     """Print one item of an open-ended stream: a JSON object a line, or `text` for people."""
     if args.json:
@@ -64,13 +81,16 @@ def _is_record(value: object) -> bool:
 
 
 def _as_row(value: Any) -> dict[str, Any]:
+    items: Mapping[str, Any]
     if type(value) is dict or isinstance(value, Mapping):
-        items: Mapping[str, Any] = value
+        items = value
+        # Nearly all are so, of which a long listing has many.
+        if _SCALARS.issuperset(map(type, items.values())) and _NAMES.issuperset(map(type, items)):
+            return value if type(value) is dict else dict(items)
     elif hasattr(value, "_asdict"):
         items = value._asdict()
     else:
         items = {name: getattr(value, name) for name in field_names(value)}
-    # Nearly all are of these types, of which a long listing has many.
     return {
         str(key): item if type(item) in _SCALARS else _plain(item) for key, item in items.items()
     }
@@ -127,10 +147,19 @@ def _dumps_nested(value: Any) -> str:
 
 
 def _print_record(row: dict[str, Any]) -> None:
-    if row:
-        labels = _labels(tuple(row))
-        cells = map(_cell, row.values())
-        print("\n".join([(a + b).rstrip() for a, b in zip(labels, cells, strict=True)]))
+    print(_record_text(row), end="")
+
+
+def _record_text(row: dict[str, Any]) -> str:
+    """The lines of a record, without blanks at their ends."""
+    if not row:
+        return ""
+    lines = [
+        label + str(value) if type(value) is int else (label + _cell(value)).rstrip()
+        for label, value in zip(_labels(tuple(row)), row.values(), strict=True)
+    ]
+    lines.append("")
+    return "\n".join(lines)
 
 
 @functools.lru_cache(maxsize=16)

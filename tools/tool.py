@@ -8,50 +8,57 @@ lost or suspect.
 from __future__ import annotations
 
 import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Final
 
 from aerotape.catalog.location import parse_location, require_local
 from aerotape.errors import StorageError
-from aerotape.tools._offline import (
-    cataloguing,
-    checksums,
-    comparing,
-    describing,
-    dumping,
-    migrating,
-    orphans,
-    repairing,
-    statistics,
-    timing,
-    transferring,
-    verifying,
-)
 from aerotape.url_path import UrlPath
+
+# The modules of `_offline` in the order of the help, and what they add.
+MODULES: Final = {
+    "describing": ("describe", "describe-all", "count-entries", "pid", "errors"),
+    "dumping": ("dump",),
+    "verifying": ("verify",),
+    "statistics": ("stats",),
+    "timing": ("time-index",),
+    "cataloguing": ("mark-invalid", "mark-valid", "capacity", "compact"),
+    "orphans": ("delete-orphaned-segments",),
+    "checksums": ("checksum",),
+    "repairing": ("repair",),
+    "transferring": ("export", "import"),
+    "comparing": ("diff",),
+    "migrating": ("migrate",),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the commands and their arguments."""
+    configure_for(parser, ())
+
+
+def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Add what these arguments need: the command that is named, or all of them."""
     parser.add_argument(
         "directory",
         metavar="DIR",
         type=parse_location,
         help="the archive directory; describe, count-entries, dump and verify take a URL too",
     )
-    commands = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
-    for module in (
-        describing,
-        dumping,
-        verifying,
-        statistics,
-        timing,
-        cataloguing,
-        orphans,
-        checksums,
-        repairing,
-        transferring,
-        comparing,
-        migrating,
-    ):
+    # Told how it is called, for otherwise argparse works out its usage to find that out.
+    commands = parser.add_subparsers(
+        dest="action", metavar="COMMAND", required=True, prog=f"{parser.prog} DIR"
+    )
+    for name in _modules_for(arguments):
+        module = importlib.import_module(f"aerotape.tools._offline.{name}")
         module.add_commands(commands)
+
+
+def _modules_for(arguments: Sequence[str]) -> list[str]:
+    given = set(arguments)
+    named = [name for name, commands in MODULES.items() if given.intersection(commands)]
+    return named if named and not given & {"-h", "--help"} else list(MODULES)
 
 
 def run(args: argparse.Namespace) -> int:

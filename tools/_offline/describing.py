@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import MarkFileError, UnknownRecordingError
 from aerotape.tools._offline._common import Commands, add_command, add_recording_id
-from aerotape.tools.output import emit, note
+from aerotape.tools.output import emit, emit_sections, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import ArchiveDirectory
     from aerotape.catalog.entries import CatalogEntry
+
+_TIMESTAMPS = frozenset({"start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms"})
 
 
 def add_commands(commands: Commands) -> None:
@@ -43,6 +47,17 @@ def _describe_all(args: argparse.Namespace) -> int:
 def _describe_recordings(
     directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
 ) -> int:
+    from aerotape.collection import collection_paused
+
+    # Of ten thousand recordings there is much, and nothing of it is garbage before the end.
+    with collection_paused():
+        return _show_recordings(directory, args, everything=everything)
+
+
+def _show_recordings(
+    directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
+) -> int:
+    from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.layout import RecordingState, version_string
 
     with directory.open_catalog() as catalog:
@@ -57,7 +72,7 @@ def _describe_recordings(
     marked = directory.suspect_notes()
     rows = []
     for entry in entries:
-        row = recording_row(entry, entry.recording_id in marked)
+        row = _row(entry, entry.recording_id in marked, entry_damage(entry))
         if row["damage"]:
             note(f"warning: {_subject(entry)} is damaged: {row['damage']}")
         if everything or entry.state == RecordingState.VALID:
@@ -71,11 +86,10 @@ def _describe_recordings(
     if args.json:
         emit({"mark_file": mark_file, "catalog": summary, "recordings": rows}, args)
         return 0
-    if mark_file is not None:
-        print_section("mark file", mark_file, args)
-    print_section("catalog", summary, args)
-    for row in rows:
-        print_section(f"recording {row['recording_id']}", row, args)
+    sections = [("mark file", mark_file)] if mark_file is not None else []
+    sections.append(("catalog", summary))
+    sections += [(f"recording {row['recording_id']}", row) for row in rows]
+    emit_sections((title, _for_people(row)) for title, row in sections)
     return 0
 
 
@@ -99,14 +113,17 @@ def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
 def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
     """Return all that the catalog has of a recording."""
     from aerotape.catalog.entries import entry_damage
-    from aerotape.catalog.layout import STATE_NAMES
 
+    return _row(entry, suspect, entry_damage(entry))
+
+
+def _row(entry: CatalogEntry, suspect: bool, damage: str) -> dict[str, Any]:
     descriptor = entry.descriptor
     return {
         "recording_id": entry.recording_id,
-        "state": STATE_NAMES.get(entry.state) or str(entry.state),
+        "state": entry.state_name,
         "suspect": suspect,
-        "damage": entry_damage(entry),
+        "damage": damage,
         "start_timestamp_ms": descriptor.start_timestamp_ms,
         "stop_timestamp_ms": descriptor.stop_timestamp_ms,
         "start_position": descriptor.start_position,
@@ -148,26 +165,39 @@ def _mark_file_row(directory: ArchiveDirectory) -> dict[str, Any]:
     }
 
 
-def print_section(title: str, row: dict[str, Any], args: argparse.Namespace) -> None:
+def print_section(title: str, row: Mapping[str, Any]) -> None:
     """Print a record under a title, for people."""
+    emit_sections([(title, _for_people(row))])
 
-    print(f"{title}:")
+
+def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with its timestamps as times."""
     shown = dict(row)
-    for name, value in row.items():
-        if name.endswith("_timestamp_ms"):
-            shown[name] = _time(value)
-    emit(shown, args)
-    print()
+    for name in _TIMESTAMPS:
+        if name in shown:
+            shown[name] = _time(shown[name])
+    return shown
 
 
 def _time(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+    hour, rest_ms = divmod(timestamp_ms, 3_600_000)
+    begin = _hour(hour)
+    if not begin:
         return str(timestamp_ms)
-    return f"{timestamp_ms} ({moment.isoformat(timespec='milliseconds')})"
+    minute, rest_ms = divmod(rest_ms, 60_000)
+    second, rest_ms = divmod(rest_ms, 1_000)
+    return f"{timestamp_ms} ({begin}:{minute:02}:{second:02}.{rest_ms:03}+00:00)"
+
+
+@lru_cache(maxsize=1024)
+def _hour(hour: int) -> str:
+    """Format an hour since 1970, of which many recordings have the same; "" when it is too late."""
+    try:
+        return datetime.fromtimestamp(hour * 3_600, UTC).isoformat(timespec="hours")[:13]
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def _pid(args: argparse.Namespace) -> int:
