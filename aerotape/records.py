@@ -161,12 +161,12 @@ class _DataclassFields:
 def field_names(value: object) -> tuple[str, ...]:
     """Return the names of the fields of a record or a dataclass; none of anything else."""
     kind: Any = type(value)
-    if hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "__record_fields__"):
+    names: tuple[str, ...] | None = getattr(kind, "__record_fields__", None)
+    if names is None and hasattr(kind, "__dataclass_fields__"):
         import dataclasses
 
         return tuple(each.name for each in dataclasses.fields(kind))
-    names: tuple[str, ...] = getattr(kind, "__record_fields__", ())
-    return names
+    return names or ()
 
 
 def _equal(self: Any, other: Any) -> bool:

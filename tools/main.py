@@ -8,8 +8,8 @@ whose first line is its help,
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
 
 and, where to add all arguments would take long, `configure_for(parser, arguments)`, which adds what
-these arguments need. It must import cheaply, for only what `run` needs should be loaded. `--json` and
-`-v/--verbose` are added to every command here.
+these arguments need. It must import cheaply, for only what `run` needs should be loaded. `--json`
+and `-v/--verbose` are added to every command here.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
 as shells have it, when interrupted, terminated or when the reader of standard output went away.
@@ -55,14 +55,8 @@ class CommandModule(Protocol):
 
 def command_names() -> list[str]:
     """Return the names of all commands, sorted."""
-    import pkgutil
-
-    folder = str(Path(__file__).parent)
-    return sorted(
-        module.name.replace("_", "-")
-        for module in pkgutil.iter_modules([folder])
-        if not module.name.startswith("_") and module.name not in _NOT_COMMANDS
-    )
+    modules = (path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+    return sorted(name.replace("_", "-") for name in modules if name not in _NOT_COMMANDS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

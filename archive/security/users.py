@@ -65,7 +65,7 @@ class _Challenged:
 _Verdict = _Refused | _Accepted
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Hashing:
     check: Future[_Verdict]
 

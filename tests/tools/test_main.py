@@ -10,8 +10,10 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from support.mark_files import leave
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
@@ -173,3 +175,31 @@ def test_bugs_are_not_hidden(install: Install) -> None:
     install(_raise(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["probe", "x"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needless"),
+    [
+        (["archive", "--print-config"], {"aerotape.archive.archive"}),
+        (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._offline.verifying"}),
+        (["-c", "import aerotape.archive.archive"], {"aerotape.catalog.directory", "shutil"}),
+    ],
+)
+def test_a_start_loads_only_what_it_needs(
+    tmp_path: Path, arguments: list[str], needless: set[str]
+) -> None:
+    """Modules that take long, and are for what few starts do, are left to those."""
+    leave(tmp_path)
+    slow = {"asyncio", "concurrent.futures", "dataclasses", "inspect", "hashlib", "json"}
+    slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
+    command = [each.format(dir=tmp_path) for each in arguments]
+    prefix = [] if command[0] == "-c" else ["-m", "aerotape"]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *prefix, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "aerotape.errors" in loaded
+    assert not loaded & (slow | needless)

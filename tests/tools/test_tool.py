@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
 from pathlib import Path
@@ -13,6 +15,7 @@ from support.mark_files import acquire
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.refresh import refresh
+from aerotape.tools import tool
 from aerotape.tools.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -260,3 +263,52 @@ def test_a_damaged_descriptor_does_not_spoil_the_rest(
     assert "recording 0: OK" in text
     assert "recording 1: FAILED" in text
     assert main(["tool", str(archive), "verify", "0"]) == 0
+
+
+def test_commands_are_found_in_the_modules_that_are_said_to_have_them() -> None:
+    """Only the module of the command given is loaded, so the table must be true."""
+    for name, commands in tool.MODULES.items():
+        parser = argparse.ArgumentParser()
+        module = importlib.import_module(f"aerotape.tools._offline.{name}")
+        added = parser.add_subparsers()
+        module.add_commands(added)
+        assert set(added.choices) == set(commands)
+    folder = Path(str(tool.__file__)).parent / "_offline"
+    assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
+
+
+def test_all_commands_are_listed_where_none_is_named(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the help, also when a command is in the line, and for a command that is none."""
+    commands = [command for names in tool.MODULES.values() for command in names]
+    for arguments in (["--help"], ["--help", "describe"]):
+        assert main(["tool", *arguments]) == 0
+        shown = capsys.readouterr().out
+        assert all(f"\n    {command}" in shown for command in commands), shown
+    assert main(["tool", str(archive), "describes"]) == 2
+    shown = capsys.readouterr().err
+    assert all(repr(command) in shown for command in commands), shown
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "shown"),
+    [
+        (-1, "-"),
+        (0, "0 (1970-01-01T00:00:00.000+00:00)"),
+        (1_700_000_000_123, "1700000000123 (2023-11-14T22:13:20.123+00:00)"),
+        (253_402_300_799_999, "253402300799999 (9999-12-31T23:59:59.999+00:00)"),
+        (253_402_300_800_000, "253402300800000"),
+        ((1 << 63) - 1, str((1 << 63) - 1)),
+    ],
+)
+def test_times_of_a_recording(
+    archive: Path, capsys: pytest.CaptureFixture[str], timestamp_ms: int, shown: str
+) -> None:
+    """Shown as numbers and as times, as far as there is one; what is not known as a dash."""
+    with Catalog.open(archive) as catalog:
+        catalog.recording_stopped(0, 0, timestamp_ms)
+    assert main(["tool", str(archive), "describe", "0"]) == 0
+    assert f"stop_timestamp_ms:   {timestamp_ms}\n" in capsys.readouterr().out
+    assert main(["tool", str(archive), "describe"]) == 0
+    assert f"stop_timestamp_ms:   {shown}\n" in capsys.readouterr().out
