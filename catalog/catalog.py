@@ -5,8 +5,8 @@ either may open the other's file. One writer at a time: the mark file sees to th
 map the file while a writer is at work; the order of stores here keeps them from seeing an entry
 before it is whole, and a stop position before its timestamp.
 
-The file itself is `catalog_file`'s, finding entries in it `entries`', looking them up `lookup`'s;
-here is what is done to them.
+The file itself is `catalog_file`'s, finding entries in it `entries`', looking them up `lookup`'s,
+leaving them out `shrinking`'s; here is what is done to them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -22,7 +22,8 @@ from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
 from aerotape.catalog.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.lookup import CatalogLookup, unknown_recording
+from aerotape.catalog.lookup import unknown_recording
+from aerotape.catalog.shrinking import ShrinkingCatalog
 from aerotape.closing import Closing
 from aerotape.errors import CatalogError
 from aerotape.records import replace
@@ -30,7 +31,7 @@ from aerotape.records import replace
 __all__ = ["Catalog", "ChecksumName"]
 
 
-class Catalog(CatalogLookup, Closing):
+class Catalog(ShrinkingCatalog, Closing):
     """An open catalog. Get one from `Catalog.open`; it is a context manager.
 
     Not safe for use from several threads: the archive's conductor owns it.
@@ -356,80 +357,7 @@ class Catalog(CatalogLookup, Closing):
         )
         self._file.force()
 
-    def compact(self) -> None:
-        """Leave out all entries that are not valid, and the room behind the last one.
-
-        A new file takes the place of the old one, so that a crash leaves one or the other.
-
-        Raises:
-            CatalogError: an entry is damaged, or the new file cannot be written.
-        """
-        self._file.check_writable()
-        self.check_readable()
-        valid = [p for p in self._places if self._state(p) == RecordingState.VALID]
-        self._rewrite(valid, 0)
-        self._index()
-        self._file.force_name()
-
-    def leave_out(self, recording_ids: Container[int], capacity_bytes: int) -> list[int]:
-        """Leave out the entries of these recordings, if they were purged; others stay as they are.
-
-        Made for a catalog in use: it takes no look into entries, and puts a new file in the place
-        of the old one as `compact` does.
-
-        Args:
-            recording_ids: whose.
-            capacity_bytes: the length that the file is to have at least.
-
-        Returns:
-            The ids of the recordings left out, in the order of the file.
-
-        Raises:
-            CatalogError: an entry is damaged, or the new file cannot be written.
-        """
-        self._file.check_writable()
-        kept: list[EntryPlace] = []
-        moved: list[EntryPlace] = []
-        gone: list[int] = []
-        offset = end = layout.CATALOG_HEADER_LENGTH
-        for place in self._places:
-            if place.damage or place.offset != end:
-                raise CatalogError(
-                    f"catalog {self.path} is damaged at offset {end}: nothing is left out of it",
-                    self.path,
-                )
-            length = self._frame_length(place)
-            end += length
-            if place.recording_id in recording_ids and self._state(place) == RecordingState.DELETED:
-                gone.append(place.recording_id)
-                continue
-            kept.append(place)
-            moved.append(EntryPlace(offset, place.length, place.recording_id))
-            offset += length
-        self._rewrite(kept, capacity_bytes)
-        self._places, self._end_offset = moved, offset
-        self._valid = {
-            place.recording_id: place for place in moved if place.recording_id in self._valid
-        }
-        self._forget_descriptors()
-        self._file.force_name()
-        return gone
-
     # ---- within --------------------------------------------------------------------------------
-
-    def _rewrite(self, places: Iterable[EntryPlace], capacity_bytes: int) -> None:
-        """Put a file with only these entries in the place of this one (CatalogError)."""
-        header = layout.CATALOG_HEADER.pack(
-            self.version, layout.CATALOG_HEADER_LENGTH, self._next_recording_id, self._alignment
-        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
-        frames = [slice(place.offset, place.offset + self._frame_length(place)) for place in places]
-        length = len(header) + sum(frame.stop - frame.start for frame in frames)
-        self._file.rewrite((header, *frames), max(length, capacity_bytes), shrink=True)
-
-    def _header(self, next_recording_id: int) -> bytes:
-        return layout.CATALOG_HEADER.pack(
-            self.version, layout.CATALOG_HEADER_LENGTH, next_recording_id, self._alignment
-        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
 
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:
         """Put another body into an entry, moving those behind it if it has become longer."""
