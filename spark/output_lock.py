@@ -76,8 +76,11 @@ def _file_lock(store: OutputStore) -> Iterator[TableLock]:
     path = store.local_path(_LOCK_FILE)
     descriptor = _acquire(store, path)
     try:
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(_holder()).encode(), 0)
+        try:
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(_holder()).encode(), 0)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
         yield TableLock()
     finally:
         # Gone before it is free: who waits at the old file finds that it is not the one any more.

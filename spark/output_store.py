@@ -11,6 +11,7 @@ Paths are relative to the table's folder, with slashes; only what is `beside` it
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import posixpath
 import re
@@ -162,21 +163,33 @@ class OutputStore:
 
         When the block raises, the file is not kept. An object that it `replaces` is: that has its
         name until the new one is there whole.
+
+        Raises:
+            OSError: it cannot be written. No StorageError, for what is wrong with a recording is
+                one, and tasks tell these apart.
         """
-        stream = self._filesystem.open_output_stream(self._full(path))
+        try:
+            stream = self._filesystem.open_output_stream(self._full(path))
+        except Exception as error:
+            raise self._os_error(path, error) from error
         try:
             yield stream
-            stream.close()
+            try:
+                stream.close()
+            except Exception as error:
+                raise self._os_error(path, error) from error
             if self.is_local:
                 with self.local_path(path).open("rb") as written:
                     os.fsync(written.fileno())
-        except BaseException:
+        except BaseException as error:
             # Closing makes an object that was begun visible; it is deleted right after.
             with suppress(Exception):
                 stream.close()
             if not replaces:
                 with suppress(Exception):
                     self._filesystem.delete_file(self._full(path))
+            if isinstance(error, OSError) and error.filename is None:
+                raise self._os_error(path, error) from error
             raise
 
     def write(self, path: str, data: bytes) -> None:
@@ -235,11 +248,12 @@ class OutputStore:
     def sync_folder(self, path: str) -> None:
         """Make sure that the names in a local folder are on the disk."""
         if self.is_local:
-            descriptor = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with self._errors("sync", path):
+                descriptor = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
 
     def delete_file(self, path: str) -> None:
         """Delete a file; it need not exist."""
@@ -281,15 +295,25 @@ class OutputStore:
     @contextmanager
     def _errors(self, what: str, path: str) -> Iterator[None]:
         """Say where something went wrong, and what, in one line."""
-        where = f"{self.name}/{path}" if path else self.name
         try:
             yield
         except StorageError:
             raise
         except Exception as error:  # as many kinds as there are packages for storages
-            found = _DETAIL.search(str(error))
-            reason = error.strerror if isinstance(error, OSError) else None
-            reason = reason or (found[1] if found else told(error, self._options))
-            raise StorageError(
-                f"cannot {what} {where}: {self._options.redacted(reason)}", where
-            ) from error
+            where = self._where(path)
+            raise StorageError(f"cannot {what} {where}: {self._reason(error)}", where) from error
+
+    def _os_error(self, path: str, error: Exception) -> OSError:
+        """Say of an error in a task where it was; Python's own words then tell it in one line."""
+        number = error.errno if isinstance(error, OSError) else None
+        return OSError(number or errno.EIO, self._reason(error), self._where(path))
+
+    def _where(self, path: str) -> str:
+        return f"{self.name}/{path}" if path else self.name
+
+    def _reason(self, error: Exception) -> str:
+        found = _DETAIL.search(str(error))
+        reason = found[1] if found else None
+        if reason is None and isinstance(error, OSError):
+            reason = error.strerror
+        return self._options.redacted(reason or told(error, self._options))

@@ -195,12 +195,22 @@ class Committer:
     def _carry_out(self, path: str) -> str:
         """Do what a journal says, or what is left of it to do; return the recording's folder."""
         store = self._store
-        journal = json.loads(store.read(path) or b"{}")
-        if not journal:
+        data = store.read(path)
+        if not data:
             return ""
-        folder = str(journal["folder"])
+        try:
+            journal = json.loads(data)
+            folder, replaced = str(journal["folder"]), list(journal["delete"])
+            steps = [(str(source), str(target)) for source, target in journal["move"]]
+            manifest = str(journal["manifest"]).encode()
+        except (ValueError, TypeError, KeyError) as error:
+            raise StorageError(
+                f"the journal {path} in {store.name} is damaged ({error}): remove it, and convert "
+                f"recording {posixpath.basename(path).removesuffix('.json')} anew with --overwrite",
+                store.name,
+            ) from error
         moves = []
-        for source, target in journal["move"]:
+        for source, target in steps:
             if store.exists(source):
                 moves.append((source, target))
             elif not store.exists(target):
@@ -211,14 +221,14 @@ class Committer:
                 )
         store.make_folder(folder)
         # Rows that are missing for a moment are better than rows that are there twice.
-        for name in journal["delete"]:
+        for name in replaced:
             store.delete_file(name)
         for source, target in moves:
             store.make_folder(posixpath.dirname(target))
             store.move(source, target)
-        for name in sorted({posixpath.dirname(target) for _, target in journal["move"]}):
+        for name in sorted({posixpath.dirname(target) for _, target in steps}):
             store.sync_folder(name)
-        store.write(f"{folder}/{MANIFEST_NAME}", str(journal["manifest"]).encode())
+        store.write(f"{folder}/{MANIFEST_NAME}", manifest)
         store.sync_folder(folder)
         store.delete_file(path)
         return folder

@@ -14,10 +14,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import Recording
+from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
 from aerotape.catalog.remote_directory import find_ends
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError
@@ -122,9 +124,20 @@ class Planner:
     """Plans rounds of a job; remembers what it has read of the table, which nobody else changes."""
 
     def __init__(self, options: JobOptions, store: OutputStore) -> None:
-        """Read nothing yet."""
+        """Read nothing of them yet.
+
+        Raises:
+            ConfigurationError: the table would lie in an archive directory.
+            StorageError: the storage cannot be reached, or refuses.
+        """
         # Workers may run in another folder.
         place = absolute_location(options.read.archive_dir)
+        if _is_within(store, place) or store.exists(CATALOG_FILE_NAME):
+            raise ConfigurationError(
+                f"{store.name} is, or lies in, an archive directory: name another folder for the "
+                "table",
+                "OUT",
+            )
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
         self._store = store
@@ -321,6 +334,12 @@ class Planner:
         if now - since >= self._options.max_delay_s or not _may_grow(plan.recording):
             return plan
         return dataclasses.replace(plan, action=Action.WAIT)
+
+
+def _is_within(store: OutputStore, archive_dir: str) -> bool:
+    if store.is_local:
+        return store.local_path().is_relative_to(Path(archive_dir).resolve())
+    return f"{store.name}/".startswith(f"{archive_dir}/")
 
 
 def _may_grow(recording: Recording) -> bool:

@@ -118,7 +118,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-delay",
         type=_seconds,
-        default=_MAX_DELAY_S,
         metavar="SECONDS",
         help="with --watch, convert less than that after so long (default: 300)",
     )
@@ -159,6 +158,10 @@ def run(args: argparse.Namespace) -> int:
     from aerotape.spark.session import require_spark
 
     require_spark()
+    if args.watch is None and args.max_delay is not None:
+        raise ConfigurationError("--max-delay is for --watch: one run waits for nothing")
+    if args.watch is not None and args.dry_run:
+        raise ConfigurationError("--dry-run says what one run would do: leave out --watch")
     # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
     logging.getLogger().addHandler(logging.NullHandler())
     options = _job_options(args)
@@ -208,7 +211,7 @@ def _job_options(args: argparse.Namespace) -> JobOptions:
         reconvert_changed=args.if_changed == "reconvert",
         by_date=args.by_date,
         min_bytes=min_bytes,
-        max_delay_s=args.max_delay,
+        max_delay_s=_MAX_DELAY_S if args.max_delay is None else args.max_delay,
     )
 
 

@@ -31,6 +31,7 @@ from support.parquet_rig import (
     positions_of,
     run_here,
 )
+from support.small_disk import small_disk
 
 from aerotape.errors import StorageError, TableInUseError
 from aerotape.spark import output_lock
@@ -350,3 +351,42 @@ def test_a_commit_that_cannot_be_finished_deletes_nothing(tmp_path: Path) -> Non
             0, {"new.parquet": "gone"}, Manifest(recording={}), replaced=["old.parquet"]
         )
     assert store.read("recording_id=0/old.parquet") == b"old"
+
+
+def test_a_damaged_journal_is_named_and_nothing_touched(tmp_path: Path) -> None:
+    """Nobody knows then what it was to do."""
+    archive_dir, out = tmp_path / "archive", tmp_path / "out"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(), 10))
+    run_here(archive_dir, out)
+    journal = out / "_aerotape" / "commits" / "7.json"
+    journal.parent.mkdir(parents=True)
+    for damaged in ("{", "[1]", '{"folder": "x"}'):
+        journal.write_text(damaged)
+        with pytest.raises(StorageError, match=r"commits/7.json in .* is damaged .*: remove it"):
+            run_here(archive_dir, out)
+        assert journal.read_text() == damaged
+    assert positions_of(out, 0) == expected_positions(archive_dir, 0)
+
+
+def test_a_full_disk_is_named_and_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    """Wherever space runs out; with some more the next job goes on."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    builder = fill(SegmentBuilder(), 40)
+    add_recording(archive_dir, builder, live=True)
+    with small_disk(tmp_path / "disk", 4 << 20) as disk:
+        out = disk.path / "t" / "out"
+        run_here(archive_dir, out)
+        old = expected_positions(archive_dir, 0)
+        fill(builder, 300, 5).write(archive_dir)
+        for leave_bytes in (0, 8_192, 131_072):
+            disk.fill(leave_bytes)
+            with pytest.raises((StorageError, OSError), match="No space left on device") as raised:
+                run_here(archive_dir, out)
+            assert f"{out}/_aerotape/" in str(raised.value)
+            disk.clear()
+            assert positions_of(out, 0) == old
+            assert list(out.iterdir()) == [out / "recording_id=0"]
+        run_here(archive_dir, out)
+        assert positions_of(out, 0) == expected_positions(archive_dir, 0)

@@ -16,7 +16,7 @@ from support.timed_directory import build
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.codecs.sbe_tool import run_sbe_tool
-from aerotape.errors import CatalogError
+from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.replay.payload_columns import PayloadColumns
 from aerotape.spark.options import ReadOptions
 
@@ -459,11 +459,23 @@ def test_damaged_messages_go_where_the_mode_says(archive_dir: Path, out: Path) -
     assert (row["position"], row["payload"]) == (damaged.position, None)
 
 
-def test_a_refused_job_makes_no_folder(tmp_path: Path, out: Path) -> None:
-    """A directory without a catalog is told before anything is made."""
+def test_a_refused_job_makes_no_folder(archive_dir: Path, tmp_path: Path, out: Path) -> None:
+    """A directory without a catalog is told before anything is made; a table in an archive
+    directory, this one or another, is not made at all."""
     with pytest.raises(CatalogError):
         run_here(tmp_path / "nothing", out)
     assert not out.exists()
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    other = tmp_path / "other"
+    other.mkdir()
+    add_recording(other, fill(SegmentBuilder(), 5))
+    (tmp_path / "link").symlink_to(archive_dir)
+    for place in (archive_dir, archive_dir / "table", tmp_path / "link" / "table", other):
+        with pytest.raises(ConfigurationError, match="lies in, an archive directory: name another"):
+            run_here(archive_dir, place)
+        with pytest.raises(ConfigurationError):
+            plan_only(JobOptions(read=ReadOptions(archive_dir=str(archive_dir))), place)
+    assert len(list(archive_dir.iterdir())) == len(list(other.iterdir())) == 2
 
 
 def test_interval_arithmetic() -> None:

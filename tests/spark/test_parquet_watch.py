@@ -148,3 +148,17 @@ def test_what_went_with_a_purged_recording_is_told(
     gone = f"recording 1: it is gone from the archive: what it held after position {live.position}"
     assert told.count(gone) == 1
     assert "of recordings 1\n" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--max-delay", "5"), "--max-delay is for --watch"),
+        (("--watch", "--dry-run"), "--dry-run says what one run would do"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    archive_dir: Path, capfd: pytest.CaptureFixture[str], options: tuple[str, ...], complaint: str
+) -> None:
+    assert main(["parquet", str(archive_dir), str(archive_dir / "out"), *options]) == 2
+    assert complaint in capfd.readouterr().err
