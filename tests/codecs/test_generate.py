@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.sbe_text import schema_text, var_data
 
 from aerotape.codecs import generate, sbe_tool
 from aerotape.codecs.schema import Schema
@@ -16,33 +17,11 @@ from aerotape.codecs.schema_files import schema_from_xml
 from aerotape.codecs.source import module_source
 from aerotape.errors import CodecError, ConfigurationError
 
-SCHEMA = """\
-<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="test" id="7" version="3"
-                   byteOrder="{byte_order}">
-  <types>
-    <composite name="messageHeader">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="templateId" primitiveType="uint16"/>
-      <type name="schemaId" primitiveType="uint16"/>
-      <type name="version" primitiveType="uint16"/>
-    </composite>
-    <composite name="groupSizeEncoding">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="numInGroup" primitiveType="uint16"/>
-    </composite>
-    <composite name="text">
-      <type name="length" primitiveType="uint32" maxValue="1073741824"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="US-ASCII"/>
-    </composite>
-    <composite name="utf8">
-      <type name="length" primitiveType="uint32" maxValue="1073741824"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
-    </composite>
-    <composite name="short">
-      <type name="length" primitiveType="uint16"/>
-      <type name="varData" primitiveType="uint8" length="0"/>
-    </composite>
+TYPES = (
+    var_data("text", "uint32", "US-ASCII", most=1_073_741_824)
+    + var_data("utf8", "uint32", "UTF-8", most=1_073_741_824)
+    + var_data("short", "uint16")
+    + """\
     <composite name="price">
       <type name="mantissa" primitiveType="int64"/>
       <type name="exponent" primitiveType="int8"/>
@@ -50,11 +29,8 @@ SCHEMA = """\
     <enum name="side" encodingType="uint8"><validValue name="BUY">1</validValue></enum>
     <set name="flags" encodingType="uint8"><choice name="LAST">0</choice></set>
     <type name="symbol" primitiveType="char" length="8"/>
-    <type name="fixed" primitiveType="int32" presence="constant">9</type>
-  </types>
-  {messages}
-</sbe:messageSchema>
-"""
+    <type name="fixed" primitiveType="int32" presence="constant">9</type>"""
+)
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +46,8 @@ def schema_of(folder: Path, jar: Path, *messages: str, byte_order: str = "little
         f'<sbe:message name="M{index}" id="{index}">{fields}</sbe:message>'
         for index, fields in enumerate(messages)
     )
-    path.write_text(SCHEMA.format(messages=elements, byte_order=byte_order))
+    identity = 'package="test" id="7" version="3"'
+    path.write_text(schema_text(identity, types=TYPES, messages=elements, byte_order=byte_order))
     return schema_from_xml(path, jar)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sbe_text import schema_text, var_data
 
 from aerotape.codecs.ir import parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool
@@ -24,33 +25,12 @@ from aerotape.codecs.schema import (
 )
 from aerotape.errors import CodecError
 
-SCHEMA = """\
-<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="market" id="310" version="4"
-                   semanticVersion="1.2" byteOrder="littleEndian">
-  <types>
-    <composite name="messageHeader">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="templateId" primitiveType="uint16"/>
-      <type name="schemaId" primitiveType="uint16"/>
-      <type name="version" primitiveType="uint16"/>
-    </composite>
-    <composite name="groupSizeEncoding">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="numInGroup" primitiveType="uint8"/>
-    </composite>
-    <composite name="varString">
-      <type name="length" primitiveType="uint16" maxValue="1000"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
-    </composite>
-    <composite name="varShort">
-      <type name="length" primitiveType="uint8"/>
-      <type name="varData" primitiveType="uint8" length="0"/>
-    </composite>
-    <composite name="varBytes">
-      <type name="length" primitiveType="uint32" maxValue="2147483647"/>
-      <type name="varData" primitiveType="uint8" length="0"/>
-    </composite>
+SCHEMA = schema_text(
+    'package="market" id="310" version="4" semanticVersion="1.2"',
+    types=var_data("varString", "uint16", "UTF-8", most=1_000)
+    + var_data("varShort", "uint8")
+    + var_data("varBytes", "uint32", most=2_147_483_647)
+    + """\
     <enum name="Side" encodingType="char">
       <validValue name="BUY">B</validValue>
       <validValue name="SELL">S</validValue>
@@ -73,8 +53,8 @@ SCHEMA = """\
     <type name="Currency" primitiveType="char" length="3" presence="constant">EUR</type>
     <type name="Lots" primitiveType="uint32" minValue="1" maxValue="5000"/>
     <type name="MaybeLots" primitiveType="uint32" presence="optional" nullValue="0"/>
-    <type name="MaybeRatio" primitiveType="double" presence="optional"/>
-  </types>
+    <type name="MaybeRatio" primitiveType="double" presence="optional"/>""",
+    messages="""\
   <sbe:message name="Trade" id="17" description="A trade." semanticType="X">
     <field name="time" id="1" type="int64" epoch="UNIX" timeUnit="nanosecond"/>
     <field name="symbol" id="2" type="Symbol"/>
@@ -101,9 +81,9 @@ SCHEMA = """\
     <data name="comment" id="40" type="varString"/>
     <data name="raw" id="41" type="varBytes" sinceVersion="4"/>
   </sbe:message>
-  <sbe:message name="Empty" id="18" sinceVersion="2"/>
-</sbe:messageSchema>
-"""
+  <sbe:message name="Empty" id="18" sinceVersion="2"/>""",
+    num_in_group="uint8",
+)
 
 
 @pytest.fixture(scope="module")

@@ -7,25 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA = """\
-<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="orders" id="31" version="0"
-                   byteOrder="littleEndian">
-  <types>
-    <composite name="messageHeader">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="templateId" primitiveType="uint16"/>
-      <type name="schemaId" primitiveType="uint16"/>
-      <type name="version" primitiveType="uint16"/>
-    </composite>
-    <composite name="groupSizeEncoding">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="numInGroup" primitiveType="uint16"/>
-    </composite>
-    <composite name="text">
-      <type name="length" primitiveType="uint16"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
-    </composite>
+from support.sbe_text import schema_text, var_data
+
+SCHEMA = schema_text(
+    'package="orders" id="31" version="0"',
+    types=var_data("text", "uint16", "UTF-8")
+    + """\
     <enum name="Side" encodingType="char">
       <validValue name="BUY">B</validValue>
       <validValue name="SELL">S</validValue>
@@ -33,8 +20,8 @@ SCHEMA = """\
     <set name="Conditions" encodingType="uint8">
       <choice name="hidden">0</choice>
       <choice name="postOnly">2</choice>
-    </set>
-  </types>
+    </set>""",
+    messages="""\
   <sbe:message name="Order" id="1">
     <field name="orderId" id="1" type="uint32"/>
     <field name="side" id="2" type="Side"/>
@@ -52,9 +39,8 @@ SCHEMA = """\
   </sbe:message>
   <sbe:message name="Position" id="3">
     <field name="size" id="1" type="int16"/>
-  </sbe:message>
-</sbe:messageSchema>
-"""
+  </sbe:message>""",
+)
 
 HEADER = struct.Struct("<4H")
 _BLOCK = struct.Struct("<IcBqHq")

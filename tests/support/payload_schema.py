@@ -7,33 +7,14 @@ without characters; and on top of that several versions, and all of it in either
 
 from __future__ import annotations
 
-SCHEMA = """\
-<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="garage" id="77" version="3"
-                   semanticVersion="1.0" byteOrder="littleEndian">
-  <types>
-    <composite name="messageHeader">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="templateId" primitiveType="uint16"/>
-      <type name="schemaId" primitiveType="uint16"/>
-      <type name="version" primitiveType="uint16"/>
-    </composite>
-    <composite name="groupSizeEncoding">
-      <type name="blockLength" primitiveType="uint16"/>
-      <type name="numInGroup" primitiveType="uint16"/>
-    </composite>
-    <composite name="text8">
-      <type name="length" primitiveType="uint8"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/>
-    </composite>
-    <composite name="latin16">
-      <type name="length" primitiveType="uint16"/>
-      <type name="varData" primitiveType="uint8" length="0" characterEncoding="ISO-8859-1"/>
-    </composite>
-    <composite name="bytes32">
-      <type name="length" primitiveType="uint32" maxValue="1073741824"/>
-      <type name="varData" primitiveType="uint8" length="0"/>
-    </composite>
+from support.sbe_text import schema_text, var_data
+
+SCHEMA = schema_text(
+    'package="garage" id="77" version="3" semanticVersion="1.0"',
+    types=var_data("text8", "uint8", "UTF-8")
+    + var_data("latin16", "uint16", "ISO-8859-1")
+    + var_data("bytes32", "uint32", most=1_073_741_824)
+    + """\
     <enum name="Fuel" encodingType="char">
       <validValue name="PETROL">P</validValue>
       <validValue name="ELECTRIC">E</validValue>
@@ -72,8 +53,8 @@ SCHEMA = """\
     <type name="Laps" primitiveType="uint32" length="3"/>
     <type name="MaybeLaps" primitiveType="int16" length="2" presence="optional"/>
     <type name="MaybeShare" primitiveType="float" presence="optional"/>
-    <type name="MaybeCount" primitiveType="uint32" presence="optional" nullValue="7"/>
-  </types>
+    <type name="MaybeCount" primitiveType="uint32" presence="optional" nullValue="7"/>""",
+    messages="""\
   <sbe:message name="Car" id="1">
     <field name="serial" id="1" type="uint64"/>
     <field name="year" id="2" type="uint16"/>
@@ -123,8 +104,7 @@ SCHEMA = """\
     <field name="at" id="1" type="int64"/>
     <field name="fuel" id="2" type="Fuel"/>
   </sbe:message>
-  <sbe:message name="Empty" id="3"/>
-</sbe:messageSchema>
-"""
+  <sbe:message name="Empty" id="3"/>""",
+)
 
 BIG_ENDIAN_SCHEMA = SCHEMA.replace("littleEndian", "bigEndian")
