@@ -300,7 +300,10 @@ _SUFFIXES: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def parse_partition_bytes(text: str, name: str) -> int:
     """Parse a number of bytes, at least one, with an optional suffix k, m or g (1024-based)."""
     factor = _SUFFIXES.get(text[-1:].lower(), 1)
-    count = _integer(text[:-1] if factor > 1 else text, name)
+    digits = text[:-1] if factor > 1 else text
+    count = int(digits) if digits.isdecimal() else 0
     if count < 1:
-        raise ConfigurationError(f"{name}: {text!r} is not a number of bytes above zero", name)
+        raise ConfigurationError(
+            f"{name}: {text!r} is not a number of bytes above zero, as 4096, 64k, 128m or 1g", name
+        )
     return count * factor

@@ -22,7 +22,12 @@ from aerotape.catalog.directory import Recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
 from aerotape.catalog.remote_directory import find_ends
-from aerotape.errors import AerotapeError, ConfigurationError, StorageError
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    StorageError,
+    UnknownRecordingError,
+)
 from aerotape.replay.reader import RecordingRange
 from aerotape.spark.dates import PositionTimes, recorded_times
 from aerotape.spark.fingerprint import changed, has_old_tail
@@ -124,20 +129,9 @@ class Planner:
     """Plans rounds of a job; remembers what it has read of the table, which nobody else changes."""
 
     def __init__(self, options: JobOptions, store: OutputStore) -> None:
-        """Read nothing of them yet.
-
-        Raises:
-            ConfigurationError: the table would lie in an archive directory.
-            StorageError: the storage cannot be reached, or refuses.
-        """
+        """Read nothing yet."""
         # Workers may run in another folder.
         place = absolute_location(options.read.archive_dir)
-        if _is_within(store, place) or store.exists(CATALOG_FILE_NAME):
-            raise ConfigurationError(
-                f"{store.name} is, or lies in, an archive directory: name another folder for the "
-                "table",
-                "OUT",
-            )
         read = dataclasses.replace(options.read, archive_dir=place)
         self._options = dataclasses.replace(options, read=read)
         self._store = store
@@ -156,14 +150,25 @@ class Planner:
             CatalogError: the archive directory cannot be read.
             UnknownRecordingError: a recording that was asked for does not exist, and did not in an
                 earlier round.
+            ConfigurationError: the table would lie in an archive directory.
         """
         read = self._options.read
         directory = read.open_directory()
-        if read.recording_ids is not None and self._seen:
+        if not self._seen and (
+            _is_within(self._store, read.archive_dir) or self._store.exists(CATALOG_FILE_NAME)
+        ):
+            raise ConfigurationError(
+                f"{self._store.name} is, or lies in, an archive directory: name another folder for "
+                "the table",
+                "OUT",
+            )
+        try:
+            recordings = choose_recordings(directory, read)
+        except UnknownRecordingError:
             there = {recording.recording_id for recording in directory.recordings()}
-            ids = [id for id in read.recording_ids if id in there or id not in self._seen]
+            ids = [id for id in read.recording_ids or () if id in there or id not in self._seen]
             read = dataclasses.replace(read, recording_ids=tuple(ids))
-        recordings = choose_recordings(directory, read)
+            recordings = choose_recordings(directory, read)
         find_ends(recordings)
         return recordings
 

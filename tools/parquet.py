@@ -227,6 +227,7 @@ def _storage(given: list[str]) -> StorageOptions:
 
 def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
     from aerotape.spark.parquet_job import plan_only
+    from aerotape.spark.parquet_plan import Action
 
     plans = plan_only(options, args.out)
     emit(
@@ -242,7 +243,11 @@ def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
         ),
         args,
     )
-    return _EXIT_OK
+    for plan in plans:
+        for warning in plan.warnings:
+            note(f"warning: recording {plan.recording.recording_id}: {warning}")
+    is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
+    return _EXIT_OK if is_whole else _EXIT_DATA_SUSPECT
 
 
 def _watch(options: JobOptions, args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`aerotape parquet --watch`, round by round, without Spark."""
+"""`aerotape parquet --watch`, round by round, and what else the command does without Spark."""
 
 from __future__ import annotations
 
@@ -162,3 +162,22 @@ def test_options_without_effect_are_refused(
 ) -> None:
     assert main(["parquet", str(archive_dir), str(archive_dir / "out"), *options]) == 2
     assert complaint in capfd.readouterr().err
+
+
+def test_a_dry_run_ends_as_the_run_would(
+    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With exit code 3 when a recording would be left out."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    builder = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, builder)
+    dry_run = ["parquet", str(archive_dir), str(tmp_path / "out"), "--dry-run", "--json"]
+    assert main(dry_run) == 0
+    assert watch() == 0
+    with Catalog.open(archive_dir) as catalog:
+        catalog.set_stop_position(1, builder.messages[2].position)
+    capfd.readouterr()
+    assert main(dry_run) == 3
+    shown = json.loads(capfd.readouterr().out)
+    assert [row["action"] for row in shown] == ["up to date", "refuse"]
+    assert "recording 1: it ends at" in shown[1]["reason"]
