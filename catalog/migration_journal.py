@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,17 +63,35 @@ class Journal:
         first = rest[0]
         # Later steps rename what this one has renamed; before them it is the names of this one that
         # tell how far it came.
-        for done in range(len(first.renames), -1, -1):
-            there = {target for _, target in first.renames[:done]}
-            there |= {source for source, _ in first.renames[done:]}
-            gone = {name for pair in first.renames for name in pair} - there
-            if there <= names and not gone & names:
-                return (replace(first, renames=first.renames[done:]), *rest[1:])
+        done = _count_done(first.renames, names)
+        if done is not None:
+            return (replace(first, renames=first.renames[done:]), *rest[1:])
         raise StorageError(
             f"a migration was cut short ({self.path.name}), and segment files have changed since: "
             f"restore the directory from a copy",
             self.path,
         )
+
+
+def _count_done(renames: Sequence[tuple[str, str]], names: set[str]) -> int | None:
+    """Return how many renames, from the first, were done; the most that it can have been.
+
+    Of all names that occur, just those are there then that the ones done have given and the others
+    have not taken yet. None when it is so after no number of them.
+    """
+    # By how many renames a name should be there: one may be given that another takes.
+    expected = Counter(target for _, target in renames)
+    expected.update({source: 0 for source, _ in renames})
+    wrong = sum((name in names) != (count > 0) for name, count in expected.items())
+    for done in range(len(renames), 0, -1):
+        if not wrong:
+            return done
+        source, target = renames[done - 1]
+        for name, change in ((target, -1), (source, 1)):
+            is_there, count = name in names, expected[name]
+            expected[name] = count + change
+            wrong += (is_there != (count + change > 0)) - (is_there != (count > 0))
+    return None if wrong else 0
 
 
 def read_journal(archive_dir: Path) -> Journal | None:
