@@ -64,6 +64,7 @@ class Catalog(ShrinkingCatalog, Closing):
         capacity_bytes: int = layout.DEFAULT_CAPACITY_BYTES,
         sync_level: int = 0,
         checksum: ChecksumName = "none",
+        lazily: bool = False,
     ) -> Catalog:
         """Open the catalog of an archive directory.
 
@@ -74,6 +75,8 @@ class Catalog(ShrinkingCatalog, Closing):
             capacity_bytes: smallest length of the file when opened for writing.
             sync_level: durability of changes, 0 to 2; see the class.
             checksum: checksum kept over each descriptor, as the archive records with.
+            lazily: leave the file as it is until the first change, also its length and an empty
+                one without a header.
 
         Raises:
             CatalogError: no catalog, one of another major version, or one with a damaged header.
@@ -91,6 +94,7 @@ class Catalog(ShrinkingCatalog, Closing):
             read_only=read_only,
             capacity_bytes=capacity_bytes,
             sync_level=sync_level,
+            lazily=lazily,
         )
         try:
             return cls(file, checksum)
@@ -131,6 +135,14 @@ class Catalog(ShrinkingCatalog, Closing):
         return next(right, "none")
 
     # ---- changing ------------------------------------------------------------------------------
+
+    def reserve(self) -> None:
+        """Have the file as long as was asked for, when it was opened lazily.
+
+        Raises:
+            CatalogError: it is read-only, or there is no storage for it.
+        """
+        self._file.check_writable()
 
     def add_recording(
         self,

@@ -45,6 +45,8 @@ class CatalogFile:
         self._map = mapping
         self._sync_level = sync_level
         self._closed = False
+        # The length to have once it is changed, while it is as it was found; else None.
+        self._to_prepare: int | None = None
 
     @classmethod
     def open(
@@ -55,8 +57,17 @@ class CatalogFile:
         read_only: bool,
         capacity_bytes: int,
         sync_level: int,
+        lazily: bool = False,
     ) -> Self:
         """Open and map the file; an empty one, or one of zeros, gets a header.
+
+        Args:
+            path: the file.
+            create: make it if it is not there.
+            read_only: map it for reading.
+            capacity_bytes: the length to have at least, with all its storage.
+            sync_level: see `force`.
+            lazily: leave it as it is until `check_writable` tells of the first change.
 
         Raises:
             CatalogError: it is not there, no file, of another major version, or damaged.
@@ -71,7 +82,7 @@ class CatalogFile:
             )
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
-        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level)
+        return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Self:
@@ -83,24 +94,32 @@ class CatalogFile:
 
     @classmethod
     def _opened(
-        cls, path: Path, descriptor: int, read_only: bool, capacity_bytes: int, sync_level: int
+        cls,
+        path: Path,
+        descriptor: int,
+        read_only: bool,
+        capacity_bytes: int,
+        sync_level: int,
+        lazily: bool = False,
     ) -> Self:
         """Map an open file, which is closed again when that fails."""
         try:
             existing = _check(path, descriptor, read_only)
-            if read_only:
+            length = max(existing, capacity_bytes)
+            if lazily and not read_only:
+                mapping = _map_unchanged(descriptor, existing)
+            elif read_only:
                 mapping = _map_for_reading(descriptor, existing)
             else:
-                mapping = _map_for_writing(path, descriptor, max(existing, capacity_bytes))
+                mapping = _map_for_writing(path, descriptor, length)
         except BaseException as error:
             os.close(descriptor)
             if isinstance(error, OSError):
                 raise CatalogError(f"cannot map catalog {path}: {error.strerror}", path) from error
             raise
-        if not read_only:
-            with suppress(OSError):
-                path.resolve().with_name(layout.REWRITTEN_FILE_NAME).unlink()
         file = cls(path, descriptor, mapping, read_only=read_only, sync_level=sync_level)
+        if lazily and not read_only:
+            file._to_prepare = length
         try:
             file._initialise()
         except BaseException:
@@ -109,18 +128,14 @@ class CatalogFile:
         return file
 
     def _initialise(self) -> None:
+        if not self.read_only and self._to_prepare is None:
+            with suppress(OSError):
+                self.path.resolve().with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
-            layout.CATALOG_HEADER.pack_into(
-                self._map,
-                0,
-                layout.SEMANTIC_VERSION,
-                layout.CATALOG_HEADER_LENGTH,
-                0,
-                layout.DEFAULT_ALIGNMENT,
-            )
+            _put_header(self._map)
             self.force()
         elif (
             alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
@@ -129,6 +144,11 @@ class CatalogFile:
                 f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
                 self.path,
             )
+
+    @property
+    def is_as_found(self) -> bool:
+        """Whether nothing may be stored yet: it is read-only, or was opened lazily."""
+        return self.read_only or self._to_prepare is not None
 
     @property
     def data(self) -> mmap.mmap:
@@ -143,10 +163,20 @@ class CatalogFile:
         return os.fstat(self._fd).st_size > len(self._map)
 
     def check_writable(self) -> None:
-        """Raise CatalogError when it was opened read-only, ClosedError when it was closed."""
+        """Have it ready to be changed; to be called before what is changed is looked up in `data`.
+
+        Raises:
+            CatalogError: it was opened read-only, or there is no storage for it.
+            ClosedError: it was closed.
+        """
         _ = self.data
         if self.read_only:
             raise CatalogError(f"catalog {self.path} was opened read-only", self.path)
+        if self._to_prepare is not None:
+            mapping = _map_for_writing(self.path, self._fd, self._to_prepare)
+            self._map.close()
+            self._map, self._to_prepare = mapping, None
+            self._initialise()
 
     def force(self) -> None:
         """Force what was stored to storage, as the sync level has it (CatalogError)."""
@@ -261,7 +291,7 @@ class CatalogFile:
         """Force what was stored to storage and close. Idempotent."""
         if not self._closed:
             try:
-                if not self.read_only:
+                if not self.is_as_found:
                     self._map.flush()
                     os.fsync(self._fd)
             except OSError as error:
@@ -328,6 +358,26 @@ def _write(file_descriptor: int, data: memoryview, offset: int) -> None:
     while done < len(data):
         with data[done:] as rest:
             done += os.pwrite(file_descriptor, rest, offset + done)
+
+
+def _put_header(mapping: mmap.mmap) -> None:
+    layout.CATALOG_HEADER.pack_into(
+        mapping,
+        0,
+        layout.SEMANTIC_VERSION,
+        layout.CATALOG_HEADER_LENGTH,
+        0,
+        layout.DEFAULT_ALIGNMENT,
+    )
+
+
+def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
+    """Map a file for reading; for one that has no header yet, memory that has."""
+    if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
+        return _map_for_reading(descriptor, length)
+    mapping = mmap.mmap(-1, max(length, layout.MIN_CAPACITY_BYTES))
+    _put_header(mapping)
+    return mapping
 
 
 def _map_for_reading(descriptor: int, length: int) -> mmap.mmap:

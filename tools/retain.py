@@ -104,7 +104,11 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
         unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
         # On storage before files go: a catalog is not to claim what is not there.
         Catalog.open(
-            directory, capacity_bytes=MIN_CAPACITY_BYTES, checksum=checksum, sync_level=1
+            directory,
+            capacity_bytes=MIN_CAPACITY_BYTES,
+            checksum=checksum,
+            sync_level=1,
+            lazily=True,
         ) as catalog,
     ):
 

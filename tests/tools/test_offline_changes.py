@@ -13,6 +13,7 @@ from support.java import archive_tool
 from support.mark_files import in_use
 from support.offline_directory import SEGMENT_LENGTH, build, content
 
+from aerotape.catalog import layout
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.tools.main import main
@@ -130,6 +131,47 @@ def test_a_damaged_entry_keeps_its_files_and_the_catalog(
     assert "2-0.rec" in deleted
     assert not [name for name in deleted if name.startswith("0-")]
     assert set(content(directory)) == set(before) - set(deleted)
+
+
+REFUSED = [
+    ["mark-valid", "99"],
+    ["mark-invalid", "99"],
+    ["repair", "99"],
+    ["checksum", "crc-32", "99"],
+    ["delete-orphaned-segments", "99", "--yes"],
+    ["import", "no-such-file"],
+]
+
+
+@pytest.mark.parametrize("catalog", ["empty", "zeros", "without its next id"])
+def test_a_refused_command_changes_no_file(
+    directory: Path, catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even a catalog that would first have to be brought into order."""
+    path = directory / "archive.catalog"
+    data = bytearray(path.read_bytes())
+    assert data[8:16] == (5).to_bytes(8, "little")
+    data[8:16] = bytes(8)
+    path.write_bytes({"empty": b"", "zeros": bytes(5_000)}.get(catalog, bytes(data)))
+    (directory / layout.REWRITTEN_FILE_NAME).write_bytes(b"left over")
+    before, status = content(directory), path.stat()
+    for arguments in REFUSED:
+        assert main(["tool", str(directory), *arguments]) == 1, arguments
+        assert "Traceback" not in capsys.readouterr().err
+        assert content(directory) == before, arguments
+        after = path.stat()
+        assert (after.st_mtime_ns, after.st_blocks) == (status.st_mtime_ns, status.st_blocks)
+
+
+def test_a_command_that_is_not_refused_brings_the_catalog_into_order(tmp_path: Path) -> None:
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    path = directory / "archive.catalog"
+    path.write_bytes(b"")
+    assert main(["tool", str(directory), "capacity", "4096"]) == 0
+    assert len(path.read_bytes()) == 4096
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert list(catalog.recording_ids()) == []
 
 
 def test_capacity_is_told_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,8 @@ def changing(
 ) -> Iterator[Catalog]:
     """Open the catalog to change it, and keep archives of this package out meanwhile.
 
-    With --dry-run it is only read, and an archive may be using the directory.
+    With --dry-run it is only read, and an archive may be using the directory. Until something is
+    changed, or `Catalog.reserve` called, the file stays as it is: a command may yet be refused.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -108,6 +109,7 @@ def changing(
             # Its length stays as it is, unless more is asked for.
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
+            lazily=True,
         ) as catalog,
     ):
         yield catalog
