@@ -19,6 +19,22 @@ ChecksumName = Literal["none", "crc-32", "crc-32c"]
 def checksum(name: ChecksumName, data: bytes) -> int:
     """Return the checksum of `data` as the signed 32-bit integer that stands in a frame."""
 
+# ---- time_points.rs ----------------------------------------------------------------------------
+
+def decode_time_points(data: bytes, begin: int) -> tuple[bytes, bytes, bytes, str]:
+    """Take apart the points of a time index that stand in a file from offset `begin` on.
+
+    Returns the times and the positions, int64 in the machine's order of bytes, a byte for each
+    point that is 1 for an estimate, and why the file is of no use, or "". What fails its checksum
+    at the end is left out.
+    """
+
+def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
+    """Return for each int64 the largest up to it, and the smallest from it on.
+
+    All are in the machine's order of bytes. ValueError when they are no numbers of 8 bytes each.
+    """
+
 # ---- aeron/driver.rs ---------------------------------------------------------------------------
 
 @final

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from aerotape.catalog.segments import SegmentFile
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     parse_time_index,
     time_index_path,
 )
 from aerotape.catalog.time_index_proof import proven_points
+from aerotape.catalog.time_points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
 from aerotape.times import TimeRange
@@ -48,7 +48,6 @@ Source = Literal["recorded", "estimated", "none"]
 _NS_PER_MS: Final = 1_000_000
 # The clock that times of files are taken from may be one tick of the system behind.
 _TICK_NS: Final = 10 * _NS_PER_MS
-_NO_POINTS: Final[tuple[TimePoint, ...]] = ()
 
 
 @record(frozen=True, slots=True)
@@ -98,19 +97,17 @@ class TimeIndex:
                 after the time.
             problem: why points are missing.
         """
-        self.points = points
+        self.points = TimePoints.of(points)
         self.start_position = start_position
         self.recorded_position = recorded_position
         self.problem = problem
         self._not_before = not_before
         self._not_after = not_after
-        self._positions = [point.position for point in points]
-        times = [point.time_ns for point in points]
+        self._positions = self.points.positions
         # A clock that was put back shows a time again: what came before a point may have been
         # recorded as late as the latest point so far tells, what comes after it as early as the
         # earliest from there on.
-        self._latest = list(accumulate(times, max))
-        self._earliest = list(accumulate(reversed(times), min))[::-1]
+        self._latest, self._earliest = self.points.extremes()
 
     @classmethod
     def of(cls, recording: Recording) -> TimeIndex:
@@ -130,6 +127,7 @@ class TimeIndex:
         points, problem = read_points(recording, segments, end)
         written = last_writes(segments, descriptor.segment_file_length)
         covered = range(points[0].position, points[-1].position) if points else range(0)
+        times_so_far, times_from_here = points.extremes()
         # A segment before another may have been written after it: by another archive, or before
         # the clock was put back.
         latest = accumulate((time_ns for time_ns, _ in written), max)
@@ -145,7 +143,7 @@ class TimeIndex:
         # Segments that the recording has taken over from another one may be older than its start,
         # and so may be what it was extended by after the clock was put back.
         is_older = any(time_ns + _TICK_NS < start_ns for time_ns, _ in written) or any(
-            point.time_ns < start_ns for point in points
+            time_ns < start_ns for time_ns in times_from_here[:1]
         )
         if start_ns >= 0 and not is_known and not is_older:
             not_before.append((start_ns, start))
@@ -153,7 +151,7 @@ class TimeIndex:
         stop_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS - 1
         is_known = bool(points) and points[-1].position >= end
         is_younger = any(time_ns > stop_ns for time_ns, _ in written) or any(
-            point.time_ns > stop_ns for point in points
+            time_ns > stop_ns for time_ns in times_so_far[-1:]
         )
         if not descriptor.is_active and not is_known and not is_younger:
             not_after.append((stop_ns, end))
@@ -164,7 +162,7 @@ class TimeIndex:
         """Where the points come from: ``none`` when there are none."""
         if not self.points:
             return "none"
-        return "estimated" if any(p.is_estimate for p in self.points) else "recorded"
+        return "estimated" if self.points.has_estimates else "recorded"
 
     def positions(self, times: TimeRange) -> tuple[int, int]:
         """Return where all that may have been recorded in a range of times begins and ends.
@@ -188,16 +186,16 @@ class TimeIndex:
     def position_to(self, time_ns: int) -> int:
         """Return the position from which on all was recorded at this time or later."""
         known = bisect_left(self._earliest, time_ns)
-        found = self._positions[known : known + 1]
+        found = list(self._positions[known : known + 1])
         found += [position for bound_ns, position in self._not_before if bound_ns >= time_ns]
         return self._clip(min(found, default=self.recorded_position))
 
     def time_at(self, position: int) -> TimeBounds:
         """Return when what stands at a position was recorded, as far as is known."""
         after = bisect_right(self._positions, position)
-        earliest = self._earliest[after - 1 : after] if after else []
+        earliest = list(self._earliest[after - 1 : after]) if after else []
         earliest += [time_ns for time_ns, bound in self._not_before if bound <= position]
-        latest = self._latest[after : after + 1]
+        latest = list(self._latest[after : after + 1])
         latest += [time_ns for time_ns, bound in self._not_after if bound > position]
         return TimeBounds(max(earliest, default=None), min(latest, default=None))
 
@@ -223,19 +221,19 @@ class TimeIndex:
 
 def read_points(
     recording: Recording, segments: Sequence[SegmentFile], end: int
-) -> tuple[Sequence[TimePoint], str]:
+) -> tuple[TimePoints, str]:
     """Return the points of a recording that hold, and why there are fewer than there could be."""
     path = time_index_path(recording.archive_dir, recording.recording_id)
     try:
         data = recording.read_time_index()
         if data is None:
-            return _NO_POINTS, ""
+            return NO_POINTS, ""
         found = parse_time_index(path, data)
     except StorageError as error:
-        return _NO_POINTS, str(error)
+        return NO_POINTS, str(error)
     provenance = Provenance.of(recording.entry)
     if not found.provenance.is_same_recording(provenance):
-        return _NO_POINTS, f"time index {path} is of another recording: it is passed over"
+        return NO_POINTS, f"time index {path} is of another recording: it is passed over"
     points, problem = found.points, ""
     if found.provenance != provenance:
         points = proven_points(points, recording.descriptor, segments)
@@ -245,7 +243,7 @@ def read_points(
                 "over, for another archive may have recorded over what they tell of"
             )
     # Behind the end are those that a crash or a truncation has made void.
-    return points[: bisect_right([point.position for point in points], end)], problem
+    return points[: bisect_right(points.positions, end)], problem
 
 
 def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:

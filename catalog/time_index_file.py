@@ -52,11 +52,12 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
+from aerotape.catalog.time_points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
 
@@ -66,30 +67,10 @@ if TYPE_CHECKING:
 MAGIC: Final = b"AEROTIDX"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 64
-POINT_LENGTH: Final = 32
-FLAG_ESTIMATE: Final = 1
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
-_POINT: Final = struct.Struct("<qqiII")
-_POINT_WITH_CRC: Final = struct.Struct("<qqiIII")
 _CRC: Final = struct.Struct("<I")
 _NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
-
-
-class TimePoint(NamedTuple):
-    """A position that a recording had at a time.
-
-    Attributes:
-        time_ns: nanoseconds since 1970.
-        position: bytes.
-        session_id: of the image that was recorded; 0 for an estimate.
-        is_estimate: it was not written down while recording.
-    """
-
-    time_ns: int
-    position: int
-    session_id: int = 0
-    is_estimate: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -161,7 +142,7 @@ class TimeIndexFile:
 
     path: Path
     provenance: Provenance
-    points: Sequence[TimePoint]
+    points: TimePoints
     torn_bytes: int = 0
 
 
@@ -208,8 +189,12 @@ def read_time_index_bytes(path: Path) -> bytes | None:
 def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
     """Parse the content of a file (StorageError)."""
     provenance = _decode_header(path, data)
-    points, torn_bytes = _decode_points(path, data)
-    return TimeIndexFile(path, provenance, points, torn_bytes)
+    points, damage = TimePoints.parse(data, HEADER_LENGTH)
+    if damage:
+        raise _damaged(path, damage)
+    return TimeIndexFile(
+        path, provenance, points, len(data) - HEADER_LENGTH - len(points) * POINT_LENGTH
+    )
 
 
 def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:
@@ -219,7 +204,7 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
         StorageError: it cannot be written; the one that was there is as it was.
     """
     temporary = path.with_name(path.name + ".tmp")
-    data = provenance.encode() + b"".join(map(encode_point, points))
+    data = provenance.encode() + TimePoints.of(points).encode()
     try:
         try:
             temporary.write_bytes(data)
@@ -240,12 +225,6 @@ def remove_time_index(archive_dir: Path, recording_id: int) -> None:
         raise StorageError(f"cannot remove time index {path}: {error.strerror}", path) from error
 
 
-def encode_point(point: TimePoint) -> bytes:
-    """Return a point as it stands in the file."""
-    flags = FLAG_ESTIMATE if point.is_estimate else 0
-    return _with_crc(_POINT.pack(point.time_ns, point.position, point.session_id, flags, 0))
-
-
 def _with_crc(data: bytes) -> bytes:
     return data + _CRC.pack(zlib.crc32(data))
 
@@ -264,28 +243,6 @@ def _decode_header(path: Path, data: bytes) -> Provenance:
             path,
         )
     return Provenance(*fields[:5])
-
-
-def _decode_points(path: Path, data: bytes) -> tuple[list[TimePoint], int]:
-    body = memoryview(data)[HEADER_LENGTH:]
-    points: list[TimePoint] = []
-    add, crc32 = points.append, zlib.crc32
-    bad_offset = None
-    offset = last_position = 0
-    for time_ns, position, session_id, flags, _, crc in _POINT_WITH_CRC.iter_unpack(
-        body[: len(body) // POINT_LENGTH * POINT_LENGTH]
-    ):
-        if crc != crc32(body[offset : offset + _POINT.size]):
-            bad_offset = offset if bad_offset is None else bad_offset
-        elif bad_offset is not None:
-            raise _damaged(path, f"the point at offset {HEADER_LENGTH + bad_offset} is damaged")
-        elif position < last_position:
-            raise _damaged(path, f"its positions go back to {position}")
-        else:
-            add(TimePoint(time_ns, position, session_id, flags & FLAG_ESTIMATE != 0))
-            last_position = position
-        offset += POINT_LENGTH
-    return points, len(body) - len(points) * POINT_LENGTH
 
 
 def _damaged(path: Path, why: str) -> StorageError:

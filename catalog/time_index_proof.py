@@ -22,17 +22,17 @@ from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segments import SegmentFile
-from aerotape.catalog.time_index_file import TimePoint
+from aerotape.catalog.time_points import TimePoint, TimePoints
 
 # DataHeaderFlyweight: frame length, (version, flags, type), term offset, session id.
 _FRAME: Final = struct.Struct("<i4xii")
 
 
 def proven_points(
-    points: Sequence[TimePoint],
+    points: TimePoints,
     descriptor: RecordingDescriptor,
     segments: Sequence[SegmentFile],
-) -> Sequence[TimePoint]:
+) -> TimePoints:
     """Return the points at the beginning that are proven to hold.
 
     Args:
@@ -43,7 +43,7 @@ def proven_points(
     if not points:
         return points
     untouched = _end_of_untouched(segments, descriptor.segment_file_length, points[-1].time_ns)
-    proven = bisect_right([point.position for point in points], untouched)
+    proven = bisect_right(points.positions, untouched)
     unproven_to = len(points)
     while proven < unproven_to:
         middle = (proven + unproven_to) // 2

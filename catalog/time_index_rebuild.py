@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.time_index import last_writes, read_points
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_points import TimePoint
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     read_time_index,
     remove_time_index,
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import AerotapeError, StorageError
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Proven
     try:
         index = _index_of(archive_dir, entry)
     except AerotapeError as error:
-        _replace(archive_dir, provenance, ())
+        _replace(archive_dir, provenance, NO_POINTS)
         return str(error)
     # By when all of it was there: the clock may have been put back since, or be another one.
     closing = _closing(index) if index.recorded_position > index.start_position else []
-    _replace(archive_dir, provenance, [*index.points, *closing])
+    _replace(archive_dir, provenance, TimePoints.joined(index.points, closing))
     return index.problem
 
 
@@ -86,9 +86,12 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
         with contextlib.suppress(StorageError):
             remove_time_index(archive_dir, target.recording_id)
         return
-    joined = [*(_opened(one) if source_is_first else one.points), *_closing(one), *_opened(other)]
-    if not source_is_first:
-        joined += _closing(other)
+    joined = TimePoints.joined(
+        _opened(one) if source_is_first else one.points,
+        _closing(one),
+        _opened(other),
+        _closing(other) if not source_is_first else [],
+    )
     _replace(archive_dir, Provenance.of(target), joined)
 
 
@@ -100,14 +103,14 @@ def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
     return TimeIndex.of(Recording(archive_dir, entry, []))
 
 
-def _opened(index: TimeIndex) -> list[TimePoint]:
+def _opened(index: TimeIndex) -> TimePoints:
     """Return the points from the start on, the first of which says since when there is anything."""
     start = index.start_position
-    points = [point for point in index.points if point.position >= start]
-    if not points or points[0].position > start:
-        not_before_ns = index.time_at(start).not_before_ns or 0
-        points.insert(0, TimePoint(not_before_ns, start, is_estimate=True))
-    return points
+    points = index.points[bisect_left(index.points.positions, start) :]
+    if points and points[0].position == start:
+        return points
+    opening = TimePoint(index.time_at(start).not_before_ns or 0, start, is_estimate=True)
+    return TimePoints.joined([opening], points)
 
 
 def _closing(index: TimeIndex) -> list[TimePoint]:
@@ -116,12 +119,13 @@ def _closing(index: TimeIndex) -> list[TimePoint]:
     if index.points and index.points[-1].position >= end:
         return []
     not_after_ns = index.time_at(end - 1).not_after_ns
-    known = [point.time_ns for point in index.points]
-    latest_ns = max([*known, time.time_ns() if not_after_ns is None else not_after_ns])
+    if not_after_ns is None:
+        not_after_ns = time.time_ns()
+    latest_ns = max([not_after_ns, *index.points.extremes()[0][-1:]])
     return [TimePoint(latest_ns, end, is_estimate=True)]
 
 
-def _replace(archive_dir: Path, provenance: Provenance, points: Sequence[TimePoint]) -> None:
+def _replace(archive_dir: Path, provenance: Provenance, points: TimePoints) -> None:
     recording_id = provenance.recording_id
     try:
         if points:
@@ -136,7 +140,7 @@ def _replace(archive_dir: Path, provenance: Provenance, points: Sequence[TimePoi
 def _cut(
     archive_dir: Path,
     recording_id: int,
-    keep: Callable[[Sequence[TimePoint]], Sequence[TimePoint]],
+    keep: Callable[[TimePoints], TimePoints],
 ) -> None:
     try:
         found = read_time_index(time_index_path(archive_dir, recording_id))
@@ -148,5 +152,5 @@ def _cut(
             _replace(archive_dir, found.provenance, kept)
 
 
-def _count_to(points: Sequence[TimePoint], position: int) -> int:
-    return bisect_right(points, position, key=lambda point: point.position)
+def _count_to(points: TimePoints, position: int) -> int:
+    return bisect_right(points.positions, position)

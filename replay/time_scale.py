@@ -7,7 +7,7 @@ until it is where it was.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -72,9 +72,11 @@ def time_scale(recording: Recording, from_position: int, to_position: int) -> Ti
     begin, end = index.estimate(from_position), index.estimate(to_position)
     if not index.points or begin is None or end is None:
         return None
-    inner = [p for p in index.points if from_position < p.position < to_position]
-    times = [begin, *(p.time_ns for p in inner), end]
-    positions = [from_position, *(p.position for p in inner), to_position]
+    points = index.points
+    first = bisect_right(points.positions, from_position)
+    inner = slice(first, max(first, bisect_left(points.positions, to_position)))
+    times = [begin, *points.times[inner], end]
+    positions = [from_position, *points.positions[inner], to_position]
     return TimeScale(list(accumulate(times, max)), positions)
 
 

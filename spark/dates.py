@@ -19,7 +19,7 @@ def recorded_times(recording: Recording) -> list[tuple[int, int]]:
     """Take times from the recording's time index; without one, all is of when recording began."""
     points = recording.time_index.points
     if points:
-        return [(point.position, point.time_ns) for point in points]
+        return list(zip(points.positions, points.times, strict=True))
     descriptor = recording.descriptor
     return [(descriptor.start_position, descriptor.start_timestamp_ms * 1_000_000)]
 

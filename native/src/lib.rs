@@ -24,6 +24,7 @@ pub mod mailbox;
 mod sbe;
 mod scan;
 pub mod segment;
+mod time_points;
 pub mod worker;
 
 use pyo3::prelude::*;
@@ -41,6 +42,7 @@ mod _native {
         super::lookups::register(module)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
+        super::time_points::register(module)?;
         super::worker::register(module)?;
         super::segment::register(module)?;
         Ok(())

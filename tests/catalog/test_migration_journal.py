@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aerotape.catalog.migration_journal import Journal, MigrationStep
@@ -29,6 +29,7 @@ def possible(renames: list[tuple[str, str]], names: set[str]) -> list[int]:
     return found
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1]), max_size=6),
     st.sets(NAMES),

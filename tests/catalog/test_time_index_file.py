@@ -15,7 +15,6 @@ from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.time_index import TimeBounds
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     read_time_index,
     write_time_index,
 )
@@ -24,6 +23,7 @@ from aerotape.catalog.time_index_upkeep import (
     cut_before,
     prepare_extension,
 )
+from aerotape.catalog.time_points import TimePoint
 from aerotape.errors import StorageError
 from aerotape.times import TimeRange
 

@@ -15,12 +15,12 @@ from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     read_time_index,
     time_index_path,
     write_time_index,
 )
 from aerotape.catalog.time_index_upkeep import hand_over, prepare_extension
+from aerotape.catalog.time_points import TimePoint
 from aerotape.times import TimeRange
 
 SECOND = 1_000_000_000

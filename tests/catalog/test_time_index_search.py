@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aerotape.catalog.time_index import TimeBounds, TimeIndex
-from aerotape.catalog.time_index_file import TimePoint
+from aerotape.catalog.time_points import TimePoint
 from aerotape.times import TimeRange
 
 STEP = 32

@@ -13,10 +13,10 @@ from support import archives
 from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_points import TimePoint
 from aerotape.errors import ConfigurationError
 
 SECOND = 1_000_000_000

@@ -14,10 +14,10 @@ from aerotape.catalog.directory import Recording
 from aerotape.catalog.time_index import TimeIndex
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_points import TimePoint
 
 START_MS = 1_700_000_000_000
 START_NS = START_MS * 1_000_000

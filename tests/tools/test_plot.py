@@ -18,10 +18,10 @@ from support.java import ROOT
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.time_index_file import (
     Provenance,
-    TimePoint,
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_points import TimePoint
 from aerotape.tools.main import main
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -1,0 +1,146 @@
+//! Points of a recording's time index, taken apart for Python, which describes their format
+//! (`catalog/time_index_file.py`) and looks times and positions up in them.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+const POINT_LENGTH: usize = 32;
+const CHECKED_LENGTH: usize = 28;
+const ESTIMATE: u32 = 1;
+
+#[derive(Default, Debug, PartialEq)]
+struct Points {
+    times: Vec<i64>,
+    positions: Vec<i64>,
+    estimates: Vec<u8>,
+    /// Why the file is of no use; empty when it is.
+    damage: String,
+}
+
+fn long(bytes: &[u8]) -> i64 {
+    bytes.try_into().map(i64::from_le_bytes).unwrap_or_default()
+}
+
+fn int(bytes: &[u8]) -> u32 {
+    bytes.try_into().map(u32::from_le_bytes).unwrap_or_default()
+}
+
+/// Read the points behind `begin`. Whatever fails its checksum at the end is left out, being what
+/// a crash has left; with a good point behind it the file is damaged.
+fn decode(file: &[u8], begin: usize) -> Points {
+    let body = file.get(begin..).unwrap_or_default();
+    let mut points = Points::default();
+    let mut bad = None;
+    let mut last_position = 0;
+    for (index, point) in body.chunks_exact(POINT_LENGTH).enumerate() {
+        let position = long(&point[8..16]);
+        if crc32fast::hash(&point[..CHECKED_LENGTH]) != int(&point[CHECKED_LENGTH..]) {
+            bad = bad.or(Some(begin + index * POINT_LENGTH));
+        } else if let Some(offset) = bad {
+            points.damage = format!("the point at offset {offset} is damaged");
+            break;
+        } else if position < last_position {
+            points.damage = format!("its positions go back to {position}");
+            break;
+        } else {
+            points.times.push(long(&point[..8]));
+            points.positions.push(position);
+            points
+                .estimates
+                .push(u8::from(int(&point[20..24]) & ESTIMATE != 0));
+            last_position = position;
+        }
+    }
+    points
+}
+
+fn to_bytes(numbers: &[i64]) -> Vec<u8> {
+    numbers
+        .iter()
+        .flat_map(|number| number.to_ne_bytes())
+        .collect()
+}
+
+type Columns<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    String,
+);
+
+#[pyfunction]
+fn decode_time_points<'py>(py: Python<'py>, data: &[u8], begin: usize) -> Columns<'py> {
+    let (times, positions, points) = py.detach(|| {
+        let points = decode(data, begin);
+        (to_bytes(&points.times), to_bytes(&points.positions), points)
+    });
+    (
+        PyBytes::new(py, &times),
+        PyBytes::new(py, &positions),
+        PyBytes::new(py, &points.estimates),
+        points.damage,
+    )
+}
+
+/// For each number the largest up to it, and the smallest from it on.
+fn extremes(numbers: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let mut so_far = i64::MIN;
+    let largest = numbers.iter().map(|&number| {
+        so_far = so_far.max(number);
+        so_far
+    });
+    let largest = largest.collect();
+    let mut from_here = i64::MAX;
+    let smallest = numbers.iter().rev().map(|&number| {
+        from_here = from_here.min(number);
+        from_here
+    });
+    let mut smallest: Vec<i64> = smallest.collect();
+    smallest.reverse();
+    (largest, smallest)
+}
+
+#[pyfunction]
+fn running_extremes<'py>(
+    py: Python<'py>,
+    numbers: &[u8],
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    if numbers.len() % 8 != 0 {
+        return Err(PyValueError::new_err("numbers are of 8 bytes each"));
+    }
+    let (largest, smallest) = py.detach(|| {
+        let numbers: Vec<i64> = numbers
+            .chunks_exact(8)
+            .map(|bytes| bytes.try_into().map(i64::from_ne_bytes).unwrap_or_default())
+            .collect();
+        let (largest, smallest) = extremes(&numbers);
+        (to_bytes(&largest), to_bytes(&smallest))
+    });
+    Ok((PyBytes::new(py, &largest), PyBytes::new(py, &smallest)))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(decode_time_points, module)?)?;
+    module.add_function(wrap_pyfunction!(running_extremes, module)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_so_far_and_the_smallest_from_here() {
+        assert_eq!(
+            extremes(&[3, 1, 4, 1, 5]),
+            (vec![3, 3, 4, 4, 5], vec![1, 1, 1, 1, 5])
+        );
+        assert_eq!(extremes(&[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_is_behind_the_end_or_too_short_is_no_point() {
+        assert_eq!(decode(&[0; 40], 64), Points::default());
+        assert_eq!(decode(&[0; 95], 64), Points::default());
+    }
+}
