@@ -863,6 +863,16 @@ class _SegmentTask(Protocol):
     @property
     def stream_id(self) -> int: ...
 
+def list_segments(
+    directory: str | PathLike[str],
+) -> tuple[list[tuple[int, int, int, int]], list[str]]:
+    """List the segment files of a directory, and what they take.
+
+    Returns a tuple for each, ascending: recording id, base position, bytes of storage, and when it
+    was written to last, nanoseconds since 1970. And the names of all else. StorageError when the
+    directory or a file cannot be looked at.
+    """
+
 def check_segments(
     tasks: Sequence[_SegmentTask],
     *,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from aerotape.archive.retention.policy import RetentionPolicy, RetentionRule
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -22,8 +22,7 @@ _NS_PER_MS: Final = 1_000_000
 _Stream = tuple[str, int]
 
 
-@record(frozen=True, slots=True)
-class HeldSegment:
+class HeldSegment(NamedTuple):
     """A segment of a recording.
 
     Attributes:

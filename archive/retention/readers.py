@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
-from aerotape.archive.retention.survey import Usage, survey
+from aerotape.archive.retention.survey import PAUSE_AFTER, Usage, survey
 from aerotape.catalog.segments import segment_file_name
 
 _NO_USAGE = Usage()
@@ -49,8 +49,9 @@ def plan_directory(
         plan = make_plan(holdings.values(), policy, now_ns)
         # What one recording has to keep, a limit of several may take from others: looked at again.
         held_back = False
-        for removal in plan.removals:
-            pause()
+        for number, removal in enumerate(plan.removals):
+            if number % PAUSE_AFTER == 0:
+                pause()
             holding = holdings[removal.recording_id]
             free = _count_free(archive_dir, holding, removal.segments)
             if free < removal.segments:
@@ -66,12 +67,12 @@ def _count_free(archive_dir: Path, holding: Holding, count: int) -> int:
     """Return how many of the first `count` segments nobody reads, up to the first that is read."""
     for index, segment in enumerate(holding.segments[:count]):
         name = segment_file_name(holding.recording_id, segment.base_position)
-        if is_read(archive_dir / name):
+        if is_read(f"{archive_dir}/{name}"):
             return index
     return count
 
 
-def is_read(path: Path) -> bool:
+def is_read(path: str | Path) -> bool:
     """Whether a reader has a segment file open, or may have; not where there are no locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

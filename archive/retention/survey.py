@@ -12,23 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_base_position
-from aerotape.catalog.suspect import read_marks
+from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_name
+from aerotape.catalog.suspect import marked_recording
 from aerotape.catalog.time_index import TimeIndex, read_points
-from aerotape.errors import StorageError
+from aerotape.catalog.time_index_file import parse_time_index_name
 
-# st_blocks counts these, whatever the file system.
-_BLOCK_LENGTH: Final = 512
-_PAUSE_AFTER: Final = 64
+PAUSE_AFTER: Final = 64
 _NS_PER_MS: Final = 1_000_000
 # What comes between the last write to a recording and the note of its stop.
 _SLACK_NS: Final = 10_000 * _NS_PER_MS
@@ -63,27 +64,37 @@ def survey(
         CatalogError: the catalog cannot be read.
         StorageError: the directory cannot be read.
     """
-    files, _ = index_segment_files(archive_dir)
+    listed, others = _native.list_segments(archive_dir)
+    files = {
+        recording_id: [HeldSegment(*each) for _, *each in group]
+        for recording_id, group in groupby(listed, key=itemgetter(0))
+    }
+    indexed = {parse_time_index_name(name) for name in others}
     found = []
     # What was taken out of a recording under suspicion would go with it.
-    marked = dict.fromkeys(read_marks(archive_dir), "it is marked as suspect")
-    usage = replace(usage, held={**marked, **usage.held})
+    marked = {marked_recording(name): "it is marked as suspect" for name in others}
+    held = {recording_id: why for recording_id, why in marked.items() if recording_id is not None}
+    usage = replace(usage, held={**held, **usage.held})
     with Catalog.open(archive_dir, read_only=True) as catalog:
         for number, entry in enumerate(catalog.entries()):
-            if number % _PAUSE_AFTER == 0:
+            if number % PAUSE_AFTER == 0:
                 pause()
             if entry.state != RecordingState.VALID or entry_damage(entry):
                 continue
-            if not describe_problem(entry.descriptor):
-                segments = files.get(entry.recording_id, [])
-                found.append(_holding(archive_dir, entry, segments, usage))
+            segments = files.get(entry.recording_id, [])
+            holding = _holding(entry.descriptor, segments, usage)
+            is_stopped = entry.recording_id not in usage.live and holding.end_position >= 0
+            if is_stopped and entry.recording_id in indexed:
+                dated = _dated(archive_dir, entry, segments, holding.segments)
+                holding = replace(holding, segments=dated)
+            found.append(holding)
     return found
 
 
 def _holding(
-    archive_dir: Path, entry: CatalogEntry, files: Sequence[SegmentFile], usage: Usage
+    descriptor: RecordingDescriptor, files: Sequence[HeldSegment], usage: Usage
 ) -> Holding:
-    descriptor, recording_id = entry.descriptor, entry.recording_id
+    recording_id = descriptor.recording_id
 
     def base(position: int) -> int:
         return segment_base_position(
@@ -98,11 +109,9 @@ def _holding(
     last = base(max(end_position, descriptor.start_position))
     first = base(descriptor.start_position)
     segments = [
-        segment
+        file
         for file in files
-        if first <= file.base_position
-        and (file.base_position <= last or end_position < 0)
-        and (segment := _segment(file)) is not None
+        if first <= file.base_position and (file.base_position <= last or end_position < 0)
     ]
     problem = usage.held.get(recording_id, "")
     if end_position < 0:
@@ -111,8 +120,6 @@ def _holding(
         problem = "segment files are missing"
     if problem:
         return Holding(descriptor, segments, 0, False, problem, end_position)
-    if not is_live and segments:
-        segments = _dated(archive_dir, entry, files, segments)
     length = descriptor.segment_file_length
     removable, in_use = len(segments), ""
     if is_live:
@@ -134,40 +141,37 @@ def _is_whole(
 ) -> bool:
     """Whether each segment up to the end has its file."""
     length = descriptor.segment_file_length
-    expected = range(first, end_position, length)
-    return len(segments) >= len(expected) and all(
-        segment.base_position == first + index * length for index, segment in enumerate(segments)
-    )
+    if len(segments) < len(range(first, end_position, length)):
+        return False
+    bases = [segment.base_position for segment in segments]
+    return bases == list(range(first, first + len(bases) * length, length))
 
 
 def _dated(
     archive_dir: Path,
     entry: CatalogEntry,
-    files: Sequence[SegmentFile],
-    segments: list[HeldSegment],
-) -> list[HeldSegment]:
+    files: Sequence[HeldSegment],
+    segments: Sequence[HeldSegment],
+) -> Sequence[HeldSegment]:
     """Take the times of a stopped recording's time index where files were written to since."""
     descriptor = entry.descriptor
     stopped_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS
     if all((segment.recorded_by_ns or 0) <= stopped_ns + _SLACK_NS for segment in segments):
         return segments
     end_position = descriptor.stop_position
-    points, _ = read_points(Recording(archive_dir, entry, []), files, end_position)
+    paths = [
+        SegmentFile(
+            archive_dir / segment_file_name(entry.recording_id, file.base_position),
+            file.base_position,
+        )
+        for file in files
+    ]
+    points, _ = read_points(Recording(archive_dir, entry, []), paths, end_position)
     index = TimeIndex(points, descriptor.start_position, end_position)
     dated = []
     for segment in segments:
         last = min(segment.base_position + descriptor.segment_file_length, end_position) - 1
         known = [segment.recorded_by_ns, index.time_at(last).not_after_ns]
         bounds = [each for each in known if each is not None]
-        dated.append(replace(segment, recorded_by_ns=min(bounds, default=None)))
+        dated.append(segment._replace(recorded_by_ns=min(bounds, default=None)))
     return dated
-
-
-def _segment(file: SegmentFile) -> HeldSegment | None:
-    try:
-        status = file.path.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"cannot read {file.path}: {error.strerror}", file.path) from error
-    return HeldSegment(file.base_position, status.st_blocks * _BLOCK_LENGTH, status.st_mtime_ns)

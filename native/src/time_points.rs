@@ -106,7 +106,7 @@ fn running_extremes<'py>(
     py: Python<'py>,
     numbers: &[u8],
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    if numbers.len() % 8 != 0 {
+    if !numbers.len().is_multiple_of(8) {
         return Err(PyValueError::new_err("numbers are of 8 bytes each"));
     }
     let (largest, smallest) = py.detach(|| {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from aerotape import _native
 from aerotape.catalog.segments import (
     MAX_LONG,
     index_segment_files,
@@ -18,7 +20,7 @@ from aerotape.catalog.segments import (
     segment_file_name,
     validate_segment_length,
 )
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, StorageError
 
 longs = st.integers(0, MAX_LONG)
 # Exponents of term and segment lengths: 64 KiB to 1 GiB.
@@ -132,3 +134,29 @@ def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
             file.truncate(offset)
             file.truncate(1 << 16)
         assert is_blank_from(path, offset)
+
+
+def test_files_are_listed_natively_as_their_names_say(tmp_path: Path) -> None:
+    names = ["0-0.rec", "12-65536.rec", "12-0.rec", f"3-{MAX_LONG}.rec"]
+    others = ["0-00.rec", "00-1.rec", "-1-0.rec", "1-.rec", "4-0.rec.del", f"3-{MAX_LONG + 1}.rec"]
+    others += ["\u0661-0.rec", "archive.catalog", "0-0.rec "]
+    for name in (*names, *others):
+        (tmp_path / name).write_bytes(bytes(5_000))
+        os.utime(tmp_path / name, ns=(5, 1_234_567_890_123_456_789))
+    index, _ = index_segment_files(tmp_path)
+    expected = [
+        (
+            recording_id,
+            each.base_position,
+            each.path.stat().st_blocks * 512,
+            1_234_567_890_123_456_789,
+        )
+        for recording_id in sorted(index)
+        for each in index[recording_id]
+    ]
+    found, left = _native.list_segments(tmp_path)
+    assert found == expected
+    assert len(found) == len(names)
+    assert sorted(left) == sorted(others)
+    with pytest.raises(StorageError, match="no-such"):
+        _native.list_segments(tmp_path / "no-such")

@@ -6,6 +6,7 @@
 
 mod check;
 mod expected;
+mod listing;
 mod parallel;
 mod reader;
 mod reference;
@@ -80,6 +81,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rewrite::RewrittenSegment>()?;
     module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
     module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
+    module.add_function(wrap_pyfunction!(listing::list_segments, module)?)?;
     module.add_function(wrap_pyfunction!(reference::reference_check, module)?)?;
     module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

@@ -99,6 +99,7 @@ class Rig:
             errors=self.errors,
             sync=False,
         )
+        self.replications = SimpleNamespace(recording_ids=lambda: self.replicated)
         self.monotonic_ns = 5
         self.requests: list[Any] = []
         self.retention = Retention(
@@ -108,7 +109,7 @@ class Rig:
             catalog=self.catalog,
             recordings=self.recordings,  # type: ignore[arg-type]
             replays=self.replays,  # type: ignore[arg-type]
-            replications=SimpleNamespace(recording_ids=lambda: self.replicated),  # type: ignore[arg-type]
+            replications=self.replications,  # type: ignore[arg-type]
             ask=self.ask,
             counters=self.counters,  # type: ignore[arg-type]
             errors=self.errors,
@@ -127,6 +128,7 @@ class Rig:
                 segments=self.moves,
                 recordings=self.recordings,
                 replays=self.replays,
+                replications=self.replications,
                 errors=self.errors,
             ),
             requester,
