@@ -1,9 +1,9 @@
 """Dataclasses that are cheap to make.
 
 `dataclasses.dataclass` writes and compiles half a dozen methods for each class, half a millisecond
-of every start, and its module brings `inspect` along. For a `record` only `__init__` is written;
-what else it has are functions that all of them share. To type checkers, and to the functions of
-`dataclasses`, a record is a dataclass.
+of every start, and its module brings `inspect` along. For a `record` only `__init__` is written,
+which calls `__post_init__` if there is one; what else it has are functions that all of them share.
+To type checkers, and to the functions of `dataclasses`, a record is a dataclass.
 
 Records cannot be derived from other records.
 """
@@ -128,6 +128,8 @@ def _init(
             body.append(f"_set_{name}(self, {value})")
         else:
             body.append(f"_set(self, '{name}', {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
     lines = "\n ".join(body or ["pass"])
     exec(f"def __init__({', '.join(parameters)}):\n {lines}", known)
     init: Any = known["__init__"]

@@ -158,3 +158,19 @@ def test_without_slots() -> None:
         @records.record(frozen=True)
         class Other(Plain):
             other: int = 1
+
+
+def test_what_is_to_follow_the_making_follows_it() -> None:
+    @records.record(frozen=True, slots=True)
+    class Even:
+        number: int
+
+        def __post_init__(self) -> None:
+            if self.number % 2:
+                raise ValueError(f"{self.number} is odd")
+
+    assert Even(2).number == 2
+    with pytest.raises(ValueError, match="3 is odd"):
+        Even(3)
+    with pytest.raises(ValueError, match="5 is odd"):
+        records.replace(Even(2), number=5)
