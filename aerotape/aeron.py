@@ -140,10 +140,30 @@ _NativeStream = TypeVar("_NativeStream", bound="_native._PublicationBase | _nati
 
 
 class _Stream(Closing, Generic[_NativeStream]):
-    """What can have destinations when its channel says ``control-mode=manual``."""
+    """A publication or subscription.
+
+    It can have destinations when its channel says ``control-mode=manual``.
+    """
 
     def __init__(self, native: _NativeStream) -> None:
         self._native = native
+
+    @property
+    def channel(self) -> str:
+        """The channel's URI as given."""
+        return self._native.channel
+
+    @property
+    def stream_id(self) -> int:
+        return self._native.stream_id
+
+    @property
+    def registration_id(self) -> int:
+        return self._native.registration_id
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
 
     def add_destination(self, channel: str, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
         """Send to, or receive from, one more place.
@@ -176,21 +196,8 @@ _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBa
 
 class _PublicationBase(_Stream[_NativePublication]):
     @property
-    def channel(self) -> str:
-        """The channel's URI as given."""
-        return self._native.channel
-
-    @property
-    def stream_id(self) -> int:
-        return self._native.stream_id
-
-    @property
     def session_id(self) -> int:
         return self._native.session_id
-
-    @property
-    def registration_id(self) -> int:
-        return self._native.registration_id
 
     @property
     def initial_term_id(self) -> int:
@@ -220,10 +227,6 @@ class _PublicationBase(_Stream[_NativePublication]):
     def is_connected(self) -> bool:
         """Whether there is a subscriber, as far as is known."""
         return self._native.is_connected
-
-    @property
-    def is_closed(self) -> bool:
-        return self._native.is_closed
 
     def offer(self, data: Data, reserved_value: int = 0) -> int:
         """Try once to send a message.
@@ -314,26 +317,9 @@ class Subscription(_Stream[_native.Subscription]):
         return self._native
 
     @property
-    def channel(self) -> str:
-        """The channel's URI as given."""
-        return self._native.channel
-
-    @property
-    def stream_id(self) -> int:
-        return self._native.stream_id
-
-    @property
-    def registration_id(self) -> int:
-        return self._native.registration_id
-
-    @property
     def is_connected(self) -> bool:
         """Whether there is a publisher."""
         return self._native.is_connected
-
-    @property
-    def is_closed(self) -> bool:
-        return self._native.is_closed
 
     @property
     def image_count(self) -> int:

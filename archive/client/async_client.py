@@ -11,9 +11,9 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
 from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import (
-    channels,
     query_requests,
     recording_requests,
+    replay_opening,
     replay_requests,
     replication_requests,
     segment_requests,
@@ -33,6 +33,7 @@ from aerotape.archive.client.asynchronous import (
     asynchronous_pages,
     asynchronous_steps,
 )
+from aerotape.archive.client.blocking import describe_as
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.client_facts import ClientFacts
 from aerotape.archive.client.connecting import ConnectOptions
@@ -112,6 +113,27 @@ def _stepped(
         return Opening(begin)
 
     functools.update_wrapper(method, open_it)
+    return method
+
+
+def _replaying(
+    wish: Callable[P, ReplayWish],
+) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncReplay]]:
+    """Make a method that opens a replay, to be iterated here."""
+
+    def method(
+        self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Opening[AsyncReplay]:
+        wished = wish(*args, **kwargs)
+        channel = self._client._replay_channel
+
+        async def open_it() -> AsyncReplay:
+            steps = open_replay(self._aeron.native, self._session, wished, channel)
+            return AsyncReplay(await self._run(steps), self)
+
+        return Opening(open_it)
+
+    describe_as(method, wish, returns="Opening[AsyncReplay]")
     return method
 
 
@@ -203,43 +225,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     stop_replay = asynchronous(replay_requests.stop_replay)
     stop_all_replays = asynchronous(replay_requests.stop_all_replays)
 
-    def replay(
-        self,
-        recording_id: int,
-        position: int | None = None,
-        length: int | None = None,
-        *,
-        channel: str | None = None,
-        stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
-        follow: bool = True,
-        limit_counter_id: int | None = None,
-        file_io_max_length: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> Opening[AsyncReplay]:
-        """Replay a recording: arguments and errors as of `ArchiveClient.replay`.
-
-        >>> async with client.replay(recording_id) as messages:
-        ...     async for message in messages:
-        ...         print(message.position, len(message.payload))
-        """
-        wish = ReplayWish(
-            recording_id,
-            position,
-            length,
-            channel or self._client._replay_channel,
-            stream_id,
-            follow,
-            limit_counter_id,
-            file_io_max_length,
-            timeout_ns,
-        )
-
-        async def open_it() -> AsyncReplay:
-            stream = await self._run(open_replay(self._aeron.native, self._session, wish))
-            return AsyncReplay(stream, self)
-
-        return Opening(open_it)
-
+    replay = _replaying(replay_opening.replay)
     replay_merge = _stepped(ArchiveClient.replay_merge)
     persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
 

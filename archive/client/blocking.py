@@ -120,15 +120,21 @@ def _each(requests: BlockingRequests, pages: Pages[T]) -> Iterator[T]:
         yield from page
 
 
-def describe_as(method: Callable[..., Any], request: Callable[..., Any]) -> None:
-    """Give a method the name, documentation and signature of the request that it performs."""
+def describe_as(
+    method: Callable[..., Any], request: Callable[..., Any], returns: str | None = None
+) -> None:
+    """Give a method the name, documentation and signature of the request that it performs.
+
+    Args:
+        returns: what the method returns, where the request's signature does not tell.
+    """
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
     signature = inspect.signature(request)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[own, *signature.parameters.values()],
-        return_annotation=_result_annotation(signature.return_annotation),
+        return_annotation=returns or _result_annotation(signature.return_annotation),
     )
 
 

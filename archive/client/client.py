@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import (
     channels,
     query_requests,
     recording_requests,
+    replay_opening,
     replay_requests,
     replication_requests,
     segment_requests,
@@ -20,6 +21,7 @@ from aerotape.archive.client.blocking import (
     blocking,
     blocking_pages,
     blocking_steps,
+    describe_as,
 )
 from aerotape.archive.client.client_facts import ClientFacts
 from aerotape.archive.client.connecting import Connecting, prepare
@@ -40,6 +42,8 @@ from aerotape.closing import Closing
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import ArchiveError, ClosedError
+
+P = ParamSpec("P")
 
 DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
 
@@ -108,6 +112,20 @@ def connect(
             connecting.owned_aeron.close()
         raise
     return ArchiveClient(connecting, session, archive_id, keep_alive_interval_ns)
+
+
+def _replaying(
+    wish: Callable[P, ReplayWish],
+) -> Callable[Concatenate[ArchiveClient, P], Replay]:
+    """Make a method that opens a replay."""
+
+    def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
+        wished = wish(*args, **kwargs)
+        steps = open_replay(self._aeron.native, self._session, wished, self._replay_channel)
+        return Replay(self._run(steps), self._run)
+
+    describe_as(method, wish, returns="Replay")
+    return method
 
 
 class ArchiveClient(MergedStreams, ClientFacts, Closing):
@@ -211,56 +229,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
     stop_replay = blocking(replay_requests.stop_replay)
     stop_all_replays = blocking(replay_requests.stop_all_replays)
 
-    def replay(
-        self,
-        recording_id: int,
-        position: int | None = None,
-        length: int | None = None,
-        *,
-        channel: str | None = None,
-        stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
-        follow: bool = True,
-        limit_counter_id: int | None = None,
-        file_io_max_length: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> Replay:
-        """Replay a recording and return its messages.
-
-        >>> with client.replay(recording_id) as messages:
-        ...     for message in messages:
-        ...         print(message.position, len(message.payload))
-
-        Args:
-            position: from where, bytes: the beginning of a frame. None: from the start.
-            length: how much, bytes. None (or Aeron's -1), or more than there is: to the end.
-                Aeron's -2 is -1 with `follow` off.
-            channel: where the archive shall replay to. Default: as the control responses.
-            stream_id: stream on that channel.
-            follow: whether a live recording is followed until it stops (or to `length`); else
-                the replay ends where the recording is now.
-            limit_counter_id: do not go beyond the value of this counter of the media driver;
-                the replay then ends at `length` or when the counter is closed.
-            file_io_max_length: the archive reads at most so much at a time, bytes.
-            timeout_ns: how long to wait for the next message. Default: the client's timeout
-                when it must come, for ever when following.
-
-        Raises:
-            ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-            ConfigurationError: the channel cannot be used.
-        """
-        wish = ReplayWish(
-            recording_id,
-            position,
-            length,
-            channel or self._replay_channel,
-            stream_id,
-            follow,
-            limit_counter_id,
-            file_io_max_length,
-            timeout_ns,
-        )
-        stream = self._run(open_replay(self._aeron.native, self._session, wish))
-        return Replay(stream, self._run)
+    replay = _replaying(replay_opening.replay)
 
     # -- what comes unasked --------------------------------------------------------------------
 

@@ -16,12 +16,15 @@ from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
+from aerotape.records import record, replace
 
 
 @record(frozen=True, slots=True)
 class ReplayWish:
-    """What a caller of `replay` has asked for; the attributes are its arguments."""
+    """What a caller of `replay` has asked for; the attributes are its arguments.
+
+    The channel may be "" for the client's.
+    """
 
     recording_id: int
     position: int | None
@@ -34,16 +37,70 @@ class ReplayWish:
     timeout_ns: int | None
 
 
+def replay(
+    recording_id: int,
+    position: int | None = None,
+    length: int | None = None,
+    *,
+    channel: str | None = None,
+    stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
+    follow: bool = True,
+    limit_counter_id: int | None = None,
+    file_io_max_length: int | None = None,
+    timeout_ns: int | None = None,
+) -> ReplayWish:
+    """Replay a recording and return its messages.
+
+    >>> with client.replay(recording_id) as messages:
+    ...     for message in messages:
+    ...         print(message.position, len(message.payload))
+
+    Args:
+        position: from where, bytes: the beginning of a frame. None: from the start.
+        length: how much, bytes. None (or Aeron's -1), or more than there is: to the end.
+            Aeron's -2 is -1 with `follow` off.
+        channel: where the archive shall replay to. Default: as the control responses.
+        stream_id: stream on that channel.
+        follow: whether a live recording is followed until it stops (or to `length`); else
+            the replay ends where the recording is now.
+        limit_counter_id: do not go beyond the value of this counter of the media driver;
+            the replay then ends at `length` or when the counter is closed.
+        file_io_max_length: the archive reads at most so much at a time, bytes.
+        timeout_ns: how long to wait for the next message. Default: the client's timeout
+            when it must come, for ever when following.
+
+    Raises:
+        ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+        ConfigurationError: the channel cannot be used.
+    """
+    return ReplayWish(
+        recording_id,
+        position,
+        length,
+        channel or "",
+        stream_id,
+        follow,
+        limit_counter_id,
+        file_io_max_length,
+        timeout_ns,
+    )
+
+
 def open_replay(
-    aeron: _native.AeronClient, session: ControlSession, wish: ReplayWish
+    aeron: _native.AeronClient, session: ControlSession, wish: ReplayWish, default_channel: str
 ) -> Steps[ReplayStream]:
     """Ask for a replay and return its stream.
+
+    Args:
+        default_channel: where the archive replays to when the wish does not say.
 
     Raises:
         ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
         AeronTimeoutError: the archive or the media driver does not answer.
         ConfigurationError: an argument cannot be used.
     """
+    if not wish.channel:
+        wish = replace(wish, channel=default_channel)
     position = None if wish.position == NULL_POSITION else wish.position
     length, follow = wish.length, wish.follow
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):

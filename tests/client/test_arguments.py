@@ -124,3 +124,12 @@ def test_every_request_tells_of_itself() -> None:
     assert method.__name__ == "truncate_recording"
     shown = inspect.signature(aerotape.ArchiveClient.list_recordings)
     assert shown.return_annotation == "Iterator[RecordingDescriptor]"
+    for client, returned in (
+        (aerotape.ArchiveClient, "Replay"),
+        (aerotape.AsyncArchiveClient, "Opening[AsyncReplay]"),
+    ):
+        assert client.replay.__name__ == "replay"
+        shown = inspect.signature(client.replay)
+        assert shown.return_annotation == returned
+        assert list(shown.parameters)[:4] == ["self", "recording_id", "position", "length"]
+        assert "Replay a recording and return its messages" in (client.replay.__doc__ or "")
