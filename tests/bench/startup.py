@@ -19,7 +19,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, media_driver
 from bench.listing import make_catalog
-from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from bench.running import (
+    NAMES,
+    Report,
+    compile_package,
+    median_ratio,
+    memory_folder,
+    options_parser,
+    turns,
+)
 from segment_builder import SegmentBuilder
 
 import aerotape
@@ -88,6 +96,7 @@ def main() -> int:
     parser.add_argument("--recordings", type=int, nargs="+", default=[0, 1_000, 10_000])
     parser.add_argument("--unclean", type=int, default=100)
     options = parser.parse_args()
+    compile_package()
     report = Report("startup", LINE, as_json=options.json)
     for recordings in options.recordings:
         with memory_folder() as folder:

@@ -22,7 +22,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.listing import make_catalog
-from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
+from bench.running import (
+    NAMES,
+    Report,
+    compile_package,
+    median_ratio,
+    memory_folder,
+    options_parser,
+    turns,
+)
 from support.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
 from support.mark_files import leave
 
@@ -83,6 +91,7 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=2_000_000_000, help="length of the recording")
     parser.add_argument("--recordings", type=int, default=10_000, help="for describe")
     options = parser.parse_args()
+    compile_package()
     report = Report("tools", LINE, as_json=options.json)
     with memory_folder() as folder:
         write_recording(folder / "long", counting_payload(PAYLOAD_LENGTH), options.bytes, "crc-32c")
