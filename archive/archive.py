@@ -38,6 +38,7 @@ from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.closing import Closing
+from aerotape.collection import collection_paused
 from aerotape.errors import ConfigurationError, StorageError
 
 DriverKind = Literal["embedded", "external"]
@@ -186,21 +187,8 @@ class Archive(Closing):
             self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
         else:
             await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
-        catalog = self._open(
-            Catalog.open(
-                self.archive_dir,
-                create=True,
-                capacity_bytes=config.catalog_capacity,
-                sync_level=config.catalog_file_sync_level,
-                checksum=config.record_checksum,
-            )
-        )
-        self.outcomes = refresh(
-            catalog, self.archive_dir, checksum=config.record_checksum, now_ms=epoch_ms()
-        )
-        for outcome in self.outcomes:
-            if outcome.outcome is not Outcome.CLEAN:
-                LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
+        with collection_paused():
+            catalog = self._open_catalog()
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(
@@ -235,6 +223,26 @@ class Archive(Closing):
         with started_on(config.conductor_cpu, "aeron.archive.conductor.cpu.affinity"):
             self._thread.start()
         self._cleanup.callback(self._stop_conductor)
+
+    def _open_catalog(self) -> Catalog:
+        """Open the catalog, and repair what a crash left."""
+        config = self.config
+        catalog = self._open(
+            Catalog.open(
+                self.archive_dir,
+                create=True,
+                capacity_bytes=config.catalog_capacity,
+                sync_level=config.catalog_file_sync_level,
+                checksum=config.record_checksum,
+            )
+        )
+        self.outcomes = refresh(
+            catalog, self.archive_dir, checksum=config.record_checksum, now_ms=epoch_ms()
+        )
+        for outcome in self.outcomes:
+            if outcome.outcome is not Outcome.CLEAN:
+                LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
+        return catalog
 
     def _open(self, part: _PartT) -> _PartT:
         self._cleanup.callback(part.close)

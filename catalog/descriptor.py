@@ -6,6 +6,7 @@ Shared by the catalog, the client and the Spark source; it holds no reference to
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.errors import CatalogError
@@ -157,12 +158,26 @@ class RecordingDescriptor:
         return descriptor, damage
 
 
-def max_position(descriptor: RecordingDescriptor) -> int:
+class RecordingExtent(NamedTuple):
+    """The figures that say where the bytes of a recording are; as of `RecordingDescriptor`."""
+
+    start_position: int
+    stop_position: int
+    segment_file_length: int
+    term_buffer_length: int
+
+    @property
+    def is_active(self) -> bool:
+        """Whether no stop position is set."""
+        return self.stop_position == NULL_VALUE
+
+
+def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
     """Return the position at which a stream with terms of this length ends: 2^31 of them."""
     return descriptor.term_buffer_length << 31
 
 
-def describe_problem(descriptor: RecordingDescriptor) -> str:
+def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
     """Say what makes a descriptor's figures impossible; empty when they can be."""
     for name, value in (
         ("term buffer length", descriptor.term_buffer_length),

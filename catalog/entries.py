@@ -24,9 +24,11 @@ from aerotape.records import field, record, replace
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
-# What the chain needs of an entry: its length, and far behind it the recording id.
-_LENGTH_AND_ID = struct.Struct(
+# What the chain needs of an entry: its length, and behind it the recording id and the length of the
+# first string.
+_LINK = struct.Struct(
     f"<i{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - layout.INT.size}xq"
+    f"{layout.DESCRIPTOR_BLOCK_LENGTH - layout.RECORDING_ID_OFFSET - layout.LONG.size}xI"
 )
 
 
@@ -70,12 +72,14 @@ class EntryPlace:
         length: of its descriptor with padding, bytes; what the header should say.
         recording_id: the recording, -1 when the damage leaves open which it is.
         damage: what is wrong with its header or its id, empty when nothing is.
+        is_whole: whether it is known that its strings end within its length.
     """
 
     offset: int
     length: int
     recording_id: int
     damage: str = ""
+    is_whole: bool = False
 
     @property
     def body_offset(self) -> int:
@@ -180,20 +184,25 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
     offset, file_length = layout.CATALOG_HEADER_LENGTH, len(data)
     header_length, block_length = layout.DESCRIPTOR_HEADER_LENGTH, layout.DESCRIPTOR_BLOCK_LENGTH
     prefix_length, round_up = layout.VAR_LENGTH.size, alignment - 1
-    read, read_prefix = _LENGTH_AND_ID.unpack_from, layout.VAR_LENGTH.unpack_from
-    while offset + _MIN_ENTRY_LENGTH <= file_length:
-        length, recording_id = read(data, offset)
+    read, read_prefix = _LINK.unpack_from, layout.VAR_LENGTH.unpack_from
+    last_offset = file_length - _LINK.size
+    while offset <= last_offset:
+        length, recording_id, first_length = read(data, offset)
         end = offset + ((header_length + length + round_up) & -alignment)
         if length < block_length or end > file_length:
             break
-        at, last = offset + _MIN_ENTRY_LENGTH, end - prefix_length
-        for _ in range(3):
-            if at > last:
-                return places, offset
-            at += prefix_length + read_prefix(data, at)[0]
+        # Where a string ends the length of the next one stands, and both must be within.
+        at, last = offset + _LINK.size + first_length, end - prefix_length
+        if at > last:
+            break
+        at += prefix_length + read_prefix(data, at)[0]
+        if at > last:
+            break
+        at += prefix_length + read_prefix(data, at)[0]
         if at > end or end - at > round_up:
             break
-        places.append(EntryPlace(offset, length, recording_id))
+        is_whole = at <= offset + header_length + length
+        places.append(EntryPlace(offset, length, recording_id, "", is_whole))
         offset = end
     return places, offset
 

@@ -78,9 +78,10 @@ class RecordingOutcome:
     @property
     def outcome(self) -> Outcome:
         """The gravest finding; else REPAIRED or CLEAN."""
+        if not self.findings:
+            return Outcome.REPAIRED if self.repaired else Outcome.CLEAN
         order = list(Outcome)
-        default = Outcome.REPAIRED if self.repaired else Outcome.CLEAN
-        return min((f.outcome for f in self.findings), key=order.index, default=default)
+        return min((f.outcome for f in self.findings), key=order.index)
 
     @property
     def suspect(self) -> bool:

@@ -8,13 +8,20 @@ behind the end are first copied aside (`suspect`).
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog, ChecksumName
-from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import (
+    NULL_VALUE,
+    RecordingDescriptor,
+    RecordingExtent,
+    describe_problem,
+)
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.outcomes import Finding, Outcome, RecordingOutcome
 from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_file_size
@@ -27,8 +34,13 @@ from aerotape.catalog.stop_position import (
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, StorageError
+from aerotape.records import replace
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
+
+_MIN_FOR_THREADS: Final = 4
+_MAX_THREADS: Final = 8
+_EndOf = Callable[[RecordingDescriptor], RecordingEnd]
 
 
 def refresh(
@@ -59,29 +71,31 @@ def refresh(
     directory = Path(archive_dir)
     index, foreign = index_segment_files(directory)
     marks = suspect.read_marks(directory)
+    extents, damaged = _extents(catalog)
+    unclean = {
+        recording_id: catalog.descriptor(recording_id)
+        for recording_id, extent in extents.items()
+        if extent.is_active
+    }
     outcomes = []
-    for recording_id in list(catalog.recording_ids()):
-        segments = index.get(recording_id, [])
-        try:
-            descriptor = catalog.descriptor(recording_id)
-        except CatalogError as error:
-            finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
-            outcomes.append(RecordingOutcome(recording_id, NULL_VALUE, (finding,)))
-            continue
-        if descriptor.is_active:
-            outcome = _Repair(catalog, directory, descriptor, segments, checksum, now_ms).run()
-        else:
-            outcome = RecordingOutcome(
-                recording_id,
-                descriptor.stop_position,
-                tuple(_inspect(descriptor, segments, descriptor.stop_position)),
-                marked=recording_id in marks,
-            )
-        if recording_id in marks and not outcome.marked:
-            outcome = RecordingOutcome(
-                recording_id, outcome.stop_position, outcome.findings, outcome.repaired, True
-            )
-        outcomes.append(outcome)
+    with _ends(unclean, index, checksum) as end_of:
+        for recording_id in catalog.recording_ids():
+            segments = index.get(recording_id, [])
+            if recording_id in damaged:
+                outcome = damaged[recording_id]
+            elif recording_id in unclean:
+                descriptor = unclean[recording_id]
+                outcome = _Repair(
+                    catalog, directory, descriptor, segments, checksum, now_ms, end_of
+                ).run()
+            else:
+                extent = extents[recording_id]
+                end = extent.stop_position
+                found = tuple(_inspect(extent, segments, end))
+                outcome = RecordingOutcome(recording_id, end, found)
+            if recording_id in marks and not outcome.marked:
+                outcome = replace(outcome, marked=True)
+            outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     known = set(catalog.all_recording_ids())
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
@@ -92,6 +106,49 @@ def refresh(
         )
         outcomes.append(RecordingOutcome(NULL_VALUE, NULL_VALUE, findings))
     return outcomes
+
+
+def _extents(
+    catalog: Catalog,
+) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, RecordingOutcome]]:
+    """Return where the bytes of each valid recording are, or that its entry is damaged."""
+    extents: dict[int, RecordingExtent | RecordingDescriptor] = {**catalog.extents()}
+    damaged = {}
+    for recording_id in catalog.recording_ids():
+        if recording_id not in extents:
+            try:
+                extents[recording_id] = catalog.descriptor(recording_id)
+            except CatalogError as error:
+                finding = Finding(
+                    Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True
+                )
+                damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
+    return extents, damaged
+
+
+@contextlib.contextmanager
+def _ends(
+    recordings: Mapping[int, RecordingDescriptor],
+    index: Mapping[int, Sequence[SegmentFile]],
+    checksum: ChecksumName,
+) -> Iterator[_EndOf]:
+    """Look for the ends of recordings: of many in several threads, while others are looked at."""
+
+    def find(descriptor: RecordingDescriptor) -> RecordingEnd:
+        return find_recording_end(descriptor, index.get(descriptor.recording_id, []), checksum)
+
+    if len(recordings) < _MIN_FOR_THREADS:
+        yield find
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as pool:
+        found = {
+            recording_id: pool.submit(find, descriptor)
+            for recording_id, descriptor in recordings.items()
+            if not describe_problem(descriptor)
+        }
+        yield lambda descriptor: found[descriptor.recording_id].result()
 
 
 class _Repair:
@@ -105,7 +162,9 @@ class _Repair:
         segments: Sequence[SegmentFile],
         checksum: ChecksumName,
         now_ms: int,
+        end_of: _EndOf,
     ) -> None:
+        self._end_of = end_of
         self._catalog = catalog
         self._directory = directory
         self._descriptor = descriptor
@@ -120,7 +179,7 @@ class _Repair:
             finding = Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)
             return self._outcome(NULL_VALUE, [finding], repaired=False)
         try:
-            end = find_recording_end(self._descriptor, self._segments, self._checksum)
+            end = self._end_of(self._descriptor)
             # Before the repair moves any of the files away.
             findings = _inspect(self._descriptor, self._segments, end.position)
             findings += self._judge(end)
@@ -263,7 +322,9 @@ def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
 
 
 def _inspect(
-    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], stop_position: int
+    descriptor: RecordingDescriptor | RecordingExtent,
+    segments: Sequence[SegmentFile],
+    stop_position: int,
 ) -> list[Finding]:
     """Look at names and lengths of a recording's files, not into them."""
     problem = describe_problem(descriptor)
@@ -292,7 +353,7 @@ def _inspect(
 
 
 def _inspect_length(
-    descriptor: RecordingDescriptor, segment: SegmentFile, stop_position: int
+    descriptor: RecordingDescriptor | RecordingExtent, segment: SegmentFile, stop_position: int
 ) -> list[Finding]:
     try:
         length = segment_file_size(segment.path)

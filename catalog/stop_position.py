@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.descriptor import RecordingDescriptor, RecordingExtent, max_position
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_size
 from aerotape.errors import StorageError
@@ -67,12 +67,12 @@ class RecordingEnd:
     damaged_positions: tuple[int, ...] = field(default=())
 
 
-def first_segment_base(descriptor: RecordingDescriptor) -> int:
+def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
     """Return the base position of a recording's first segment file."""
     return descriptor.start_position & -descriptor.term_buffer_length
 
 
-def belongs(descriptor: RecordingDescriptor, base_position: int) -> bool:
+def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)
     return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
@@ -262,7 +262,9 @@ def find_data_end(path: Path, start_offset: int) -> int:
 
 
 def missing_base_positions(
-    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], stop_position: int
+    descriptor: RecordingDescriptor | RecordingExtent,
+    segments: Sequence[SegmentFile],
+    stop_position: int,
 ) -> tuple[int, list[int]]:
     """Find which segment files are not there between a recording's start and `stop_position`.
 

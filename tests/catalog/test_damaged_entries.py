@@ -261,3 +261,23 @@ def test_a_stump_of_a_header_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="14 bytes long"):
         Catalog.open(tmp_path, create=True)
     assert path.stat().st_size == 14
+
+
+@pytest.mark.parametrize("missing", [1, 4, 16])
+def test_a_length_that_cuts_the_last_string_is_told_though_the_next_entry_is_found(
+    archive: Path, missing: int
+) -> None:
+    """By its alignment the entry ends where it should, and yet it does not hold its strings."""
+    offset = offset_of(archive, 2)
+    with Catalog.open(archive, read_only=True) as catalog:
+        used = len(catalog.descriptor(2).encode())
+        assert layout.align(HEADER + used - missing, 64) == layout.align(HEADER + used, 64)
+    overwrite(archive, offset, layout.INT.pack(used - missing))
+    with Catalog.open(archive) as catalog:
+        assert "sourceIdentity" in catalog.entry(2).damage
+        assert sorted(catalog.extents()) == [0, 1, 3, 4]
+        found = {each.recording_id: each.outcome for each in refresh(catalog, archive, now_ms=3)}
+    assert found == {
+        recording_id: Outcome.DAMAGED_DESCRIPTOR if recording_id == 2 else Outcome.CLEAN
+        for recording_id in range(COUNT)
+    }

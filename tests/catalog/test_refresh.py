@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from segment_builder import SegmentBuilder, crc32
 
+from aerotape.catalog import refresh as refresh_module
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
@@ -467,3 +468,52 @@ def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
     crashed.catalog.recording_stopped(0, (1 << 47) + 32, 5)
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.suspect) == (Outcome.DAMAGED_DESCRIPTOR, True)
+
+
+def test_many_are_repaired_as_each_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends of many recordings are looked for in threads; what comes of it is the same."""
+    outcomes = []
+    for name, enough in (("threads", 4), ("one by one", 1_000)):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.setattr(refresh_module, "_MIN_FOR_THREADS", enough)
+        with Catalog.open(folder, create=True) as catalog:
+            for recording_id in range(8):
+                stream = SegmentBuilder(recording_id=recording_id)
+                for _ in range(10 * recording_id):
+                    stream.message(bytes([recording_id]) * 700)
+                end = stream.position
+                catalog.add_recording(
+                    start_position=0,
+                    stop_position=end if recording_id == 1 else -1,
+                    start_timestamp_ms=1,
+                    initial_term_id=stream.initial_term_id,
+                    # One whose figures cannot be, which nobody may look for the end of.
+                    segment_file_length=0 if recording_id == 2 else stream.segment_length,
+                    term_buffer_length=stream.term_length,
+                    mtu_length=stream.mtu_length,
+                    session_id=stream.session_id,
+                    stream_id=stream.stream_id,
+                    stripped_channel="aeron:ipc",
+                    original_channel="aeron:ipc",
+                    source_identity="aeron:ipc",
+                )
+                if recording_id == 3:
+                    (folder / "3-0.rec").mkdir()
+                elif recording_id != 4:
+                    stream.write(folder)
+            found = refresh(catalog, folder, now_ms=NOW_MS)
+            stops = [catalog.stop_position(recording_id) for recording_id in range(8)]
+        outcomes.append(([(o.recording_id, o.outcome, o.stop_position) for o in found], stops))
+    assert outcomes[0] == outcomes[1]
+    kinds = [outcome for _, outcome, _ in outcomes[0][0]]
+    assert kinds[1:5] == [
+        Outcome.CLEAN,
+        Outcome.DAMAGED_DESCRIPTOR,
+        Outcome.UNREADABLE,
+        Outcome.MISSING_SEGMENTS,
+    ]
+    assert kinds[5:] == [Outcome.REPAIRED] * 3
+    assert outcomes[0][1][5:] == sorted(set(outcomes[0][1][5:])) != []
