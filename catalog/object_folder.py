@@ -150,6 +150,10 @@ class ObjectFolder:
         try:
             file = self._file_system.open_input_file(path)
         except FileNotFoundError:
+            if str(self._file_system.type_name).startswith("py::"):
+                # In fsspec that may be any failure to look for it; asked for that, it says which.
+                with self.failures(name):
+                    self._file_system.get_file_info(path)
             raise
         except Exception as error:
             raise self._failure(name, error) from None

@@ -317,7 +317,7 @@ class Planner:
         first, gone = changed(recording, taken)
         if first is not None:
             return _other_bytes(first.to_position), ()
-        before.update(taken)
+        before.update(each for each in taken if each not in gone)
         if not manifest.fingerprints and manifest.files:
             last = max(manifest.files, key=lambda entry: entry.to_position)
             if not has_old_tail(recording, last):

@@ -19,6 +19,7 @@ pytest.importorskip("fsspec")
 pytest.importorskip("pyarrow")
 
 import fsspec
+from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from aerotape.spark.output_store import OutputStore
@@ -56,6 +57,9 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
     def strike(cls, call: str) -> None:
         if cls.fails == call:
             raise cls.error
+
+    # As most packages have it: whatever fails, it is no file.
+    isfile = AbstractFileSystem.isfile
 
     def info(self, path: str, **arguments: Any) -> Any:
         self.strike("info")

@@ -17,11 +17,13 @@ from aerotape.catalog.rechecksum import write_checksums
 
 pytest.importorskip("pyarrow")
 
-from support.parquet_rig import expected_positions, positions_of, run_here
+from support.parquet_rig import TasksHere, expected_positions, positions_of, run_here
 
 from aerotape.spark.fingerprint import changed, fingerprints
 from aerotape.spark.manifest import MANIFEST_NAME
-from aerotape.spark.parquet_job import RecordingReport
+from aerotape.spark.options import ReadOptions
+from aerotape.spark.parquet_job import ParquetJob, RecordingReport
+from aerotape.spark.parquet_plan import JobOptions
 
 
 @pytest.fixture
@@ -183,3 +185,21 @@ def test_a_table_of_an_earlier_version_is_gone_on_with(archive_dir: Path, out: P
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
     assert len(json.loads(path.read_text())["fingerprints"]) == 1
     assert only(archive_dir, out).result == "up to date"
+
+
+def test_what_is_gone_is_told_in_a_later_round(archive_dir: Path, out: Path) -> None:
+    """Nothing is said of it before there is something to convert."""
+    builder = fill(SegmentBuilder(), 200)
+    add_recording(archive_dir, builder, live=True)
+    first = builder.segment_path(archive_dir, 0)
+    read = ReadOptions(archive_dir=str(archive_dir), partition_bytes=64 << 10)
+    with ParquetJob(JobOptions(read=read), out, TasksHere()) as job:
+        job.run()
+        first.unlink()
+    with ParquetJob(JobOptions(read=read), out, TasksHere()) as job:
+        assert [report.result for report in job.run().recordings] == ["up to date"]
+        builder.message(b"one more")
+        builder.write(archive_dir)
+        first.unlink()
+        [report] = job.run().recordings
+    assert (report.result, len(report.warnings)) == ("converted", 1)
