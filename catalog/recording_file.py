@@ -5,10 +5,12 @@ The file is read and written from front to back. Numbers are little endian.
 | bytes | what |
 | --- | --- |
 | 8 | ``AEROTAPE`` |
-| 4 | version of this format, 1 |
+| 4 | version of this format, 1 without a time index and 2 with one |
 | 4 | length of the header |
-| header | the recording, as a JSON object: the fields of `RecordingDescriptor`, `content_length` |
+| header | the recording, as a JSON object: the fields of `RecordingDescriptor`, `content_length`, \
+and in version 2 `time_points_length` |
 | `content_length` | the recorded bytes from start to stop position, frame after frame |
+| `time_points_length` | the points of its time index, as `time_index_file` describes them |
 | 32 | SHA-256 of all bytes before |
 
 Frames stand there as in segment files, with their checksums if they were recorded with any.
@@ -30,10 +32,12 @@ from typing import IO, Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.time_points import NO_POINTS, POINT_LENGTH, TimePoints
 from aerotape.errors import StorageError
 
 MAGIC: Final = b"AEROTAPE"
 VERSION: Final = 1
+VERSION_WITH_TIME_INDEX: Final = 2
 _PREFIX: Final = struct.Struct("<8sII")
 _DIGEST_LENGTH: Final = 32
 _MAX_HEADER_LENGTH: Final = 1 << 20
@@ -50,22 +54,30 @@ class RecordingFileHeader:
     Attributes:
         descriptor: the recording, with a stop position.
         content_length: from start to stop position, bytes.
+        time_points_length: of the points of its time index, bytes.
     """
 
     descriptor: RecordingDescriptor
     content_length: int
+    time_points_length: int = 0
 
     def encode(self) -> bytes:
         """Return the bytes before the content."""
-        fields = {**dataclasses.asdict(self.descriptor), "content_length": self.content_length}
+        fields: dict[str, Any] = dataclasses.asdict(self.descriptor)
+        fields["content_length"] = self.content_length
+        version = VERSION
+        if self.time_points_length:
+            version = VERSION_WITH_TIME_INDEX
+            fields["time_points_length"] = self.time_points_length
         text = json.dumps(fields, ensure_ascii=True).encode("ascii")
-        return _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+        return _PREFIX.pack(MAGIC, version, len(text)) + text
 
 
 def write_recording_file(
     path: Path,
     header: RecordingFileHeader,
     content: Iterator[bytes],
+    time_points: bytes = b"",
     progress: Progress = lambda done, total: None,
 ) -> None:
     """Write a recording's file; until it is whole and on storage there is none of this name.
@@ -74,6 +86,7 @@ def write_recording_file(
         path: the file, which must not be there.
         header: the recording.
         content: its bytes.
+        time_points: the points of its time index, of the length in the header.
         progress: called for each piece.
 
     Raises:
@@ -99,6 +112,8 @@ def write_recording_file(
                         f"instead of {header.content_length}: is it being changed?",
                         path,
                     )
+                digest.update(time_points)
+                file.write(time_points)
                 file.write(digest.digest())
                 file.flush()
                 os.fsync(file.fileno())
@@ -119,11 +134,13 @@ class RecordingFileReader:
 
     Attributes:
         header: what it says of its recording.
+        time_points: its time index, once the end of the content has come.
     """
 
     def __init__(self, path: Path) -> None:
         """Open a file and read its header (StorageError)."""
         self._path = path
+        self.time_points = NO_POINTS
         self._digest = hashlib.sha256()
         try:
             self._file: IO[bytes] = path.open("rb")
@@ -160,6 +177,8 @@ class RecordingFileReader:
             left -= count
             progress(total - left, total)
             yield buffer[:count]
+        encoded = self._read(self.header.time_points_length)
+        self._digest.update(encoded)
         expected = self._digest.digest()
         found = self._read(_DIGEST_LENGTH)
         if len(found) < _DIGEST_LENGTH:
@@ -168,14 +187,21 @@ class RecordingFileReader:
             raise self._refuse("it has been altered: its digest is not that of its bytes")
         if self._read(1):
             raise self._refuse("there are bytes behind its end")
+        points, damage = TimePoints.parse(encoded)
+        if damage or len(encoded) != len(points) * POINT_LENGTH:
+            raise self._refuse(f"its time index is damaged: {damage or 'a point is no whole one'}")
+        self.time_points = points
 
     def _read_header(self) -> RecordingFileHeader:
         prefix = self._read(_PREFIX.size)
         if len(prefix) < _PREFIX.size or not prefix.startswith(MAGIC):
             raise self._refuse("it is no recording that was exported")
         _, version, length = _PREFIX.unpack(prefix)
-        if version != VERSION:
-            raise self._refuse(f"its format has version {version}, this reads {VERSION}")
+        if version not in (VERSION, VERSION_WITH_TIME_INDEX):
+            raise self._refuse(
+                f"its format has version {version}, this reads {VERSION} and "
+                f"{VERSION_WITH_TIME_INDEX}"
+            )
         text = self._read(min(length, _MAX_HEADER_LENGTH + 1))
         if len(text) < length or length > _MAX_HEADER_LENGTH:
             raise self._refuse("its header is cut short or altered")
@@ -184,6 +210,7 @@ class RecordingFileReader:
         try:
             fields: dict[str, Any] = json.loads(text)
             content_length = fields.pop("content_length")
+            points_length = fields.pop("time_points_length") if version > VERSION else 0
             descriptor = RecordingDescriptor(**fields)
             descriptor.encode()
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -194,7 +221,9 @@ class RecordingFileReader:
             content_length != descriptor.stop_position - descriptor.start_position
         ):
             raise self._refuse("its header makes no sense: its length is not that of the recording")
-        return RecordingFileHeader(descriptor, content_length)
+        if points_length not in range(os.fstat(self._file.fileno()).st_size + 1):
+            raise self._refuse("it is too short for its time index")
+        return RecordingFileHeader(descriptor, content_length, points_length)
 
     def _read(self, length: int) -> bytes:
         try:

@@ -34,6 +34,8 @@ from aerotape.catalog.segments import (
     segment_file_name,
 )
 from aerotape.catalog.stop_position import first_segment_base, missing_base_positions
+from aerotape.catalog.time_index_file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_points import TimePoints
 from aerotape.errors import CatalogError, SegmentError, StorageError
 
 IMPORT_FOLDER_NAME = "aerotape-import"
@@ -52,6 +54,8 @@ def export_recording(
     progress: Progress = lambda done, total: None,
 ) -> RecordingDescriptor:
     """Write a recording into one file; of one that is being recorded, what there is by now.
+
+    The points of its time index that hold go along; without any, `recording.time_index` says why.
 
     Args:
         recording: the recording.
@@ -77,7 +81,9 @@ def export_recording(
     if dry_run:
         return descriptor
     content = _read(recording.archive_dir, descriptor)
-    write_recording_file(path, RecordingFileHeader(descriptor, length), content, progress)
+    time_points = recording.time_index.points.encode()
+    header = RecordingFileHeader(descriptor, length, len(time_points))
+    write_recording_file(path, header, content, time_points, progress)
     return descriptor
 
 
@@ -178,7 +184,10 @@ def import_recording(
             try:
                 segments = _write(folder, descriptor, reader.content(progress))
                 _check(descriptor, segments, "none")
-                _enter(catalog, archive_dir, descriptor, segments)
+                paths = [segment.path for segment in segments]
+                if reader.time_points:
+                    paths.append(_write_time_index(folder, descriptor, reader.time_points))
+                _enter(catalog, archive_dir, descriptor, paths)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError as error:
@@ -231,15 +240,22 @@ def _write(
     return segments
 
 
+def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
+    # The entry that is made of a descriptor knows of no request yet.
+    provenance = Provenance(
+        descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
+    )
+    path = time_index_path(folder, descriptor.recording_id)
+    write_time_index(path, provenance, points)
+    return path
+
+
 def _enter(
-    catalog: Catalog,
-    archive_dir: Path,
-    descriptor: RecordingDescriptor,
-    segments: Sequence[SegmentFile],
+    catalog: Catalog, archive_dir: Path, descriptor: RecordingDescriptor, paths: Sequence[Path]
 ) -> None:
     # Not INVALID: repair, verify and mark-valid bring such ones back, with what segments there are.
     catalog.insert_recording(descriptor, RecordingState.DELETED)
-    for segment in segments:
-        segment.path.rename(archive_dir / segment.path.name)
+    for path in paths:
+        path.rename(archive_dir / path.name)
     sync_directory(archive_dir)
     catalog.change_state(descriptor.recording_id, RecordingState.VALID)

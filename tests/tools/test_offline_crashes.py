@@ -14,6 +14,8 @@ from support.old_directory import build_old, version
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.time_index_file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_points import TimePoint
 from aerotape.tools.main import main
 
 
@@ -141,6 +143,10 @@ def test_import(tmp_path: Path) -> None:
     source.mkdir()
     stream = make_stream(9)
     add_recording(source, stream)
+    with Catalog.open(source, read_only=True) as catalog:
+        provenance = Provenance.of(catalog.entry(0))
+    points = [TimePoint(10**18, 0, 5), TimePoint(10**18 + 5, stream.position, 5)]
+    write_time_index(time_index_path(source, 0), provenance, points)
     file = tmp_path / "file"
     assert main(["tool", str(source), "export", "0", str(file)]) == 0
     target = tmp_path / "archive"
@@ -162,6 +168,7 @@ def test_import(tmp_path: Path) -> None:
             again = [recording.recording_id for recording in directory.recordings()]
             assert again == ids, command
         assert all(messages(copy, each) == expected for each in ids[1:])
+        assert all(directory.recording(each).time_index.points == points for each in ids[1:])
         assert main(["tool", str(copy), "import", str(file)]) == 0
         last = open_directory(copy).recordings()[-1].recording_id
         assert messages(copy, last) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -16,6 +17,9 @@ from support.messages import digest
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.time_index_file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_points import TimePoint
+from aerotape.times import TimeRange
 from aerotape.tools.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -170,6 +174,109 @@ def test_bytes_behind_the_end_of_a_file_are_refused(
     file.write_bytes(file.read_bytes() + b"x")
     assert main(["tool", str(target), "import", str(file)]) == 1
     assert "bytes behind its end" in capsys.readouterr().err
+
+
+# ---- the time index goes along -------------------------------------------------------------------
+
+
+def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
+    """Give the recording a time index, a point behind each message."""
+    begin_ns = 1_600_000_000 * 10**9
+    points = [TimePoint(begin_ns, stream.start_position, stream.session_id)]
+    for message in stream.messages:
+        time_ns = points[-1].time_ns + 10**9
+        points.append(TimePoint(time_ns, message.end_position, stream.session_id))
+    with Catalog.open(source, read_only=True) as catalog:
+        provenance = Provenance.of(catalog.entry(1))
+    write_time_index(time_index_path(source, 1), provenance, points)
+    return points
+
+
+@pytest.mark.parametrize("options", [[], ["--keep-id"]], ids=str)
+def test_times_are_found_in_a_recording_that_was_imported(
+    source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, options: list[str]
+) -> None:
+    points = put_index(source, stream)
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    assert main(["tool", str(target), "import", str(file), *options]) == 0
+    recording = open_directory(target).recording(1 if options else 3)
+    index = recording.time_index
+    assert (list(index.points), index.problem) == (points, "")
+    times = TimeRange(points[7].time_ns, points[9].time_ns)
+    assert index.positions(times) == open_directory(source).recording(1).time_index.positions(times)
+    again = tmp_path / "again"
+    recording_id = str(recording.recording_id)
+    assert main(["tool", str(target), "export", recording_id, str(again)]) == 0
+    if options:
+        assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_file_without_a_time_index_is_of_the_first_version(
+    source: Path, tmp_path: Path, stream: SegmentBuilder
+) -> None:
+    """Which older programs read; with an index it is the second, which they refuse."""
+    versions = []
+    for name in ("without", "with"):
+        assert main(["tool", str(source), "export", "1", str(tmp_path / name)]) == 0
+        versions.append((tmp_path / name).read_bytes()[8:12])
+        put_index(source, stream)
+    assert versions == [b"\1\0\0\0", b"\2\0\0\0"]
+
+
+@pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
+def test_a_file_whose_time_index_is_not_whole_is_refused(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    stream: SegmentBuilder,
+    capsys: pytest.CaptureFixture[str],
+    how: str,
+) -> None:
+    points = put_index(source, stream)
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    data = bytearray(file.read_bytes())
+    length = b'"time_points_length": %d' % (32 * len(points))
+    assert data.count(length) == 1
+    if how == "cut short":
+        del data[-200:-32]
+    elif how == "too long":
+        longer = b'"time_points_length": %d' % (1 << 40)
+        data[12:16] = (int.from_bytes(data[12:16], "little") + len(longer) - len(length)).to_bytes(
+            4, "little"
+        )
+        data = data.replace(length, longer)
+    else:
+        data[-32 - 100] ^= 1
+    if how == "damaged":
+        data[-32:] = hashlib.sha256(data[:-32]).digest()
+    file.write_bytes(data)
+    before = content_of(target)
+    for options in ([], ["--dry-run"]):
+        capsys.readouterr()
+        assert main(["tool", str(target), "import", str(file), *options]) == 1
+        error = capsys.readouterr().err
+        assert "cannot be imported" in error
+        assert ("time index" in error) == (how in ("damaged", "too long"))
+        assert content_of(target) == before
+
+
+def test_a_damaged_time_index_stays_behind_with_a_warning(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    stream: SegmentBuilder,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_index(source, stream)
+    path = time_index_path(source, 1)
+    path.write_bytes(path.read_bytes()[:200] + bytes(64) + path.read_bytes()[264:])
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    assert "is damaged" in capsys.readouterr().err
+    assert main(["tool", str(target), "import", str(file)]) == 0
+    assert len(open_directory(target).recording(3).time_index.points) == 0
 
 
 def test_an_id_that_is_taken_is_refused(

@@ -13,7 +13,7 @@ from aerotape.tools._offline._common import (
     changing,
     checksum_name,
 )
-from aerotape.tools.output import Progress, emit
+from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -49,6 +49,8 @@ def _export(args: argparse.Namespace) -> int:
 
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     recording = open_directory(args.directory).recording(args.recording_id)
+    if recording.time_index.problem:
+        note(f"warning: {recording.time_index.problem}")
     with Progress(None, "exporting", unit="MiB") as progress:
         done = export_recording(
             recording,
