@@ -347,6 +347,7 @@ class CountersReader:
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
 # ("time_index_failed", recording_id, message)
 # ("replay_ready", replay_session_id)     checks passed: the client may be told OK
+# ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
 Event = tuple[Any, ...]
 
@@ -483,12 +484,14 @@ class SessionWorker:
         connect_timeout_ms: int,
         limit_counter: Counter | tuple[int, int] | None = None,
         file_io_max_length: int | None = None,
+        answer: tuple[ExclusivePublication, bytes] | None = None,
     ) -> ReplayProgress:
         """Replay into `publication`, which the worker takes over and closes (revokes when the
         replay is aborted, as the reference does).
 
         `stream_id` is that of the recorded frames. `limit_counter` makes the replay follow: the
-        position counter of a live recording, or (counter id, registration id) of a bound."""
+        position counter of a live recording, or (counter id, registration id) of a bound.
+        `answer` is sent when all checks have passed, where that can be done at once."""
     def stop_replay(self, replay_session_id: int) -> None: ...
     def close(self) -> None:
         """Stop all sessions (their last events are posted) and join the thread."""

@@ -224,6 +224,7 @@ class Conductor:
             "recording_stopped": self._on_recording_stopped,
             "time_index_failed": self._on_time_index_failed,
             "replay_ready": self.replays.on_ready,
+            "replay_answered": self.replays.on_answered,
             "replay_done": self.replays.on_done,
         }
 

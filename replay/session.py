@@ -54,6 +54,9 @@ class Requester(Protocol):
     """The control session that asked."""
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
+    def ok_to_send(
+        self, correlation_id: int, relevant_id: int
+    ) -> tuple[ExclusivePublication, bytes] | None: ...
     def send_error(
         self, correlation_id: int, error_code: ErrorCode | int, message: str
     ) -> None: ...
@@ -289,6 +292,7 @@ class Replays:
             connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
             limit_counter=limit_counter,
             file_io_max_length=wanted if wanted > 0 else None,
+            answer=session.requester.ok_to_send(session.correlation_id, replay_id),
         )
 
     def on_ready(self, replay_id: int) -> None:
@@ -297,6 +301,12 @@ class Replays:
         if session is not None:
             session.is_answered = True
             session.requester.send_ok(session.correlation_id, replay_id)
+
+    def on_answered(self, replay_id: int) -> None:
+        """Take note that the replayer has told the client so itself."""
+        session = self._sessions.get(replay_id)
+        if session is not None:
+            session.is_answered = True
 
     def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
         """Take note that a replay has ended, and say so where it has failed."""

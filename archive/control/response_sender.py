@@ -115,6 +115,17 @@ class ResponseSender(ABC):
         """Answer a request with success and the id or position it asked for."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
 
+    def ok_to_send(
+        self, correlation_id: int, relevant_id: int
+    ) -> tuple[ExclusivePublication, bytes] | None:
+        """Return a success that another thread may send, and where; None while answers wait."""
+        if self._queue or self._publication is None or self.is_done:
+            return None
+        message = responses.control_response(
+            self.session_id, correlation_id, relevant_id, ControlResponseCode.OK
+        )
+        return self._publication, message
+
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
         """Answer a request with an error code and what is to be said about it."""
         self._send_response(correlation_id, error_code, ControlResponseCode.ERROR, message)

@@ -1,17 +1,23 @@
 //! The mailbox: what native threads leave for the conductor, which is Python.
 
-use crate::aeron::{Helper, Image, ImageHandle, Subscription, SubscriptionHandle};
+use crate::aeron::{Helped, Helper, Image, ImageHandle, Subscription, SubscriptionHandle};
 use crate::idle::{Backoff, sleep_precisely};
 use crate::lookups::Lookups;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Bytes of a message that are put together, whoever sends it: one more than the conductor takes,
 /// for which it knows that a message is too long.
 pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
+
+/// How long who waits sleeps at most while the driver owes an answer, and at the beginning: where
+/// something has just been said, more often follows at once.
+const ALERT_PARK: Duration = Duration::from_micros(16);
+const ALERT_TIME: Duration = Duration::from_micros(500);
 
 /// Something that happened on a native thread.
 pub enum Event {
@@ -48,6 +54,8 @@ pub enum Event {
     },
     ReplayReady {
         replay_session_id: i64,
+        /// Whether the client has been told.
+        is_answered: bool,
     },
     ReplayDone {
         replay_session_id: i64,
@@ -116,8 +124,16 @@ impl Event {
                 recording_id,
                 message,
             } => ("time_index_failed", recording_id, message).into_pyobject(py),
-            Self::ReplayReady { replay_session_id } => {
-                ("replay_ready", replay_session_id).into_pyobject(py)
+            Self::ReplayReady {
+                replay_session_id,
+                is_answered,
+            } => {
+                let kind = if is_answered {
+                    "replay_answered"
+                } else {
+                    "replay_ready"
+                };
+                (kind, replay_session_id).into_pyobject(py)
             }
             Self::ReplayDone {
                 replay_session_id,
@@ -146,6 +162,24 @@ struct Shared {
     arrived: Condvar,
     /// The conductors of the clients that post here.
     conductors: Mutex<Vec<Helper>>,
+    /// How many wait here.
+    waiting: AtomicUsize,
+}
+
+/// Somebody waits at a mailbox for as long as this is there.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 #[derive(Default)]
@@ -174,13 +208,16 @@ impl MailboxHandle {
         }
     }
 
-    /// Help where it is urgent; whether that brought something.
-    fn help_all(&self) -> bool {
-        let mut worked = false;
-        for conductor in self.conductors().iter() {
-            worked |= conductor.help();
-        }
-        worked
+    /// Do the work of all conductors; what comes of it where an answer is awaited.
+    fn help_all(&self) -> Helped {
+        let conductors = self.conductors();
+        let helped = conductors.iter().map(Helper::help);
+        helped.max().unwrap_or(Helped::NotUrgent)
+    }
+
+    /// Whether somebody waits here, who does the work of the conductors meanwhile.
+    pub fn is_waited_at(&self) -> bool {
+        self.0.waiting.load(Ordering::SeqCst) > 0
     }
 
     pub fn wake(&self) {
@@ -218,9 +255,12 @@ impl MailboxHandle {
     ) -> Vec<Event> {
         let mut events = Vec::new();
         let mut idle = Backoff::default();
+        let begin = Instant::now();
+        let _waiting = Waiting::begin(&self.0.waiting);
         loop {
+            let helped = self.help_all();
             // Events first: an image is announced before its messages.
-            let mut woken = self.help_all() | self.take(&mut events);
+            let mut woken = self.take(&mut events) || helped == Helped::Heard;
             for subscription in subscriptions {
                 subscription.poll_into(fragment_limit, &mut events);
             }
@@ -247,7 +287,12 @@ impl MailboxHandle {
                 self.park(left);
             } else if let Some(park) = idle.next_park() {
                 sleep_precisely();
-                self.park(park.min(left));
+                let longest = if helped == Helped::Awaiting || now - begin < ALERT_TIME {
+                    ALERT_PARK
+                } else {
+                    left
+                };
+                self.park(park.min(longest).min(left));
             }
         }
     }

@@ -27,6 +27,7 @@ class Rig:
         self.refusals = refusals
         self.sent: list[tuple[Any, ...]] = []
         self.given: list[int] = []
+        self.answers: list[Any] = []
         self.stopped: list[int] = []
         self.count = 0
         self.catalog = Catalog.open(directory, create=True)
@@ -69,6 +70,7 @@ class Rig:
         )
         requester: Any = SimpleNamespace(
             send_ok=lambda *details: self.sent.append(("ok", *details)),
+            ok_to_send=lambda *details: ("where", details),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
         request = ReplayRequest(self.recording_id, 0, -1, 20, "aeron:ipc")
@@ -87,8 +89,9 @@ class Rig:
             raise AeronError("session id is in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
         return SimpleNamespace(session_id=5)
 
-    def replay(self, _publication: Any, *, replay_session_id: int, **_: Any) -> Any:
+    def replay(self, _publication: Any, *, replay_session_id: int, answer: Any, **_: Any) -> Any:
         self.given.append(replay_session_id)
+        self.answers.append(answer)
         return SimpleNamespace(position=0)
 
 
@@ -147,3 +150,12 @@ def test_a_publication_that_is_made_at_last(tmp_path: Path) -> None:
         rig.replays.do_work()
     assert len(rig.given) == 1
     rig.catalog.close()
+
+
+def test_a_replay_that_the_replayer_has_answered_is_not_answered_again(rig: Rig) -> None:
+    """It is given the answer beforehand, and neither its sending nor its end are told twice."""
+    [replay_id] = rig.given
+    assert rig.answers == [("where", (9, replay_id))]
+    rig.replays.on_answered(replay_id)
+    rig.replays.on_done(replay_id, 0, 0, None)
+    assert rig.sent == []

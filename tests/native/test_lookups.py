@@ -65,11 +65,12 @@ def rig(aeron_dir: Path) -> Iterator[Rig]:
     client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
     requests = client.add_subscription("aeron:ipc", 10, mailbox)
     request_stream = client.add_exclusive_publication("aeron:ipc", 10)
-    [image] = [
-        event[1]
-        for event in mailbox.wait([requests], 5 * SECOND_NS)
-        if event[0] == "image_available"
-    ]
+    images: list[_native.Image] = []
+    while not images:
+        # May return without an event: an answer of the driver has come.
+        came = mailbox.wait([requests], 5 * SECOND_NS)
+        images = [event[1] for event in came if event[0] == "image_available"]
+    [image] = images
     answers = client.add_subscription("aeron:ipc", 20)
     answer_stream = client.add_exclusive_publication("aeron:ipc", 20)
     while not answer_stream.is_connected:

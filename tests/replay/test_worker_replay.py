@@ -259,6 +259,28 @@ def test_an_empty_replay_ends_without_an_error(
     assert rig.event("replay_done", 1) == ("replay_done", 1, end, 0, None)
 
 
+def test_an_answer_is_sent_once_all_checks_have_passed(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """By the worker itself; the conductor hears that it was, or else that it is to send it."""
+    responses = rig.client.add_subscription("aeron:ipc", 50)
+    publication = rig.client.add_exclusive_publication("aeron:ipc", 50)
+    rig.until(lambda: publication.is_connected or None)
+    rig.replay(worker, stopped, answer=(publication, b"yes"))
+    assert rig.event("replay_answered", 1) == ("replay_answered", 1)
+    assert payloads(rig.receive(responses, 1)) == [b"yes"]
+    begins = set(stopped.log.frame_positions)
+    between = next(at for at in range(70_016, 300_000, 32) if at not in begins)
+    rig.replay(worker, stopped, position=between, replay_session_id=2, answer=(publication, b"no"))
+    assert rig.event("replay_done", 2)[3] == INVALID_POSITION
+    publication.offer(b"last")
+    assert payloads(rig.receive(responses, 1)) == [b"last"]
+    publication.close()
+    rig.replay(worker, stopped, replay_session_id=3, answer=(publication, b"closed"))
+    assert rig.event("replay_ready", 3) == ("replay_ready", 3)
+    assert not [event for event in rig.events if event[:2] == ("replay_answered", 2)]
+
+
 def test_an_aborted_replay_is_revoked(
     rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
 ) -> None:

@@ -394,40 +394,47 @@ impl AeronClient {
         CountersReader::new(self.handle.clone())
     }
 
-    fn async_add_publication(&self, channel: &str, stream_id: i32) -> PyResult<PendingPublication> {
-        Ok(PendingPublication::start(&self.handle, channel, stream_id)?)
+    fn async_add_publication(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        stream_id: i32,
+    ) -> PyResult<PendingPublication> {
+        let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
+        Ok(pending.handed_on(py))
     }
 
     fn async_add_exclusive_publication(
         &self,
+        py: Python<'_>,
         channel: &str,
         stream_id: i32,
     ) -> PyResult<PendingExclusivePublication> {
-        Ok(PendingExclusivePublication::start(
-            &self.handle,
-            channel,
-            stream_id,
-        )?)
+        let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
+        Ok(pending.handed_on(py))
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None))]
     fn async_add_subscription(
         &self,
+        py: Python<'_>,
         channel: &str,
         stream_id: i32,
         mailbox: Option<&Mailbox>,
     ) -> PyResult<PendingSubscription> {
         let mailbox = mailbox.map(Mailbox::handle);
-        Ok(PendingSubscription::start(
-            &self.handle,
-            channel,
-            stream_id,
-            mailbox,
-        )?)
+        let pending = PendingSubscription::start(&self.handle, channel, stream_id, mailbox)?;
+        Ok(pending.handed_on(py))
     }
 
-    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> PyResult<PendingCounter> {
-        Ok(PendingCounter::start(&self.handle, type_id, key, label)?)
+    fn async_add_counter(
+        &self,
+        py: Python<'_>,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> PyResult<PendingCounter> {
+        Ok(PendingCounter::start(&self.handle, type_id, key, label)?.handed_on(py))
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]

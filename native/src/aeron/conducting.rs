@@ -25,6 +25,8 @@ struct Shared {
     is_stopping: AtomicBool,
     /// Adds that the driver has not answered, or whose answer nobody has fetched.
     awaited: AtomicUsize,
+    /// Whether somebody waits at a mailbox who does the work where it is urgent.
+    is_helped: bool,
     /// There are no threads to take turns with in a child of it.
     process: Process,
 }
@@ -36,6 +38,16 @@ impl Shared {
 
     fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::SeqCst)
+    }
+
+    /// Do the conductor's work once, unless somebody is doing it; whether there was some.
+    fn try_work(&self) -> bool {
+        let aeron = match self.aeron.try_lock() {
+            Ok(aeron) => aeron,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        !self.is_stopping() && self.work(&aeron) > 0
     }
 
     /// Do the conductor's work once; negative when the driver is lost.
@@ -56,21 +68,32 @@ impl Shared {
 /// A conductor whose work others may do as well, for as long as it runs.
 pub struct Helper(Weak<Shared>);
 
+/// What helping has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Helped {
+    /// No answer is awaited.
+    NotUrgent,
+    /// An answer is awaited, and nothing came.
+    Awaiting,
+    /// Something came, which may be the answer that is awaited.
+    Heard,
+}
+
 impl Helper {
-    /// Do the work once where an answer is awaited; whether there was some.
-    pub fn help(&self) -> bool {
+    /// Do the work once, unless somebody is doing it.
+    pub fn help(&self) -> Helped {
         let Some(shared) = self.0.upgrade() else {
-            return false;
+            return Helped::NotUrgent;
         };
-        if !shared.is_awaited() || !shared.process.is_this() {
-            return false;
+        if !shared.process.is_this() {
+            return Helped::NotUrgent;
         }
-        let aeron = match shared.aeron.try_lock() {
-            Ok(aeron) => aeron,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        !shared.is_stopping() && shared.work(&aeron) > 0
+        let is_awaited = shared.is_awaited();
+        match (is_awaited, shared.try_work()) {
+            (false, _) => Helped::NotUrgent,
+            (true, false) => Helped::Awaiting,
+            (true, true) => Helped::Heard,
+        }
     }
 
     /// Whether the conductor has gone.
@@ -83,8 +106,6 @@ impl Helper {
 pub(super) struct Conducting {
     thread: JoinHandle<()>,
     shared: Arc<Shared>,
-    /// Whether somebody waits at a mailbox who does the work where it is urgent.
-    is_helped: bool,
 }
 
 struct AeronPointer(*mut c::aeron_t);
@@ -111,9 +132,9 @@ impl Conducting {
             aeron: Mutex::new(AeronPointer(aeron)),
             is_stopping: AtomicBool::new(false),
             awaited: AtomicUsize::new(0),
+            is_helped: mailbox.is_some(),
             process: Process::this(),
         });
-        let is_helped = mailbox.is_some();
         if let Some(mailbox) = &mailbox {
             mailbox.help(Helper(Arc::downgrade(&shared)));
         }
@@ -121,17 +142,13 @@ impl Conducting {
         let thread = Builder::new()
             .name("aeron-client".into())
             .spawn(move || conduct(&for_thread, longest_park, mailbox.as_ref()))?;
-        Ok(Self {
-            thread,
-            shared,
-            is_helped,
-        })
+        Ok(Self { thread, shared })
     }
 
     /// Take note that an answer of the driver is awaited, until the result is dropped.
     pub fn awaiting(&self) -> Awaiting {
         self.shared.awaited.fetch_add(1, Ordering::SeqCst);
-        if !self.is_helped {
+        if !self.shared.is_helped {
             self.hurry();
         }
         Awaiting(Arc::clone(&self.shared))
@@ -155,6 +172,19 @@ impl Conducting {
 
 /// Somebody awaits an answer of the driver.
 pub(super) struct Awaiting(Arc<Shared>);
+
+impl Awaiting {
+    /// What gives the driver the command at once where who awaits the answer would do that, but
+    /// comes round to it only later. To be called outside of the client.
+    pub fn handing_on(&self) -> impl FnOnce() + use<> {
+        let shared = Arc::clone(&self.0);
+        move || {
+            if shared.is_helped {
+                shared.try_work();
+            }
+        }
+    }
+}
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
@@ -181,7 +211,9 @@ fn conduct(shared: &Shared, longest_park: Duration, mailbox: Option<&MailboxHand
                 mailbox.wake();
             }
         } else if let Some(park) = idle.next_park() {
-            park_timeout(if is_awaited {
+            // Who waits at the mailbox looks more often than this thread could.
+            let is_helped = mailbox.is_some_and(MailboxHandle::is_waited_at);
+            park_timeout(if is_awaited && !is_helped {
                 park.min(ATTENTIVE_PARK)
             } else {
                 park

@@ -5,6 +5,7 @@
 //! (a read lock that closing takes for writing) and then its own pointer, which closing takes
 //! away. After either is gone a call is answered as "closed" instead of touching freed memory.
 
+mod answer;
 mod cell;
 mod client;
 mod conducting;
@@ -18,8 +19,9 @@ mod publication;
 mod reading;
 mod subscription;
 
+pub use answer::Answer;
 pub use client::{AeronClient, ClientHandle};
-pub use conducting::Helper;
+pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
 pub use image::{Image, ImageHandle};
 pub use publication::{ExclusivePublication, ExclusivePublicationHandle};

@@ -34,7 +34,7 @@ pub(super) struct Outstanding {
 pub(super) struct Command {
     pub record: *mut Record,
     /// While this is there the conductor's thread is attentive.
-    _awaiting: Option<Awaiting>,
+    awaiting: Option<Awaiting>,
 }
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl Send for Command {}
@@ -91,7 +91,7 @@ impl Outstanding {
             registration_id: unsafe { registration_id(record) },
             command: Mutex::new(Some(Command {
                 record,
-                _awaiting: entered.awaiting(),
+                awaiting: entered.awaiting(),
             })),
             what,
             withdraw,
@@ -100,6 +100,17 @@ impl Outstanding {
 
     pub fn registration_id(&self) -> i64 {
         self.registration_id
+    }
+
+    /// Have the driver get the command at once, with the interpreter released.
+    pub fn hand_on(&self, py: Python<'_>) {
+        let command = lock(&self.command);
+        let awaiting = command.as_ref().and_then(|it| it.awaiting.as_ref());
+        let hand_on = awaiting.map(Awaiting::handing_on);
+        drop(command);
+        if let Some(hand_on) = hand_on {
+            py.detach(hand_on);
+        }
     }
 
     /// Poll once with the C function, which answers 0 as long as nothing is known.
@@ -157,7 +168,7 @@ impl Outstanding {
             Withdraw::Leave(leave) => leave(
                 &self.client,
                 Command {
-                    _awaiting: None,
+                    awaiting: None,
                     ..command
                 },
             ),
@@ -232,6 +243,12 @@ macro_rules! pending_class {
                 let found = self.outstanding.poll(poll)?;
                 let make: fn(&Outstanding, *mut _) -> $object = $make;
                 Ok(found.map(|()| make(&self.outstanding, object)))
+            }
+
+            /// Have the driver get the command at once.
+            pub fn handed_on(self, py: Python<'_>) -> Self {
+                self.outstanding.hand_on(py);
+                self
             }
 
             pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {

@@ -1,5 +1,6 @@
 //! Publications, shared and exclusive.
 
+use super::answer::Answer;
 use super::cell::ClientCell;
 use super::client::{ADD_TIMEOUT_NS, ClientHandle};
 use super::destination::PendingDestination;
@@ -12,7 +13,7 @@ use pyo3::types::PyBytes;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub const NOT_CONNECTED: i64 = c::AERON_PUBLICATION_NOT_CONNECTED as i64;
@@ -381,6 +382,11 @@ impl ExclusivePublicationHandle {
 }
 
 impl ExclusivePublication {
+    /// An answer that another thread is to send on this publication.
+    pub fn answer(&self, message: Vec<u8>) -> Answer {
+        Answer::new(self.slot.share(), message)
+    }
+
     /// Offer once; whether it went out.
     pub fn offer_now(&self, data: &[u8]) -> bool {
         self.slot
@@ -388,10 +394,14 @@ impl ExclusivePublication {
     }
 }
 
-/// The handle of a Python publication; gone once a worker took it over.
-struct Slot<H>(Mutex<Option<H>>);
+/// The handle of a Python publication; gone once it was closed or a worker took it over.
+pub(super) struct Slot<H>(Arc<Mutex<Option<H>>>);
 
 impl<H> Slot<H> {
+    fn new(handle: H) -> Self {
+        Self(Arc::new(Mutex::new(Some(handle))))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<H>> {
         match self.0.lock() {
             Ok(guard) => guard,
@@ -401,6 +411,19 @@ impl<H> Slot<H> {
 
     fn with<R>(&self, gone: R, call: impl FnOnce(&H) -> R) -> R {
         self.lock().as_ref().map_or(gone, call)
+    }
+
+    /// As `with`, but gone also while another thread uses the handle.
+    pub fn with_if_free<R>(&self, gone: R, call: impl FnOnce(&H) -> R) -> R {
+        match self.0.try_lock() {
+            Ok(handle) => handle.as_ref().map_or(gone, call),
+            Err(_) => gone,
+        }
+    }
+
+    /// The same handle, for another thread; it is still closed by who closes this one.
+    fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -415,7 +438,7 @@ macro_rules! publication_class {
         impl $class {
             pub(super) fn new(client: ClientHandle, publication: *mut c::$ctype) -> Self {
                 let handle = $handle::new(client, publication);
-                Self { constants: handle.constants.clone(), slot: Slot(Mutex::new(Some(handle))) }
+                Self { constants: handle.constants.clone(), slot: Slot::new(handle) }
             }
 
             fn change(

@@ -13,6 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a pause lasts at most after a command, and for how long: a client waits for the first
+/// that it hears of its recording or replay.
+const ALERT_PARK: Duration = Duration::from_micros(16);
+const ALERT_TIME: Duration = Duration::from_millis(1);
 
 /// What Python asks of the thread.
 pub enum Command {
@@ -42,6 +48,8 @@ pub struct DutyCycle {
     pub written: Traffic,
     pub read: Traffic,
     pub cycle_time: CycleTime,
+    /// Until when the pauses are short.
+    pub alert_until: Option<Instant>,
 }
 
 impl DutyCycle {
@@ -65,7 +73,12 @@ impl DutyCycle {
 
     /// Wait a step; a command that comes meanwhile ends a park.
     fn pause(&mut self) {
-        if let Some(park) = self.idle.next_park() {
+        if let Some(mut park) = self.idle.next_park() {
+            if self.alert_until.is_some_and(|end| Instant::now() < end) {
+                park = park.min(ALERT_PARK);
+            } else {
+                self.alert_until = None;
+            }
             thread::park_timeout(park);
         }
     }
@@ -91,6 +104,7 @@ impl DutyCycle {
                 }
             };
             self.idle.reset();
+            self.alert_until = Instant::now().checked_add(ALERT_TIME);
             match command {
                 Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
@@ -181,9 +195,11 @@ impl DutyCycle {
                 .unwrap_or_else(|_| ReplayTurn::Failed(internal_error()));
             match turn {
                 ReplayTurn::Replayed(bytes) => worked |= bytes > 0,
-                ReplayTurn::Ready => {
-                    let replay_session_id = session.replay_session_id();
-                    self.mailbox.post(Event::ReplayReady { replay_session_id });
+                ReplayTurn::Ready { is_answered } => {
+                    self.mailbox.post(Event::ReplayReady {
+                        replay_session_id: session.replay_session_id(),
+                        is_answered,
+                    });
                     worked = true;
                 }
                 ReplayTurn::Ended => self.end_replay(index, false, None),

@@ -210,6 +210,7 @@ impl SessionWorker {
             written: traffic(write_counters),
             read: traffic(read_counters),
             cycle_time: cycle_time(cycle_counters),
+            alert_until: None,
         };
         let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
         Ok(Self {
@@ -294,6 +295,7 @@ impl SessionWorker {
         connect_timeout_ms,
         limit_counter = None,
         file_io_max_length = None,
+        answer = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -314,6 +316,7 @@ impl SessionWorker {
         connect_timeout_ms: u64,
         limit_counter: Option<LimitArgument<'_>>,
         file_io_max_length: Option<usize>,
+        answer: Option<(Bound<'_, ExclusivePublication>, Vec<u8>)>,
     ) -> PyResult<ReplayProgress> {
         let publication = publication.take()?;
         let limit = match limit_counter {
@@ -338,6 +341,7 @@ impl SessionWorker {
             limit,
             publication,
             progress: Arc::new(AtomicI64::new(replay_position)),
+            answer: answer.map(|(publication, message)| publication.get().answer(message)),
         };
         request.check().map_err(PyValueError::new_err)?;
         let position = Arc::clone(&request.progress);

@@ -6,7 +6,7 @@ use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
-use crate::aeron::ExclusivePublicationHandle;
+use crate::aeron::{Answer, ExclusivePublicationHandle};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
 use std::path::PathBuf;
@@ -42,6 +42,8 @@ pub struct ReplayRequest {
     pub publication: ExclusivePublicationHandle,
     /// Where the replay says how far it has got.
     pub progress: Arc<AtomicI64>,
+    /// What the client is told once all checks have passed.
+    pub answer: Option<Answer>,
 }
 
 impl ReplayRequest {
@@ -84,8 +86,10 @@ enum State {
 pub enum ReplayTurn {
     /// Bytes offered; zero for an idle turn.
     Replayed(usize),
-    /// All checks passed: the client may be told so.
-    Ready,
+    /// All checks passed: the client has been told so, or may be.
+    Ready {
+        is_answered: bool,
+    },
     /// All of it was offered.
     Ended,
     /// The subscriber has gone.
@@ -113,6 +117,7 @@ pub struct ReplaySession {
     reader: SegmentReader,
     publication: ExclusivePublicationHandle,
     progress: Arc<AtomicI64>,
+    answer: Option<Answer>,
     state: State,
 }
 
@@ -155,6 +160,7 @@ impl ReplaySession {
             reader,
             publication: request.publication,
             progress: request.progress,
+            answer: request.answer,
             state: State::Opening,
         }
     }
@@ -210,7 +216,8 @@ impl ReplaySession {
             self.check_first_frame()?;
         }
         self.state = State::Connecting;
-        Ok(ReplayTurn::Ready)
+        let is_answered = self.answer.take().is_some_and(|answer| answer.send());
+        Ok(ReplayTurn::Ready { is_answered })
     }
 
     fn is_connect_timed_out(&self) -> bool {

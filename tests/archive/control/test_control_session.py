@@ -189,6 +189,27 @@ def test_back_pressured_responses_are_queued_in_order() -> None:
     ]
 
 
+def test_an_answer_for_another_thread_to_send_overtakes_nothing() -> None:
+    """It is given away only while nothing waits to be sent."""
+    rig = Rig()
+    assert rig.session.ok_to_send(1, 11) is None
+    rig.activate()
+    given = rig.session.ok_to_send(1, 11)
+    assert given is not None
+    assert given[0] is rig.publication  # type: ignore[comparison-overlap]
+    message: Any = codecs.decode(given[1])
+    assert (message.control_session_id, message.correlation_id) == (7, 1)
+    assert (message.relevant_id, message.code.name) == (11, "OK")
+    rig.publication.result = BACK_PRESSURED
+    rig.session.send_ok(2)
+    assert rig.session.ok_to_send(3, 33) is None
+    rig.publication.result = None
+    rig.work(10)
+    assert rig.session.ok_to_send(3, 33) is not None
+    rig.session.abort("over")
+    assert rig.session.ok_to_send(4, 44) is None
+
+
 def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
     """Back pressure for longer than the connect timeout ends the session."""
     rig = Rig()
