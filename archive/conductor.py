@@ -320,7 +320,10 @@ class Conductor:
             for call in deferred:
                 self._guard("deferred request", call)
         for what, work in self._parts:
-            self._guard(what, work)
+            try:
+                work()
+            except Exception as error:
+                self._failed(what, error)
         is_due = self._now_ms >= self._sessions_due_ms
         if is_due:
             self._sessions_due_ms = self._now_ms + self._session_interval_ms
@@ -336,14 +339,15 @@ class Conductor:
     def _timeout_ns(self) -> int:
         """How long to wait for events before the next round, at most."""
         timeout_ns = _IDLE_TIMEOUT_NS
-        parts = (self.recordings, self.replays, self.deletions)
         if (
             self._deferred
-            or any(part.wants_soon for part in parts)
-            or any(retention.wants_soon for retention in self._retention)
+            or self.recordings.wants_soon
+            or self.replays.wants_soon
+            or self.deletions.wants_soon
+            or (self._retention and any(retention.wants_soon for retention in self._retention))
         ):
             timeout_ns = SOON_NS
-        sessions = (session.wants_within_ns for session in self._sessions.values())
+        sessions = [session.wants_within_ns for session in self._sessions.values()]
         for wanted_ns in (self.replications.wants_within_ns, *sessions):
             if wanted_ns is not None and wanted_ns < timeout_ns:
                 timeout_ns = wanted_ns
@@ -361,9 +365,13 @@ class Conductor:
     def _guard(self, what: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except ClosedError:
-            self._check_client()
         except Exception as error:
+            self._failed(what, error)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        if isinstance(error, ClosedError):
+            self._check_client()
+        else:
             self.errors.record(f"{what} failed", error, exception=error)
 
     def _check_client(self) -> None:

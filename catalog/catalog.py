@@ -20,7 +20,7 @@ from pathlib import Path
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.entries import CatalogEntry, EntryPlace, read_entry
+from aerotape.catalog.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.lookup import unknown_recording
 from aerotape.catalog.shrinking import ShrinkingCatalog
@@ -424,8 +424,11 @@ class Catalog(ShrinkingCatalog, Closing):
 
     def _for_change(self, recording_id: int) -> tuple[mmap.mmap, int]:
         self._file.check_writable()
-        entry = self._sound(recording_id)
-        return self._file.data, entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
+        place, data = self._place(recording_id), self._file.data
+        begin = place.body_offset
+        if place.damage or end_of_strings(data, begin, begin + place.length) < 0:
+            self._sound(recording_id)
+        return data, begin
 
     def _changed(self, recording_id: int) -> None:
         if self._checksum != "none":

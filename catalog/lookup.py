@@ -10,6 +10,7 @@ import mmap
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -229,6 +230,12 @@ class CatalogLookup:
             UnknownRecordingError: there is none.
             CatalogError: its entry is damaged.
         """
+        place, data = self._place(recording_id), self._file.data
+        if not place.damage:
+            begin = place.body_offset
+            descriptor, damage = _decoded(data[begin : begin + place.length])
+            if not damage:
+                return descriptor
         return self._sound(recording_id).descriptor
 
     def extents(self) -> dict[int, RecordingExtent]:
@@ -258,11 +265,11 @@ class CatalogLookup:
 
     def start_position(self, recording_id: int) -> int:
         """Return a recording's start position (errors as `descriptor`)."""
-        return self._sound(recording_id).descriptor.start_position
+        return self.descriptor(recording_id).start_position
 
     def stop_position(self, recording_id: int) -> int:
         """Return a recording's stop position, -1 while active (errors as `descriptor`)."""
-        return self._sound(recording_id).descriptor.stop_position
+        return self.descriptor(recording_id).stop_position
 
     def find_last(
         self, min_recording_id: int, session_id: int, stream_id: int, channel_fragment: bytes
@@ -348,6 +355,12 @@ class CatalogLookup:
                 self.path,
             )
         return entry
+
+
+@lru_cache(maxsize=1024)
+def _decoded(body: bytes) -> tuple[RecordingDescriptor, str]:
+    """Decode a descriptor; an archive asks for the same few again and again."""
+    return RecordingDescriptor.decode_damaged(body)
 
 
 def unknown_recording(recording_id: int, path: Path) -> UnknownRecordingError:

@@ -6,6 +6,7 @@ position is that of a frame) is left to the native replayer.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import (
@@ -197,16 +198,35 @@ def replay_channel(
     Raises:
         ConfigurationError: the client's channel cannot be used.
     """
+    return _replay_channel(
+        channel,
+        descriptor.initial_term_id,
+        descriptor.term_buffer_length,
+        descriptor.mtu_length,
+        position,
+        linger_timeout_ns,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _replay_channel(
+    channel: str,
+    initial_term_id: int,
+    term_length: int,
+    mtu_length: int,
+    position: int,
+    linger_timeout_ns: int,
+) -> str:
     uri = ChannelUri.parse(channel)
     additions: dict[str, str | int | bool] = dict(
-        initial_position(position, descriptor.initial_term_id, descriptor.term_buffer_length)
+        initial_position(position, initial_term_id, term_length)
     )
     for name in ("eos", "sparse"):
         value = uri.get(name)
         if value is not None:
             additions[name] = value
     linger = uri.get("linger")
-    additions["mtu"] = descriptor.mtu_length
+    additions["mtu"] = mtu_length
     additions["linger"] = (
         linger_timeout_ns if linger is None else parse_duration_ns("linger", linger)
     )

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
 
+# Messages that belong to a session.
+_REQUESTS = frozenset(
+    message
+    for message in codecs.MESSAGES.values()
+    if "Request" in message.__name__ or message is codecs.ChallengeResponse
+)
+_REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
 # The longest that a client can mean: four channels and a ticket for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
 
@@ -103,7 +110,7 @@ class Reception:
             return
         if isinstance(message, codecs.AuthConnectRequest):
             self._connect(message, subscription_id, image_id, session_id)
-        elif "Request" in type(message).__name__ or isinstance(message, codecs.ChallengeResponse):
+        elif type(message) in _REQUESTS:
             session = self._session_of(message, image_id, session_id)
             if session is not None:
                 self._take(session, message)
@@ -112,9 +119,7 @@ class Reception:
 
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
         """Return the session that a message is for, None when it may not be over this image."""
-        has_token = isinstance(
-            message, codecs.ReplayRequest | codecs.BoundedReplayRequest
-        ) and redirect(message, image_id)
+        has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
         if has_token:
             session = self._replay_tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"

@@ -206,7 +206,7 @@ class RecordingImages:
             recording_id,
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
-            time_index_header=time_index_header,
+            time_index_header=lambda: time_index_header,
         )
 
     def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
@@ -231,7 +231,7 @@ class RecordingImages:
             recording_id,
             start_position=image.join_position,
             segment_file_length=segment_file_length,
-            time_index_header=self._begin_time_index(
+            time_index_header=lambda: self._begin_time_index(
                 Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id)
             ),
         )
@@ -252,8 +252,9 @@ class RecordingImages:
         *,
         start_position: int,
         segment_file_length: int,
-        time_index_header: bytes | None,
+        time_index_header: Callable[[], bytes | None],
     ) -> None:
+        """Have the driver make a counter, and everything else ready meanwhile."""
         session_id = image.session_id
         try:
             pending_counter = self._client.async_add_counter(
@@ -281,5 +282,5 @@ class RecordingImages:
             segment_file_length=segment_file_length,
             pending_counter=pending_counter,
         )
-        session.time_index_header = time_index_header
+        session.time_index_header = time_index_header()
         self._begin(session)

@@ -204,8 +204,9 @@ class Recordings:
         """Take the answers that the driver has given since."""
         self.subscriptions.do_work()
         self._images.do_work()
-        for session in list(self._pending_sessions):
-            self.poll_session(session)
+        if self._pending_sessions:
+            for session in list(self._pending_sessions):
+                self.poll_session(session)
 
     def poll_session(self, session: RecordingSession) -> None:
         """Hand a session to the recorder if its counter has come."""
@@ -229,7 +230,6 @@ class Recordings:
         session.counter = counter
         self._pending_sessions.remove(session)
         counter.set(session.join_position)
-        self._tell_begin(session)
         source = session.source
         image, session.image = session.image, None
         assert image is not None
@@ -254,6 +254,7 @@ class Recordings:
                 time_index=self._time_index(session),
             )
         except AerotapeError as error:
+            self._tell_begin(session)
             self.on_stopped(
                 session.recording_id,
                 session.join_position,
@@ -261,6 +262,8 @@ class Recordings:
                 f"recording {session.recording_id} did not begin: {error}",
             )
             return
+        # The recorder need not wait for this.
+        self._tell_begin(session)
         if session.is_stopping:
             self._recorder.stop_recording(session.recording_id)
 

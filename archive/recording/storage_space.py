@@ -34,6 +34,7 @@ class StorageSpace:
             low_counter: 1 while that is so, else 0.
         """
         self._archive_dir = archive_dir
+        self._path = str(archive_dir)
         self._threshold_bytes = threshold_bytes
         self._counter = low_counter
         self._is_low = False
@@ -44,7 +45,7 @@ class StorageSpace:
         Raises:
             OSError: the directory has gone.
         """
-        status = os.statvfs(self._archive_dir)
+        status = os.statvfs(self._path)
         usable = status.f_bavail * status.f_frsize
         is_low = usable <= self._threshold_bytes
         if is_low != self._is_low:

@@ -7,6 +7,7 @@ last of them; a client cannot find it any more as soon as it has stopped it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
@@ -18,6 +19,19 @@ from aerotape.errors import AerotapeError, ConfigurationError
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox
+
+
+@lru_cache(maxsize=1024)
+def _meaning(stream_id: int, channel: str) -> tuple[str, str, bool]:
+    """Return key and stripped form of what is to be recorded, and whether it comes over UDP.
+
+    Kept, for the same channels come again and again.
+
+    Raises:
+        ConfigurationError: not a channel URI, or a parameter that Aeron would refuse.
+    """
+    uri = ChannelUri.parse(channel)
+    return recording_key(stream_id, uri), stripped_channel(uri), uri.is_udp
 
 
 class RecordingSubscriptions:
@@ -83,13 +97,11 @@ class RecordingSubscriptions:
             What was added; None when it was refused, which has been answered.
         """
         try:
-            uri = ChannelUri.parse(channel)
-            stripped = stripped_channel(uri)
+            key, stripped, is_udp = _meaning(stream_id, channel)
         except ConfigurationError as error:
             self._errors.record("recording not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
             return None
-        key = recording_key(stream_id, uri)
         if key in self._by_key:
             requester.send_error(
                 correlation_id,
@@ -97,7 +109,7 @@ class RecordingSubscriptions:
                 f"already being recorded: streamId={stream_id} channel={channel}",
             )
             return None
-        is_spy = source_location is SourceLocation.LOCAL and uri.is_udp
+        is_spy = source_location is SourceLocation.LOCAL and is_udp
         subscribed = SPY_PREFIX + stripped if is_spy else stripped
         pending = self._client.async_add_subscription(subscribed, stream_id, self._mailbox)
         source = RecordingSubscription(
