@@ -60,12 +60,14 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
         name: of the option or argument, for the error.
 
     Raises:
-        ConfigurationError: it is a ``file:`` URL of another machine, or holds what belongs into
-            storage options.
+        ConfigurationError: it is empty, a ``file:`` URL of another machine, or holds what belongs
+            into storage options.
     """
     if isinstance(path, UrlPath):
         return path
     text = os.fspath(path)
+    if not text:  # a variable that is not set; not the folder that one happens to be in
+        raise ConfigurationError(f"{name}: an empty path names no folder", name)
     match = _URL.match(text)
     if match is None:
         return Path(text)

@@ -35,9 +35,14 @@ _DEFAULT_HDFS_PORT: Final = "8020"
 _BUFFER_LENGTH: Final = 1 << 20
 _COPY_LENGTH: Final = 8 << 20
 _VARIABLES: Final = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
-_ADVICE: Final = (
+ADVICE: Final = (
     "are endpoint, region and credentials right? they come from the environment and from storage "
     "options"
+)
+"""What to look at when a storage fails."""
+_HADOOP_NEEDS: Final = (
+    " (Arrow's HadoopFileSystem needs Hadoop's libhdfs and Java: are HADOOP_HOME, JAVA_HOME and "
+    "CLASSPATH set?)"
 )
 
 
@@ -197,7 +202,7 @@ class ObjectFolder:
 
     def _failure(self, name: str, error: Exception) -> StorageError:
         place = self.path / name if name else self.path
-        return StorageError(f"cannot read {place}: {told(error, self.options)} ({_ADVICE})", place)
+        return StorageError(f"cannot read {place}: {told(error, self.options)} ({ADVICE})", place)
 
 
 def told(error: Exception, options: StorageOptions) -> str:
@@ -249,8 +254,9 @@ def _file_system(
             f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
         ) from None
     except Exception as error:
+        needs = _HADOOP_NEEDS if scheme in _HADOOP else ""
         raise ConfigurationError(
-            f"{scheme}://{authority}: {told(error, options)}", "path"
+            f"{scheme}://{authority}: {told(error, options)}{needs}", "path"
         ) from None
 
 
@@ -333,7 +339,7 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
     except Exception as error:
         # Some connect here.
         raise StorageError(
-            f"cannot reach {place}: {told(error, options)} ({_ADVICE})", place
+            f"cannot reach {place}: {told(error, options)} ({ADVICE})", place
         ) from None
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.object_folder import reach, told
+from aerotape.catalog.object_folder import ADVICE, reach, told
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.url_path import UrlPath
 
@@ -171,13 +171,13 @@ class OutputStore:
         try:
             stream = self._filesystem.open_output_stream(self._full(path))
         except Exception as error:
-            raise self._os_error(path, error) from error
+            raise self._os_error(path, error) from None
         try:
             yield stream
             try:
                 stream.close()
             except Exception as error:
-                raise self._os_error(path, error) from error
+                raise self._os_error(path, error) from None
             if self.is_local:
                 with self.local_path(path).open("rb") as written:
                     os.fsync(written.fileno())
@@ -189,7 +189,8 @@ class OutputStore:
                 with suppress(Exception):
                     self._filesystem.delete_file(self._full(path))
             if isinstance(error, OSError) and error.filename is None:
-                raise self._os_error(path, error) from error
+                # Only the last of several is told of a task.
+                raise self._os_error(path, error) from None
             raise
 
     def write(self, path: str, data: bytes) -> None:
@@ -301,7 +302,10 @@ class OutputStore:
             raise
         except Exception as error:  # as many kinds as there are packages for storages
             where = self._where(path)
-            raise StorageError(f"cannot {what} {where}: {self._reason(error)}", where) from error
+            advice = "" if self.is_local else f" ({ADVICE})"
+            raise StorageError(
+                f"cannot {what} {where}: {self._reason(error)}{advice}", where
+            ) from error
 
     def _os_error(self, path: str, error: Exception) -> OSError:
         """Say of an error in a task where it was; Python's own words then tell it in one line."""

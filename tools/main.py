@@ -116,7 +116,11 @@ def _dispatch(arguments: list[str]) -> int:
     if top.command not in command_names():
         parser.error(f"unknown command {top.command!r}")
     module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
-    args = _command_parser(top.command, module, top.arguments).parse_args(top.arguments)
+    command_parser = _command_parser(top.command, module, top.arguments)
+    try:
+        args = command_parser.parse_args(top.arguments)
+    except ConfigurationError as error:  # of what turns an argument into a value
+        command_parser.error(str(error))
     args.verbose = args.verbose or top.verbose
     try:
         return module.run(args)

@@ -40,6 +40,12 @@ def test_a_location_means_the_same_everywhere(given: str, location: str) -> None
     assert absolute_location(location) == location
 
 
+def test_an_empty_path_is_not_the_folder_one_is_in() -> None:
+    """It comes of variables that are not set."""
+    with pytest.raises(ConfigurationError, match="OUT: an empty path names no folder"):
+        parse_location("", "OUT")
+
+
 def test_a_file_of_another_machine_is_refused() -> None:
     """A `file:` URL with a host can be no local path and no storage."""
     with pytest.raises(ConfigurationError, match=r"path: .*file://elsewhere/a.*another machine"):

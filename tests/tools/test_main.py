@@ -98,6 +98,25 @@ def test_wrong_arguments_of_a_command_exit_with_2(
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("parquet", "", "out"),
+        ("tool", "s3://AKID:hush-hush@bucket/archive", "describe"),
+        ("plot", "file://elsewhere/archive", "0"),
+    ],
+)
+def test_places_that_cannot_be_are_usage_errors(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, without what may be a secret."""
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith(f"aerotape {arguments[0]}: error: path: ")
+    assert "hush-hush" not in told
+
+
+@pytest.mark.parametrize(
     ("error", "code"),
     [
         (AerotapeError("first\nsecond"), 1),
