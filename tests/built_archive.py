@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 from segment_builder import SegmentBuilder
 
@@ -22,18 +23,35 @@ def fill(builder: SegmentBuilder, count: int, seed: int = 1) -> SegmentBuilder:
     return builder
 
 
+def add_entry(catalog: Catalog, builder: SegmentBuilder, **others: Any) -> int:
+    """Enter a builder's recording into a catalog; return the recording id it got.
+
+    Args:
+        others: what is to be other than the builder has it, or than what stands here.
+    """
+    entry: dict[str, Any] = {
+        "start_position": builder.start_position,
+        "start_timestamp_ms": 1,
+        "initial_term_id": builder.initial_term_id,
+        "segment_file_length": builder.segment_length,
+        "term_buffer_length": builder.term_length,
+        "mtu_length": builder.mtu_length,
+        "session_id": builder.session_id,
+        "stream_id": builder.stream_id,
+        "stripped_channel": "aeron:ipc",
+        "original_channel": "aeron:ipc",
+        "source_identity": "aeron:ipc",
+    }
+    return catalog.add_recording(**(entry | others))
+
+
 def add_recording(archive_dir: Path, builder: SegmentBuilder, *, live: bool = False) -> int:
     """Write a builder's segments and its descriptor; return the recording id it got."""
     with Catalog.open(archive_dir, create=True) as catalog:
-        builder.recording_id = catalog.add_recording(
-            start_position=builder.start_position,
+        builder.recording_id = add_entry(
+            catalog,
+            builder,
             start_timestamp_ms=1_700_000_000_000,
-            initial_term_id=builder.initial_term_id,
-            segment_file_length=builder.segment_length,
-            term_buffer_length=builder.term_length,
-            mtu_length=builder.mtu_length,
-            session_id=builder.session_id,
-            stream_id=builder.stream_id,
             stripped_channel="aeron:udp?endpoint=localhost:40123",
             original_channel=CHANNEL,
             source_identity="127.0.0.1:40123",

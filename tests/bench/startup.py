@@ -28,6 +28,7 @@ from bench.running import (
     options_parser,
     turns,
 )
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 import aerotape
@@ -51,18 +52,12 @@ def make_directory(archive_dir: Path, recordings: int, unclean: int) -> None:
     data = b"".join(content.frames.values())
     with Catalog.open(archive_dir) as catalog:
         for _ in range(unclean):
-            recording_id = catalog.add_recording(
-                start_position=0,
+            recording_id = add_entry(
+                catalog,
+                content,
                 start_timestamp_ms=1_700_000_000_000,
-                initial_term_id=content.initial_term_id,
                 segment_file_length=SEGMENT_LENGTH,
                 term_buffer_length=SEGMENT_LENGTH,
-                mtu_length=content.mtu_length,
-                session_id=content.session_id,
-                stream_id=content.stream_id,
-                stripped_channel="aeron:ipc",
-                original_channel="aeron:ipc",
-                source_identity="aeron:ipc",
             )
             with (archive_dir / f"{recording_id}-0.rec").open("wb") as file:
                 file.write(data)

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
 
 from aerotape.catalog.catalog import Catalog, ChecksumName
@@ -30,22 +31,6 @@ def build(rng: random.Random, checksum: ChecksumName, position: int = 0) -> Segm
             filler = bytes(1) if kind < 0.1 else b"\x5a"
             stream.message(filler * rng.choice([rng.randrange(1, 100), rng.randrange(1, 6000)]))
     return stream
-
-
-def add(catalog: Catalog, stream: SegmentBuilder) -> int:
-    return catalog.add_recording(
-        start_position=stream.start_position,
-        start_timestamp_ms=1,
-        initial_term_id=stream.initial_term_id,
-        segment_file_length=stream.segment_length,
-        term_buffer_length=stream.term_length,
-        mtu_length=stream.mtu_length,
-        session_id=stream.session_id,
-        stream_id=stream.stream_id,
-        stripped_channel="aeron:ipc",
-        original_channel="aeron:ipc",
-        source_identity="aeron:ipc",
-    )
 
 
 def write_until(stream: SegmentBuilder, directory: Path, cut: int) -> None:
@@ -78,7 +63,7 @@ def test_a_write_cut_off_at_a_page_leaves_whole_frames(
     write_until(stream, tmp_path, cut)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.rec")}
     with Catalog.open(tmp_path, create=True, checksum=checksum) as catalog:
-        add(catalog, stream)
+        add_entry(catalog, stream)
         (outcome,) = refresh(catalog, tmp_path, checksum=checksum, now_ms=NOW_MS)
     stop = outcome.stop_position
     frames = boundaries(stream)
@@ -120,7 +105,7 @@ def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: 
         file.seek(torn)
         file.write(bytes(640))
     with Catalog.open(tmp_path, create=True) as catalog:
-        recording_id = add(catalog, stream)
+        recording_id = add_entry(catalog, stream)
         (outcome,) = refresh(catalog, tmp_path, now_ms=NOW_MS)
         assert outcome.stop_position == torn
         # The extension writes one frame of the length of the torn one, up to the old ones.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
@@ -30,15 +31,10 @@ def archive(tmp_path: Path) -> Path:
             stream = SegmentBuilder(recording_id=recording_id)
             stream.message(bytes([recording_id]) * 500)
             stream.write(tmp_path)
-            catalog.add_recording(
-                start_position=0,
-                start_timestamp_ms=1,
-                initial_term_id=stream.initial_term_id,
-                segment_file_length=stream.segment_length,
-                term_buffer_length=stream.term_length,
-                mtu_length=stream.mtu_length,
+            add_entry(
+                catalog,
+                stream,
                 session_id=recording_id,
-                stream_id=stream.stream_id,
                 stripped_channel=CHANNEL,
                 original_channel=CHANNEL + "|alias=" + "x" * 50 * (recording_id % 3),
                 source_identity="127.0.0.1:12345",

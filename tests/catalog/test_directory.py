@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 from aerotape.catalog.catalog import Catalog
@@ -17,24 +18,8 @@ from aerotape.errors import CatalogError, UnknownRecordingError
 
 
 def add(directory: Path, stream: SegmentBuilder, **changes: int) -> int:
-    figures = {
-        "start_position": stream.start_position,
-        "segment_file_length": stream.segment_length,
-        "term_buffer_length": stream.term_length,
-        **changes,
-    }
     with Catalog.open(directory, create=True) as catalog:
-        return catalog.add_recording(
-            start_timestamp_ms=1,
-            initial_term_id=stream.initial_term_id,
-            mtu_length=stream.mtu_length,
-            session_id=stream.session_id,
-            stream_id=stream.stream_id,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-            **figures,
-        )
+        return add_entry(catalog, stream, **changes)
 
 
 def settle(path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
 from support.java import HarnessError, JavaArchive, JavaClient, archive_tool
 from support.mark_files import acquire, in_use, leave
@@ -156,19 +157,7 @@ def test_java_accepts_a_directory_that_we_repaired(
     directory.mkdir()
     stream = SegmentBuilder(checksum=crc32)
     with Catalog.open(directory, create=True, checksum="crc-32") as catalog:
-        catalog.add_recording(
-            start_position=0,
-            start_timestamp_ms=1,
-            initial_term_id=stream.initial_term_id,
-            segment_file_length=stream.segment_length,
-            term_buffer_length=stream.term_length,
-            mtu_length=stream.mtu_length,
-            session_id=stream.session_id,
-            stream_id=stream.stream_id,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
+        add_entry(catalog, stream)
         payloads = [bytes([65 + i % 26]) * (i * 37 % 4000 + 1) for i in range(100)]
         for payload in payloads:
             stream.message(payload)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
 
 from aerotape.catalog import refresh as refresh_module
@@ -31,19 +32,7 @@ class Crashed:
             start_position=start_position, checksum=crc32 if checksum == "crc-32" else None
         )
         self.catalog = Catalog.open(path, create=True, checksum=checksum)
-        self.recording_id = self.catalog.add_recording(
-            start_position=start_position,
-            start_timestamp_ms=1,
-            initial_term_id=self.stream.initial_term_id,
-            segment_file_length=self.stream.segment_length,
-            term_buffer_length=self.stream.term_length,
-            mtu_length=self.stream.mtu_length,
-            session_id=self.stream.session_id,
-            stream_id=self.stream.stream_id,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
-        )
+        self.recording_id = add_entry(self.catalog, self.stream)
 
     def segment(self, base: int = 0) -> Path:
         return self.path / f"{self.recording_id}-{base}.rec"

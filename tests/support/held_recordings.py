@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 from aerotape.catalog.catalog import Catalog
@@ -34,18 +35,14 @@ def add_recording(
         if ages_days:
             stream.write(directory)
         now_ms = now_ns // 1_000_000
-        catalog.add_recording(
-            start_position=0,
+        add_entry(
+            catalog,
+            stream,
             start_timestamp_ms=now_ms - int(max(ages_days, default=100) * DAY_MS),
-            initial_term_id=stream.initial_term_id,
             segment_file_length=SEGMENT_LENGTH,
-            term_buffer_length=stream.term_length,
-            mtu_length=stream.mtu_length,
-            session_id=stream.session_id,
             stream_id=stream_id,
             stripped_channel=channel,
             original_channel=channel,
-            source_identity="aeron:ipc",
             stop_position=stream.position if stopped else -1,
             stop_timestamp_ms=now_ms - int(ages_days[-1] * DAY_MS) if stopped else -1,
         )

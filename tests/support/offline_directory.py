@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 from aerotape.catalog.catalog import Catalog
@@ -28,18 +29,11 @@ def build(directory: Path) -> Path:
                 stream.message(bytes([recording_id + 1]) * 3000)
             if recording_id != 4:
                 stream.write(directory)
-            catalog.add_recording(
-                start_position=start,
+            add_entry(
+                catalog,
+                stream,
                 start_timestamp_ms=1_700_000_000_123,
-                initial_term_id=stream.initial_term_id,
-                segment_file_length=stream.segment_length,
-                term_buffer_length=stream.term_length,
-                mtu_length=stream.mtu_length,
-                session_id=stream.session_id,
-                stream_id=stream.stream_id,
-                stripped_channel="aeron:ipc",
                 original_channel=f"aeron:ipc?alias={'long-' * recording_id}",
-                source_identity="aeron:ipc",
                 stop_position=-1 if recording_id == 3 else stream.position,
                 stop_timestamp_ms=-1 if recording_id == 3 else 1_700_000_000_999,
             )

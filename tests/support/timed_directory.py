@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from built_archive import add_entry
 from segment_builder import SegmentBuilder
 
 import aerotape
@@ -72,20 +73,12 @@ def build(archive_dir: Path) -> Built:
         time_ns = made.time_of(message.position) + SECOND // 20
         made.points.append(TimePoint(time_ns, message.end_position, stream.session_id))
     with Catalog.open(archive_dir, create=True) as catalog:
-        catalog.add_recording(
-            start_position=0,
+        add_entry(
+            catalog,
+            stream,
             start_timestamp_ms=START_MS,
             stop_position=stream.position,
             stop_timestamp_ms=made.points[-1].time_ns // 1_000_000,
-            initial_term_id=stream.initial_term_id,
-            segment_file_length=stream.segment_length,
-            term_buffer_length=stream.term_length,
-            mtu_length=stream.mtu_length,
-            session_id=stream.session_id,
-            stream_id=stream.stream_id,
-            stripped_channel="aeron:ipc",
-            original_channel="aeron:ipc",
-            source_identity="aeron:ipc",
         )
     made.touch_segments(*[made.points[-1].time_ns] * 3)
     made.put_index()

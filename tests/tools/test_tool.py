@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
 from support.mark_files import acquire
 
@@ -30,18 +31,12 @@ def archive(tmp_path: Path) -> Path:
     stream.write(tmp_path)
     with Catalog.open(tmp_path, create=True, checksum="crc-32") as catalog:
         for channel in ("aeron:ipc", "aeron:udp?endpoint=localhost:1"):
-            catalog.add_recording(
-                start_position=0,
+            add_entry(
+                catalog,
+                stream,
                 start_timestamp_ms=1_700_000_000_123,
-                initial_term_id=stream.initial_term_id,
-                segment_file_length=stream.segment_length,
-                term_buffer_length=stream.term_length,
-                mtu_length=stream.mtu_length,
-                session_id=stream.session_id,
-                stream_id=stream.stream_id,
                 stripped_channel=channel,
                 original_channel=channel,
-                source_identity="aeron:ipc",
             )
         catalog.recording_stopped(0, stream.position, 1_700_000_000_999)
         catalog.change_state(1, RecordingState.DELETED)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from built_archive import add_recording
 from segment_builder import SegmentBuilder
+from support.kept_answers import Client
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
@@ -18,36 +19,10 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
 from aerotape.catalog import layout
 from aerotape.catalog.catalog import Catalog
-from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import ArchiveError, StorageError
 
 SEGMENT = 131_072
 EARLIER, LATER = 0, 1
-
-
-class Client:
-    """Keeps what it is sent."""
-
-    session_id = 1
-
-    def __init__(self) -> None:
-        self.received: list[tuple[Any, ...]] = []
-
-    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        self.received.append(("ok", correlation_id, relevant_id))
-
-    def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        self.received.append(("error", correlation_id, error_code, message))
-
-    def send_signal(
-        self,
-        correlation_id: int,
-        recording_id: int,
-        subscription_id: int,
-        position: int,
-        signal: RecordingSignal,
-    ) -> None:
-        self.received.append((signal.name, correlation_id, recording_id, subscription_id, position))
 
 
 class Rig:
