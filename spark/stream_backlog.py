@@ -14,10 +14,13 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aerotape.catalog.descriptor import FRAME_ALIGNMENT
 from aerotape.catalog.remote_directory import find_ends
+from aerotape.catalog.segments import segment_base_position
 from aerotape.errors import DataLossError, UnknownRecordingError
 from aerotape.replay.boundaries import LastMessage, message_checksum
 from aerotape.replay.reader import RecordingRange, range_of
@@ -278,7 +281,11 @@ class Follower:
 
 
 def _is_the_same(recording: Recording, progress: Progress) -> bool:
-    """Whether the message that was read last is still there, as far as can be known."""
+    """Whether the message that was read last is still there, as far as can be known.
+
+    Raises:
+        StorageError: its place cannot be read; that is no loss of data.
+    """
     if (
         progress.last is None
         or progress.crc32c is None
@@ -286,4 +293,11 @@ def _is_the_same(recording: Recording, progress: Progress) -> bool:
     ):
         return True
     whole = range_of(recording, progress.last, progress.position, progress.position)
-    return message_checksum(whole, progress.last, progress.position) == progress.crc32c
+    found = message_checksum(whole, progress.last, progress.position)
+    if found is None:
+        base = segment_base_position(
+            recording.start_position, progress.last, whole.term_length, whole.segment_length
+        )
+        with suppress(FileNotFoundError):
+            recording.read_segment(base, progress.last - base, FRAME_ALIGNMENT)
+    return found == progress.crc32c

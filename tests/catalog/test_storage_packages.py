@@ -37,11 +37,13 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 
     Attributes:
         fails: the name of the call that fails.
+        suffix: of the names that it fails for.
         error: what it raises.
     """
 
     protocol = "moody"
     fails = ""
+    suffix = ""
     error: BaseException = MoodError()
 
     def __init__(self, secret: str = "", **arguments: Any) -> None:
@@ -54,8 +56,8 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
         return stripped
 
     @classmethod
-    def strike(cls, call: str) -> None:
-        if cls.fails == call:
+    def strike(cls, call: str, path: str = "") -> None:
+        if cls.fails == call and path.endswith(cls.suffix):
             raise cls.error
 
     # As most packages have it: whatever fails, it is no file.
@@ -73,12 +75,12 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
         self.strike("open")
         file = super().open(path, mode, **arguments)
         for name in ("read", "write", "tell"):
-            setattr(file, name, self._moody(name, getattr(file, name)))
+            setattr(file, name, self._moody(name, path, getattr(file, name)))
         return file
 
-    def _moody(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _moody(self, name: str, path: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def moody(*arguments: Any) -> Any:
-            self.strike(name)
+            self.strike(name, path)
             return call(*arguments)
 
         return moody
@@ -95,7 +97,11 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 @pytest.fixture(autouse=True)
 def moody(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[MoodyFileSystem]]:
     fsspec.register_implementation("moody", MoodyFileSystem, clobber=True)
-    for name, value in (("fails", ""), ("error", MoodError("no: not-to-be-shown\nat line 3"))):
+    for name, value in (
+        ("fails", ""),
+        ("suffix", ""),
+        ("error", MoodError("no: not-to-be-shown\nat line 3")),
+    ):
         monkeypatch.setattr(MoodyFileSystem, name, value)
     yield MoodyFileSystem
     MoodyFileSystem.store.clear()
@@ -185,3 +191,25 @@ def test_an_interrupt_is_no_failure(tmp_path: Path, moody: type[MoodyFileSystem]
         open_directory(URL, SECRET)
     with pytest.raises(KeyboardInterrupt):
         OutputStore.open("moody://table", StorageOptions.of(SECRET)).write("file", b"data")
+
+
+def test_a_stream_does_not_take_it_for_loss_of_data(
+    tmp_path: Path, moody: type[MoodyFileSystem]
+) -> None:
+    """That the last message cannot be read is not that it is no longer there."""
+    pytest.importorskip("pyspark")
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from aerotape.spark.source import AerotapeDataSource
+
+    add_recording(tmp_path, fill(SegmentBuilder(), 3), live=True)
+    upload(tmp_path)
+    source = AerotapeDataSource({"path": URL, "storage.secret": SECRET["secret"]})
+    reader: Any = source.streamReader(source.schema())
+    offset = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    moody.fails, moody.suffix = "read", ".rec"
+    with pytest.raises(StorageError, match=f"^cannot read {URL}/0-0.rec: MoodError"):
+        reader.latestOffset(offset, ReadAllAvailable())
+    moody.fails = ""
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
