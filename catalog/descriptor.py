@@ -15,8 +15,8 @@ from aerotape.records import record
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
 FRAME_ALIGNMENT = 32
-_STRINGS = tuple(enumerate(("strippedChannel", "originalChannel", "sourceIdentity")))
 _PREFIX_LENGTH = layout.VAR_LENGTH.size
+_FIRST_STRING = layout.DESCRIPTOR_BLOCK_LENGTH + _PREFIX_LENGTH
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -122,23 +122,9 @@ class RecordingDescriptor:
                 f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
             )
         fields = layout.DESCRIPTOR_BLOCK.unpack_from(data)
-        strings = ["", "", ""]
-        damage = ""
-        offset = layout.DESCRIPTOR_BLOCK_LENGTH
-        for index, name in _STRINGS:
-            begin = offset + _PREFIX_LENGTH
-            if begin > available:
-                damage = f"the descriptor ends before {name}"
-                break
-            (length,) = layout.VAR_LENGTH.unpack_from(data, offset)
-            offset = begin + length
-            if offset > available:
-                damage = (
-                    f"{name} of {length} bytes does not fit the descriptor of {available} bytes"
-                )
-                break
-            # An archive writes ASCII; anything else must still be shown rather than refused.
-            strings[index] = str(data[begin:offset], "ascii", "backslashreplace")
+        strings, damage = _sound_strings(data), ""
+        if not strings:
+            strings, damage = _damaged_strings(data)
         descriptor = cls(
             recording_id=fields[2],
             start_timestamp_ms=fields[3],
@@ -156,6 +142,45 @@ class RecordingDescriptor:
             source_identity=strings[2],
         )
         return descriptor, damage
+
+
+def _sound_strings(data: bytes | memoryview) -> tuple[str, ...]:
+    """Return the three strings behind the block, quickly; none if they do not fit."""
+    read = layout.VAR_LENGTH.unpack_from
+    try:
+        first = _FIRST_STRING + read(data, layout.DESCRIPTOR_BLOCK_LENGTH)[0]
+        second = first + _PREFIX_LENGTH
+        second_end = second + read(data, first)[0]
+        third = second_end + _PREFIX_LENGTH
+        third_end = third + read(data, second_end)[0]
+    except struct.error:
+        return ()
+    if third_end > len(data):
+        return ()
+    return (
+        str(data[_FIRST_STRING:first], "ascii", "backslashreplace"),
+        str(data[second:second_end], "ascii", "backslashreplace"),
+        str(data[third:third_end], "ascii", "backslashreplace"),
+    )
+
+
+def _damaged_strings(data: bytes | memoryview) -> tuple[tuple[str, ...], str]:
+    """Return those of the strings that fit, empty ones for the others, and what is wrong."""
+    strings = ["", "", ""]
+    offset, available = layout.DESCRIPTOR_BLOCK_LENGTH, len(data)
+    for index, name in enumerate(("strippedChannel", "originalChannel", "sourceIdentity")):
+        begin = offset + _PREFIX_LENGTH
+        if begin > available:
+            return tuple(strings), f"the descriptor ends before {name}"
+        (length,) = layout.VAR_LENGTH.unpack_from(data, offset)
+        offset = begin + length
+        if offset > available:
+            return tuple(strings), (
+                f"{name} of {length} bytes does not fit the descriptor of {available} bytes"
+            )
+        # An archive writes ASCII; anything else must still be shown rather than refused.
+        strings[index] = str(data[begin:offset], "ascii", "backslashreplace")
+    return tuple(strings), ""
 
 
 class RecordingExtent(NamedTuple):

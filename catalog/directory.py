@@ -33,7 +33,6 @@ from aerotape.catalog.stop_position import (
     own_segments,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
 from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
 from aerotape.records import record
 from aerotape.url_path import UrlPath
@@ -304,6 +303,8 @@ class Recording:
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
+        from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
+
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
 
     @contextmanager

@@ -54,7 +54,7 @@ def emit_sections(sections: Iterable[tuple[str, Row]]) -> None:
     texts: list[str] = []
     length = 0
     for title, row in sections:
-        texts.append(f"{title}:\n{_record_text(_as_row(row))}\n")
+        texts.append(f"{title}:\n{_record_text(row if type(row) is dict else _as_row(row))}\n")
         length += len(texts[-1])
         if length > _BLOCK_LENGTH:
             print("".join(texts), end="")
@@ -139,7 +139,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return printable(_dumps_nested(value))
+    return printable(_dumps_nested(_plain(value)))
 
 
 def _dumps_nested(value: Any) -> str:
@@ -155,11 +155,21 @@ def _record_text(row: dict[str, Any]) -> str:
     if not row:
         return ""
     lines = [
-        label + str(value) if type(value) is int else (label + _cell(value)).rstrip()
+        label + str(value) if type(value) is int else _line(label, value)
         for label, value in zip(_labels(tuple(row)), row.values(), strict=True)
     ]
     lines.append("")
     return "\n".join(lines)
+
+
+def _line(label: str, value: Any) -> str:
+    # Channels and the like are the same in many records.
+    return _known_line(label, value) if type(value) in _SCALARS else label + _cell(value)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _known_line(label: str, value: Any) -> str:
+    return (label + _cell(value)).rstrip()
 
 
 @functools.lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ import pytest
 from support.mark_files import leave
 
 from aerotape import __version__
+from aerotape.catalog.catalog import Catalog
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools import main as main_module
 from aerotape.tools.main import command_names, main
@@ -201,6 +202,7 @@ def test_bugs_are_not_hidden(install: Install) -> None:
     [
         (["archive", "--print-config"], {"aerotape.archive.archive"}),
         (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._offline.verifying"}),
+        (["tool", "{dir}", "describe"], {"aerotape._native", "aerotape.replay.table"}),
         (["-c", "import aerotape.archive.archive"], {"aerotape.catalog.directory", "shutil"}),
     ],
 )
@@ -209,6 +211,7 @@ def test_a_start_loads_only_what_it_needs(
 ) -> None:
     """Modules that take long, and are for what few starts do, are left to those."""
     leave(tmp_path)
+    Catalog.open(tmp_path, create=True).close()
     slow = {"asyncio", "concurrent.futures", "dataclasses", "inspect", "hashlib", "json"}
     slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
     command = [each.format(dir=tmp_path) for each in arguments]

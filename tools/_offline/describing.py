@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -71,8 +71,9 @@ def _show_recordings(
         entries = list(catalog.entries())
     marked = directory.suspect_notes()
     rows = []
+    moment = _number if args.json else _time
     for entry in entries:
-        row = _row(entry, entry.recording_id in marked, entry_damage(entry))
+        row = _row(entry, entry.recording_id in marked, entry_damage(entry), moment)
         if row["damage"]:
             note(f"warning: {_subject(entry)} is damaged: {row['damage']}")
         if everything or entry.state == RecordingState.VALID:
@@ -86,10 +87,10 @@ def _show_recordings(
     if args.json:
         emit({"mark_file": mark_file, "catalog": summary, "recordings": rows}, args)
         return 0
-    sections = [("mark file", mark_file)] if mark_file is not None else []
+    sections = [("mark file", _for_people(mark_file))] if mark_file is not None else []
     sections.append(("catalog", summary))
     sections += [(f"recording {row['recording_id']}", row) for row in rows]
-    emit_sections((title, _for_people(row)) for title, row in sections)
+    emit_sections(sections)
     return 0
 
 
@@ -114,18 +115,20 @@ def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
     """Return all that the catalog has of a recording."""
     from aerotape.catalog.entries import entry_damage
 
-    return _row(entry, suspect, entry_damage(entry))
+    return _row(entry, suspect, entry_damage(entry), _number)
 
 
-def _row(entry: CatalogEntry, suspect: bool, damage: str) -> dict[str, Any]:
+def _row(
+    entry: CatalogEntry, suspect: bool, damage: str, moment: Callable[[int], object]
+) -> dict[str, Any]:
     descriptor = entry.descriptor
     return {
         "recording_id": entry.recording_id,
         "state": entry.state_name,
         "suspect": suspect,
         "damage": damage,
-        "start_timestamp_ms": descriptor.start_timestamp_ms,
-        "stop_timestamp_ms": descriptor.stop_timestamp_ms,
+        "start_timestamp_ms": moment(descriptor.start_timestamp_ms),
+        "stop_timestamp_ms": moment(descriptor.stop_timestamp_ms),
         "start_position": descriptor.start_position,
         "stop_position": descriptor.stop_position,
         "initial_term_id": descriptor.initial_term_id,
@@ -177,6 +180,10 @@ def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
         if name in shown:
             shown[name] = _time(shown[name])
     return shown
+
+
+def _number(timestamp_ms: int) -> int:
+    return timestamp_ms
 
 
 def _time(timestamp_ms: int) -> str:
