@@ -22,8 +22,13 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How hard the archive is tried; the defaults are those of the continuous integration."""
-    parser.addoption("--kill-rounds", type=int, default=20, help="SIGKILLs for each checksum")
+    parser.addoption(
+        "--kill-rounds", type=int, default=4, help="SIGKILLs for each sync level and checksum"
+    )
     parser.addoption("--kill-seed", type=int, default=1, help="what their moments are drawn from")
+    parser.addoption(
+        "--power-cuts", type=int, default=2, help="directories drawn for each place of a power cut"
+    )
     parser.addoption(
         "--model-examples", type=int, help="sequences of random requests; not the same each time"
     )

@@ -1,0 +1,152 @@
+"""SIGKILL during recording, at random moments: nothing that was recorded whole is lost.
+
+The media driver and the publishers live on in the test's own process. A round: start the archive,
+check what the kill before has left, record two streams, each in a new recording or in the one of
+the round before, note what the position counters say, and kill the archive at a moment drawn from
+the seed. Rounds and seed are options of pytest (`--kill-rounds`, `--kill-seed`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.daemon import AerotapeArchive, age_mark_file
+from support.placed_messages import PlacedPublisher, check_placed
+
+import aerotape
+from aerotape import _native
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.layout import ChecksumName
+
+LATEST_KILL_S = 0.25
+JAVA_NAMES = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
+
+
+_session_ids = itertools.count(1)
+
+
+@pytest.fixture
+def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
+    """A media driver that outlives the archives."""
+    running = _native.MediaDriver.launch(
+        {
+            "aeron.dir": str(aeron_dir),
+            "aeron.threading.mode": "SHARED",
+            "aeron.term.buffer.sparse.file": "true",
+            "aeron.ipc.term.buffer.length": "65536",
+        }
+    )
+    yield running
+    running.close()
+
+
+@dataclass
+class Stream:
+    """A stream that is being recorded, or that was when the archive was killed."""
+
+    stream_id: int
+    recording_id: int
+    counter_id: int
+    publication: aerotape.ExclusivePublication
+    publisher: PlacedPublisher
+    reported: int = -1
+    published: int = -1
+
+    def end(self) -> None:
+        """Stop publishing."""
+        self.publisher.stop()
+        self.published = self.publication.position
+        self.publication.close()
+
+
+def begin(client: aerotape.ArchiveClient, stream_id: int, extended: int | None) -> Stream:
+    """Publish a stream, and have it recorded in a new recording, or in one that it goes on with."""
+    # Not the session of the round before, which the driver still knows.
+    channel = f"aeron:ipc?session-id={next(_session_ids)}"
+    if extended is None:
+        client.start_recording(channel, stream_id)
+    else:
+        descriptor = client.list_recording(extended)
+        assert descriptor is not None
+        channel = aerotape.extension_channel(descriptor, channel)
+        client.extend_recording(extended, channel, stream_id)
+    publication = client.aeron.add_exclusive_publication(channel, stream_id)
+    publisher = PlacedPublisher(publication, stream_id)
+    publisher.start()
+    recording_id, counter_id = recording_counter(client.aeron, publication.session_id)
+    return Stream(stream_id, recording_id, counter_id, publication, publisher)
+
+
+def recording_counter(aeron: aerotape.Aeron, session_id: int) -> tuple[int, int]:
+    """Return the id of a session's recording and that of its position counter, once it is there."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        for counter_id, _, key, *_ in aeron.native.counters().rows(100):
+            if int.from_bytes(key[8:12], "little", signed=True) == session_id:
+                return int.from_bytes(key[:8], "little"), counter_id
+        time.sleep(0.002)
+    raise AssertionError("no recording has begun")
+
+
+def check(archive_dir: Path, streams: list[Stream], checksum: ChecksumName, where: str) -> int:
+    """Check what a kill has left of the streams, each byte of it; return how many messages."""
+    count = 0
+    for stream in streams:
+        recording = open_directory(archive_dir).recording(stream.recording_id)
+        stop = recording.descriptor.stop_position
+        assert stream.reported <= stop <= stream.published, where
+        count += check_placed(recording, checksum, where)
+    return count
+
+
+@pytest.mark.parametrize("checksum", ["none", "crc-32c"])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_kill_during_recording(
+    driver: _native.MediaDriver,
+    tmp_path: Path,
+    level: int,
+    checksum: ChecksumName,
+    request: pytest.FixtureRequest,
+) -> None:
+    """After each kill the archive starts, and each recording is what was published, at least up to
+    the position that had been reported."""
+    rounds: int = request.config.getoption("--kill-rounds")
+    seed: int = request.config.getoption("--kill-seed")
+    draw = random.Random(f"{seed}/{level}/{checksum}")
+    archive_dir, aeron_dir = tmp_path / "archive", Path(driver.aeron_dir)
+    properties = {
+        "aeron.archive.file.sync.level": str(level),
+        "aeron.archive.catalog.file.sync.level": str(level),
+        "aeron.archive.record.checksum": JAVA_NAMES[checksum],
+    }
+    checked = 0
+    streams: list[Stream] = []
+    for number in range(rounds + 1):
+        where = f"round {number} of --kill-seed={seed}, checksum {checksum}, level {level}"
+        archive = AerotapeArchive(archive_dir, aeron_dir, driver="external", properties=properties)
+        with archive, aerotape.Aeron(aeron_dir) as aeron:
+            checked += check(archive_dir, streams, checksum, where)
+            if number == rounds:
+                break
+            with aerotape.connect(
+                aeron=aeron, control_request_channel=archive.control_channel
+            ) as client:
+                before = {each.stream_id: each.recording_id for each in streams}
+                streams = [
+                    begin(client, stream_id, before.get(stream_id) if draw.random() < 0.7 else None)
+                    for stream_id in (1, 2)
+                ]
+                time.sleep(draw.uniform(0, LATEST_KILL_S))
+                for each in streams:
+                    each.reported = aeron.native.counters().value(each.counter_id)
+                archive.kill()
+            for each in streams:
+                each.end()
+        age_mark_file(archive_dir)
+    assert checked > 0
