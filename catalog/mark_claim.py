@@ -14,13 +14,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from aerotape.catalog.layout import MAJOR_VERSION, version_string
+from aerotape.catalog.layout import LONG, MAJOR_VERSION, version_string
 from aerotape.catalog.mark_layout import (
+    ACTIVITY_TIMESTAMP,
     CLAIMED_TIMESTAMP_MS,
     FILE_NAME,
     HEADER_LENGTH,
     LINK_FILE_NAME,
     MarkFileHeader,
+    is_unfinished,
 )
 from aerotape.errors import ArchiveInUseError, MarkFileError
 
@@ -186,6 +188,11 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
     if not any(data[:HEADER_LENGTH]):
         return b""
     header = MarkFileHeader.decode(data)
+    if header is None and is_unfinished(data):
+        # Its archive was killed, or the power failed, before the header was whole.
+        (timestamp_ms,) = LONG.unpack_from(data, ACTIVITY_TIMESTAMP)
+        _check_age(path, 0, timestamp_ms, liveness_timeout_ms)
+        return b""
     if header is None:
         raise MarkFileError(
             f"{path} is not the mark file of an archive: move it away if the directory is one",
@@ -203,15 +210,19 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
         if header.pid > 0 and not _is_alive(header.pid):
             return data
         raise in_use(path, header.pid, "it is starting")
-    age_ms = now_epoch_ms() - header.activity_timestamp_ms
+    _check_age(path, header.pid, header.activity_timestamp_ms, liveness_timeout_ms)
+    return data
+
+
+def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int) -> None:
+    age_ms = now_epoch_ms() - timestamp_ms
     if age_ms < liveness_timeout_ms:
         raise in_use(
             path,
-            header.pid,
+            pid,
             f"it gave a sign of life {age_ms} ms ago; after a crash, wait until that is "
             f"{liveness_timeout_ms} ms old",
         )
-    return data
 
 
 def in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:

@@ -107,28 +107,33 @@ class MarkFileHeader:
     def decode(cls, data: bytes) -> MarkFileHeader | None:
         """Decode from the start of a mark file; None when that is no such header.
 
-        Files of archives before 1.47 begin with the block itself and have no archive id.
+        Files of archives before 1.47 begin with the block itself and have no archive id. Strings
+        that a power cut has torn are empty, with those behind them.
         """
         if len(data) < MESSAGE_HEADER.size + BLOCK_LENGTH:
             return None
         block_length, template_id, schema_id, version = MESSAGE_HEADER.unpack_from(data)
         begin = MESSAGE_HEADER.size
-        if (template_id, schema_id) != (TEMPLATE_ID, SCHEMA_ID):
+        is_named = (template_id, schema_id) == (TEMPLATE_ID, SCHEMA_ID)
+        if not is_named:
             begin, block_length, version = 0, BLOCK_LENGTH, 1
             if data[2] != 3 or data[3] != 0:
                 return None  # not even the major version of files that can be read
         fields = _BLOCK.unpack_from(data, begin)
         strings: list[str] = []
         offset = begin + block_length
-        for _ in range(4):
-            if offset + _VAR_LENGTH.size > len(data):
-                return None
-            (length,) = _VAR_LENGTH.unpack_from(data, offset)
+        while len(strings) < 4:
+            length = HEADER_LENGTH + 1
+            if offset + _VAR_LENGTH.size <= len(data):
+                (length,) = _VAR_LENGTH.unpack_from(data, offset)
             offset += _VAR_LENGTH.size
-            if length > HEADER_LENGTH:
+            if length <= HEADER_LENGTH:
+                strings.append(data[offset : offset + length].decode("ascii", "replace"))
+                offset += length
+            elif is_named:
+                strings += [""] * (4 - len(strings))
+            else:
                 return None
-            strings.append(data[offset : offset + length].decode("ascii", "replace"))
-            offset += length
         return cls(
             version=fields[0],
             activity_timestamp_ms=fields[1],
@@ -145,3 +150,12 @@ class MarkFileHeader:
             events_channel=strings[2],
             aeron_directory=strings[3],
         )
+
+
+def is_unfinished(data: bytes) -> bool:
+    """Whether a file is a mark file of which the header was not written to its end.
+
+    What says that it is one is stored last: a process that was killed meanwhile, or a power cut,
+    leaves zeros there.
+    """
+    return len(data) >= HEADER_LENGTH and not any(data[:ACTIVITY_TIMESTAMP])

@@ -432,3 +432,26 @@ def test_a_mark_file_that_cannot_be_opened_is_no_leave(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).chmod(0)
     with pytest.raises(MarkFileError, match="Permission denied"), unused(tmp_path, 10_000):
         pass
+
+
+def test_a_header_that_was_begun_and_not_finished_keeps_nobody_out(tmp_path: Path) -> None:
+    """Killed between the timestamp and the rest of a new file: free once that is stale."""
+    (tmp_path / FILE_NAME).write_bytes(bytes(HEADER_LENGTH + 65_536))
+    put(tmp_path, ACTIVITY_TIMESTAMP, now_ms().to_bytes(8, "little"))
+    # A sector that a power cut has left of the channels.
+    put(tmp_path, 1024, b"localhost")
+    with pytest.raises(ArchiveInUseError):
+        acquire(tmp_path)
+    with acquire(tmp_path, liveness_timeout_ms=0) as mark_file:
+        mark_file.ready()
+        assert MarkFile.read(tmp_path).header.archive_id == 7
+
+
+def test_torn_channels_keep_nobody_out(tmp_path: Path) -> None:
+    """A power cut may leave channels of two archives: lengths lead astray, the rest is good."""
+    acquire(tmp_path).close()
+    put(tmp_path, 8 + 128, b"\xff\xff\xff\x7f")
+    assert MarkFile.read(tmp_path).header.control_channel == ""
+    assert MarkFile.read(tmp_path).header.archive_id == 7
+    with acquire(tmp_path):
+        assert MarkFile.read(tmp_path).header.control_channel == SETTINGS["control_channel"]
