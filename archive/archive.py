@@ -35,6 +35,7 @@ from aerotape.archive.security.plugins import (
     load_authorisation_service,
 )
 from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.durability import make_directory
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.closing import Closing
@@ -342,7 +343,7 @@ class Archive(Closing):
 
 def _make_directory(path: Path) -> Path:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
         return path.resolve(strict=True)
     except FileExistsError as error:
         raise StorageError(f"cannot make directory {path}: there is a file", path) from error

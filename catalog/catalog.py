@@ -14,7 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -29,6 +29,8 @@ from aerotape.errors import CatalogError
 from aerotape.records import replace
 
 __all__ = ["Catalog", "ChecksumName"]
+
+_SECTOR_LENGTH = 512
 
 
 class Catalog(ShrinkingCatalog, Closing):
@@ -51,6 +53,7 @@ class Catalog(ShrinkingCatalog, Closing):
     def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
         super().__init__(file, checksum)
         self.on_change: Callable[[int], None] = lambda _: None
+        self._avoided: frozenset[int] = frozenset()
 
     # ---- opening and closing -------------------------------------------------------------------
 
@@ -144,6 +147,12 @@ class Catalog(ShrinkingCatalog, Closing):
         """
         self._file.check_writable()
 
+    def avoid_ids(self, recording_ids: Iterable[int]) -> None:
+        """Give these ids to no new recording, as long as the catalog is open."""
+        self._avoided = frozenset(recording_ids)
+        while self._next_recording_id in self._avoided:
+            self._next_recording_id += 1
+
     def add_recording(
         self,
         *,
@@ -200,9 +209,12 @@ class Catalog(ShrinkingCatalog, Closing):
         )
         layout.INT.pack_into(data, offset + layout.STATE_OFFSET, RecordingState.VALID)
         layout.LONG.pack_into(data, layout.NEXT_RECORDING_ID_OFFSET, recording_id + 1)
+        # Nor after a power cut, which may leave some sectors of an entry and not others.
+        self._file.force()
         layout.INT.pack_into(data, offset, length)
         self._file.force()
         self._next_recording_id = recording_id + 1
+        self.avoid_ids(self._avoided)
         self._end_offset = offset + frame_length
         place = EntryPlace(offset, length, recording_id)
         self._places.append(place)
@@ -381,13 +393,15 @@ class Catalog(ShrinkingCatalog, Closing):
             len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
         ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
         frame = header + body
-        fits = needed <= room
+        # A power cut could leave part of what is stored in place, unless it is in one sector.
+        first, last = entry.offset // _SECTOR_LENGTH, (entry.offset + room - 1) // _SECTOR_LENGTH
+        fits = needed <= room and (first == last or not self._file.is_forced)
         if fits:
             self._file.data[entry.offset : entry.offset + frame_length] = frame
         else:
             before = slice(0, entry.offset)
             behind = slice(entry.offset + room, self._end_offset)
-            self._file.rewrite((before, frame, behind), self._end_offset + needed - room)
+            self._file.rewrite((before, frame, behind), self._end_offset + frame_length - room)
         self._move_entries(entry.recording_id, len(body), frame_length - room)
         self.on_change(entry.recording_id)
         if fits:

@@ -136,7 +136,8 @@ class CatalogFile:
             if self.read_only:
                 raise CatalogError(f"catalog {self.path} has not been initialised yet", self.path)
             _put_header(self._map)
-            self.force()
+            if self._to_prepare is None:
+                self._force_beginning()
         elif (
             alignment < 32 or alignment & (alignment - 1) or length != layout.CATALOG_HEADER_LENGTH
         ):
@@ -144,6 +145,18 @@ class CatalogFile:
                 f"catalog {self.path} has a damaged header: length {length}, alignment {alignment}",
                 self.path,
             )
+
+    def _force_beginning(self) -> None:
+        """Force a new catalog to storage, whatever the sync level, with its name.
+
+        One of which a power cut takes the header or the name, and leaves entries or segment files,
+        would be of no use.
+        """
+        try:
+            os.fsync(self._fd)
+            sync_directory(self.path.resolve().parent)
+        except OSError as error:
+            raise self._not_forced(error) from error
 
     @property
     def is_as_found(self) -> bool:
@@ -161,6 +174,11 @@ class CatalogFile:
     def has_grown(self) -> bool:
         """Whether the file is longer by now than what is mapped, through another process."""
         return os.fstat(self._fd).st_size > len(self._map)
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether the sync level has `force` do something."""
+        return self._sync_level > 0
 
     def check_writable(self) -> None:
         """Have it ready to be changed; to be called before what is changed is looked up in `data`.
@@ -186,9 +204,12 @@ class CatalogFile:
             elif self._sync_level > 1:
                 os.fsync(self._fd)
         except OSError as error:
-            raise CatalogError(
-                f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
-            ) from error
+            raise self._not_forced(error) from error
+
+    def _not_forced(self, error: OSError) -> CatalogError:
+        return CatalogError(
+            f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
+        )
 
     def grow(self, required_bytes: int) -> None:
         """Make the file at least so long, by half as often as needed.
@@ -283,9 +304,7 @@ class CatalogFile:
         try:
             sync_directory(self.path.resolve().parent)
         except OSError as error:
-            raise CatalogError(
-                f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
-            ) from error
+            raise self._not_forced(error) from error
 
     def close(self) -> None:
         """Force what was stored to storage and close. Idempotent."""
@@ -295,9 +314,7 @@ class CatalogFile:
                     self._map.flush()
                     os.fsync(self._fd)
             except OSError as error:
-                raise CatalogError(
-                    f"cannot force catalog {self.path} to storage: {error.strerror}", self.path
-                ) from error
+                raise self._not_forced(error) from error
             finally:
                 self._unmap()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from aerotape.errors import StorageError
 
 
 def sync_directory(path: Path) -> None:
@@ -14,6 +17,33 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def force_names(path: Path) -> None:
+    """As `sync_directory`, with StorageError when it cannot be done."""
+    try:
+        sync_directory(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot force the names in {path} to storage: {error.strerror}", path
+        ) from error
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, with those above it that are not there, and force their names to storage.
+
+    Raises:
+        OSError: it cannot be made, or is no directory.
+    """
+    missing = [path]
+    while not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        if each.is_dir():
+            continue
+        each.mkdir(exist_ok=True)
+        with suppress(PermissionError):  # a directory that may be written to but not read
+            sync_directory(each.parent)
 
 
 def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:

@@ -22,6 +22,8 @@ class Outcome(enum.StrEnum):
     """Segment files within the recording, or all of an active one's, are not there."""
     CHECKSUM_MISMATCH = "checksum mismatch"
     """Frames before the end fail their checksum."""
+    TORN_FRAMES = "torn frames"
+    """Frames before the end are partly missing: the power failed before all was on storage."""
     SHORT_SEGMENT = "short segment"
     """A segment file is shorter than the catalog says."""
     ZERO_LENGTH_SEGMENT = "zero-length segment"

@@ -98,6 +98,8 @@ def refresh(
             outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     known = set(catalog.all_recording_ids())
+    # Entries that a power cut has taken leave files, in which the next recording must not run.
+    catalog.avoid_ids((index.keys() | marks.keys()) - known)
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
     if foreign:
         findings = tuple(
@@ -135,7 +137,8 @@ def _ends(
     """Look for the ends of recordings: of many in several threads, while others are looked at."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
-        return find_recording_end(descriptor, index.get(descriptor.recording_id, []), checksum)
+        segments = index.get(descriptor.recording_id, [])
+        return find_recording_end(descriptor, segments, checksum, holes=True)
 
     if len(recordings) < _MIN_FOR_THREADS:
         yield find
@@ -241,11 +244,13 @@ class _Repair:
             )
         if end.damaged_positions:
             listed = ", ".join(str(position) for position in end.damaged_positions[:5])
+            by_checksum = self._checksum != "none" and not end.unverified
             findings.append(
                 Finding(
-                    Outcome.CHECKSUM_MISMATCH,
-                    f"{len(end.damaged_positions)} frames fail checksum {self._checksum}, at "
-                    f"positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
+                    Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
+                    f"{len(end.damaged_positions)} frames "
+                    f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
+                    f", at positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
                     end.segment.path if end.segment else None,
                     end.damaged_positions[0],
                     suspect=True,

@@ -11,6 +11,9 @@ frame before that is whole:
   cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
   storage writes) beyond the boundary holds something; otherwise it may be torn, and is left out.
   The Java archive looks at whole pages instead and refuses to start in the doubtful case.
+  After a power cut any page may be missing. Segment files are sparse, so that shows as a hole: a
+  data frame in a hole was never wholly written, and is dealt with as one of which the checksum
+  fails (`find_recording_end` looks for holes when told to; copies may have others).
 
 When the last segment holds no frame at all, the one before must be full; if it is not, the
 recording ends there.
@@ -21,6 +24,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +43,9 @@ SECTOR_LENGTH = 512
 FRAME_HEADER_LENGTH = 32
 _CHUNK_LENGTH = 1 << 20
 _LISTED = 5
+# Of a frame's header: its length and its type.
+_FRAME = struct.Struct("<i2xH")
+_PADDING = 0
 
 
 @record(frozen=True, slots=True)
@@ -54,7 +61,8 @@ class RecordingEnd:
         torn: why the recording ends here rather than later, when it was cut; else empty.
         beyond: segment files behind the end, which the recording does not reach.
         unverified: no frame of the segment carries the checksum that was asked for.
-        damaged_positions: positions of frames before the end whose checksum fails.
+        damaged_positions: positions of frames before the end whose checksum fails, or which are
+            partly in a hole of the file.
     """
 
     position: int
@@ -126,6 +134,8 @@ def find_recording_end(
     checksum: ChecksumName = "none",
     write_unit_bytes: int = PAGE_LENGTH,
     from_position: int = 0,
+    *,
+    holes: bool = False,
 ) -> RecordingEnd:
     """Find where a recording ends that has no stop position.
 
@@ -136,6 +146,8 @@ def find_recording_end(
         write_unit_bytes: a write that was cut short ends on a multiple of this.
         from_position: begin of a frame, or the end of the last one; what is before is not looked
             at and taken as recorded.
+        holes: what is in a hole of the file was not recorded; to be told of files that a recorder
+            wrote, and nobody copied.
 
     Raises:
         StorageError: a file cannot be read.
@@ -155,7 +167,7 @@ def find_recording_end(
             break
         index, found = index - 1, found_before
     return _judge(
-        descriptor, own[index], found, checksum, write_unit_bytes, tuple(own[index + 1 :])
+        descriptor, own[index], found, checksum, write_unit_bytes, tuple(own[index + 1 :]), holes
     )
 
 
@@ -166,6 +178,7 @@ def _judge(
     checksum: ChecksumName,
     write_unit_bytes: int,
     beyond: tuple[SegmentFile, ...],
+    holes: bool,
 ) -> RecordingEnd:
     offset, torn, unverified = found.end_offset, found.problem or "", False
     damaged: tuple[int, ...] = ()
@@ -179,8 +192,16 @@ def _judge(
         damaged = tuple(
             segment.base_position + failed for failed in found.failed_offsets if failed < offset
         )
+    by_headers = checksum == "none" or unverified
+    if holes and by_headers:
+        missing = frames_in_holes(descriptor, segment, found.end_offset)
+        while missing and missing[-1][1] == offset:
+            offset = missing.pop()[0]
+            torn = "there are holes in its last frames"
+        damaged = tuple(segment.base_position + begin for begin, _ in missing)
     if (
-        (checksum == "none" or unverified)
+        by_headers
+        and offset == found.end_offset
         and found.last_frame_offset >= 0
         and not found.last_frame_is_padding
         and _may_be_torn(
@@ -209,6 +230,38 @@ def _judge(
         unverified=unverified,
         damaged_positions=damaged,
     )
+
+
+def frames_in_holes(
+    descriptor: RecordingDescriptor, segment: SegmentFile, end_offset: int
+) -> list[tuple[int, int]]:
+    """Return where data frames before `end_offset` begin and end that are partly in a hole.
+
+    Of a padding frame only the header is written.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    found: list[tuple[int, int]] = []
+    known = offset = max(descriptor.start_position - segment.base_position, 0)
+    try:
+        with segment.path.open("rb", buffering=0) as file:
+            while (hole := os.lseek(file.fileno(), offset, os.SEEK_HOLE)) < end_offset:
+                before = walk(
+                    descriptor, segment, limit=hole, from_position=segment.base_position + known
+                )
+                known = max(before.end_offset, known)
+                length, kind = _FRAME.unpack(os.pread(file.fileno(), _FRAME.size, known))
+                aligned = max((length + 31) & -32, FRAME_HEADER_LENGTH)
+                if kind != _PADDING:
+                    found.append((known, known + aligned))
+                known = offset = known + aligned
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # nothing is there from `offset` on
+            raise StorageError(
+                f"cannot read {segment.path}: {error.strerror}", segment.path
+            ) from error
+    return found
 
 
 def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_bytes: int) -> bool:

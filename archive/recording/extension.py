@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import Refusal
 from aerotape.catalog.descriptor import describe_problem
+from aerotape.catalog.durability import force_names
 from aerotape.catalog.segments import (
     DELETE_SUFFIX,
     is_blank_from,
@@ -84,6 +85,8 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
 
     Bytes behind it in its last segment become zeros. Segment files further on, also one that
     begins right there, get the name of files that are about to be deleted; blank ones go at once.
+    All this is on storage when it returns: a power cut during the extension could bring back what
+    no start could tell from what had been recorded anew.
 
     Raises:
         StorageError: they cannot be changed.
@@ -95,13 +98,17 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
         descriptor.term_buffer_length,
         descriptor.segment_file_length,
     )
+    is_changed = False
     for segment in list_segment_files(archive_dir, recording_id):
         path = segment.path
         if segment.base_position > base or segment.base_position == end:
             # A blank one too: the recorder would have to read all of it to know.
             _put_aside(path)
+            is_changed = True
         elif segment.base_position == base and not is_blank_from(path, end - base):
             erase_tail(path, end - base)
+    if is_changed:
+        force_names(archive_dir)
 
 
 def _put_aside(path: Path) -> None:

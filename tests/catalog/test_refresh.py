@@ -18,6 +18,7 @@ from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 
+PAGE_LENGTH = 4096
 NOW_MS = 1_700_000_000_123
 SEGMENT_LENGTH = 131_072
 
@@ -64,6 +65,14 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(data)
+
+
+def punch(path: Path, offset: int) -> None:
+    """Make a hole of a page, at least, of what is around an offset of a file."""
+    data, at = path.read_bytes(), offset - offset % PAGE_LENGTH
+    with path.open("wb") as file:
+        os.pwrite(file.fileno(), data[:at], 0)
+        os.pwrite(file.fileno(), data[at + PAGE_LENGTH :], at + PAGE_LENGTH)
 
 
 def straddling_last_frame(stream: SegmentBuilder) -> int:
@@ -215,6 +224,66 @@ def test_a_recording_made_without_checksum_is_not_emptied(crashed: Crashed) -> N
         Outcome.CHECKSUM_MISMATCH,
         crashed.stream.position,
     )
+
+
+def many_frames(stream: SegmentBuilder) -> list[int]:
+    """Append frames, padding over several pages among them; return where messages begin."""
+    stream.mtu_length = 8192
+    for _ in range(9):
+        stream.message(b"\x5a" * 6000)
+    stream.pad_term()
+    for _ in range(5):
+        stream.message(b"\x5a" * 6000)
+    return [message.position for message in stream.messages]
+
+
+def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> None:
+    """After a power cut a page is missing: what lacks it is told; padding has no body anyway."""
+    positions = many_frames(crashed.stream)
+    crashed.stream.write(crashed.path)
+    punch(crashed.segment(), positions[9] - 100)
+    lacking = next(each for each in positions[9:] if each % PAGE_LENGTH + 6032 > 2 * PAGE_LENGTH)
+    punch(crashed.segment(), lacking - lacking % PAGE_LENGTH + PAGE_LENGTH)
+    outcome = crashed.refresh()
+    [finding] = outcome.findings
+    assert finding.outcome is Outcome.TORN_FRAMES and outcome.suspect
+    assert finding.position == lacking
+    assert outcome.stop_position == crashed.stream.position
+
+
+def test_frames_in_a_hole_at_the_end_go_to_quarantine(crashed: Crashed) -> None:
+    """What lacks a page, and nothing good follows, is not recorded."""
+    positions = many_frames(crashed.stream)
+    crashed.stream.write(crashed.path)
+    for position in positions[-2:]:
+        punch(crashed.segment(), position + PAGE_LENGTH)
+    outcome = crashed.refresh()
+    lacking = (positions[-2] // PAGE_LENGTH + 1) * PAGE_LENGTH
+    assert outcome.stop_position == max(each for each in positions if each < lacking)
+    assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
+
+
+def test_a_hole_between_whole_frames_is_nothing(crashed: Crashed) -> None:
+    """Padding that the recorder has written as a header only."""
+    positions = many_frames(crashed.stream)
+    crashed.stream.write(crashed.path)
+    punch(crashed.segment(), positions[9] - 100)
+    outcome = crashed.refresh()
+    assert outcome.outcome is Outcome.REPAIRED and not outcome.findings
+    assert outcome.stop_position == crashed.stream.position
+
+
+def test_ids_of_files_without_an_entry_are_not_given_out(crashed: Crashed) -> None:
+    """A power cut has taken entries, and not the files: new recordings must not run into these."""
+    (crashed.path / f"{crashed.recording_id + 1}-0.rec").write_bytes(bytes(64))
+    (crashed.path / f"aerotape-{crashed.recording_id + 3}.suspect").write_text("{}")
+    (crashed.path / f"{1 << 62}-0.rec").write_bytes(bytes(64))
+    refresh(crashed.catalog, crashed.path, now_ms=NOW_MS)
+    added = [add_entry(crashed.catalog, crashed.stream) for _ in range(2)]
+    assert added == [crashed.recording_id + 2, crashed.recording_id + 4]
+    crashed.catalog.close()
+    with Catalog.open(crashed.path) as catalog:
+        assert list(catalog.recording_ids()) == [crashed.recording_id, *added]
 
 
 def test_no_segment_file_ends_the_recording_where_it_started(crashed: Crashed) -> None:

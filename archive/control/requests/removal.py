@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aerotape.archive.control.requests.handling import Handlers, is_known
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
+from aerotape.catalog.durability import force_names
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import list_files_to_delete
 from aerotape.catalog.suspect import clear_marks
@@ -40,6 +41,8 @@ def _truncate_recording(
         recording_id,
         is_ready=conductor.replays.end_all(recording_id),
         prepare=lambda: _cut_back(archive_dir, descriptor, position),
+        # What comes back after a power cut must not be met by an extension that did not see it.
+        finish=lambda: force_names(archive_dir),
         end_position=descriptor.stop_position,
     )
 

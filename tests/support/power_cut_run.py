@@ -1,0 +1,223 @@
+"""An archive at work, for `power_cut`: a process of its own, with all that it changes written down.
+
+    python -m support.power_cut_run ROOT AERON_DIR SEED NAME=VALUE...
+
+Makes an archive in ROOT/a/archive, with further properties, and goes through what changes files:
+recordings that are begun, stopped, extended, cut back, purged, of which the segments are purged or
+the channel becomes longer. What clients were told is noted as JSON, each note a list:
+
+* `["made", id, stream id]`: the recording is there;
+* `["recorded", id, position]`: the position counter has been there;
+* `["counter", id, index]`: a position counter that is watched; index -1, no longer;
+* `["stopped", id, position]`, `["channel", id, channel]`: it is so;
+* `["cut", id, position]`, `["purge", id]`, `["start", id, position]`, `["new channel", id,
+  channel]`: it is going to be asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aerotape
+from aerotape.archive.archive import Archive
+from aerotape.catalog import layout
+from aerotape.cnc import CncFile
+from support.java import FAST_ARCHIVE, FAST_DRIVER, free_port
+from support.placed_messages import offer_placed
+from support.recording import wait_until
+
+SEGMENT_LENGTH = 65_536
+RECORDING_POSITION_TYPE_ID = 100
+_SHIM = ctypes.CDLL(None)
+
+
+def note(*what: Any) -> None:
+    """Note what clients were told."""
+    _SHIM.power_cut_note(json.dumps(what).encode())
+
+
+class _SeenStruct:
+    """A `Struct` whose stores, into what is mapped, are seen one by one."""
+
+    def __init__(self, struct: Any) -> None:
+        self._struct = struct
+
+    def pack_into(self, *arguments: Any) -> None:
+        _SHIM.power_cut_look()
+        self._struct.pack_into(*arguments)
+        _SHIM.power_cut_look()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._struct, name)
+
+
+class _Counters:
+    """The driver's counters, for the shim to look at."""
+
+    def __init__(self, aeron_dir: Path) -> None:
+        self._file = CncFile(aeron_dir)
+        with self._file.path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 0)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.count = 0
+
+    def watch(self, session_id: int) -> int:
+        """Watch the position counter of a recording; return its recording's id."""
+        while True:
+            for counter in self._file.counters(RECORDING_POSITION_TYPE_ID):
+                if int.from_bytes(counter.key[8:12], "little", signed=True) == session_id:
+                    recording_id = int.from_bytes(counter.key[:8], "little")
+                    offset = self._file._values + counter.counter_id * 128
+                    note("counter", recording_id, self.count)
+                    _SHIM.power_cut_watch(ctypes.c_void_p(self._base + offset))
+                    self.count += 1
+                    return recording_id
+            time.sleep(0.002)
+
+
+class Stream:
+    """A stream that is being recorded."""
+
+    def __init__(self, run: Run, stream_id: int, channel: str, recording_id: int = -1) -> None:
+        self.run, self.stream_id = run, stream_id
+        client = run.client
+        if recording_id < 0:
+            self.subscription_id = client.start_recording(channel, stream_id)
+        else:
+            descriptor = client.list_recording(recording_id)
+            assert descriptor is not None
+            channel = aerotape.extension_channel(descriptor, channel)
+            self.subscription_id = client.extend_recording(recording_id, channel, stream_id)
+        self.publication = client.aeron.add_exclusive_publication(channel, stream_id)
+        self.recording_id = run.counters.watch(self.publication.session_id)
+        if recording_id < 0:
+            note("channel", self.recording_id, channel)
+            note("made", self.recording_id, stream_id)
+
+    def send(self, length: int) -> None:
+        """Publish at least so many bytes, in bursts that are recorded one after the other."""
+        end = self.publication.position + length
+        while self.publication.position < end:
+            for _ in range(self.run.draw.randint(1, 8)):
+                if not offer_placed(self.publication, self.stream_id):
+                    time.sleep(0.001)
+            if self.run.draw.random() < 0.5:
+                self.await_recorded()
+
+    def await_recorded(self) -> int:
+        position = self.publication.position
+        client, recording_id = self.run.client, self.recording_id
+        wait_until(lambda: client.recording_position(recording_id) == position, "recording")
+        note("recorded", recording_id, position)
+        return position
+
+    def stop(self) -> int:
+        """Stop the recording and return its stop position."""
+        position = self.await_recorded()
+        note("counter", self.recording_id, -1)
+        client = self.run.client
+        client.stop_recording_subscription(self.subscription_id)
+        wait_until(lambda: client.stop_position(self.recording_id) == position, "the end")
+        note("stopped", self.recording_id, position)
+        self.publication.close()
+        return position
+
+
+class Run:
+    """An archive, a client of it and what they are put through."""
+
+    def __init__(self, root: Path, aeron_dir: Path, seed: int, properties: dict[str, str]) -> None:
+        self.draw = random.Random(seed)
+        control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+        driver = {k: v for k, v in FAST_DRIVER.items() if k != "aeron.shared.idle.strategy"}
+        self.archive = Archive.launch(
+            dir=root / "a" / "archive",
+            aeron_dir=aeron_dir,
+            properties={
+                **driver,
+                **FAST_ARCHIVE,
+                "aeron.archive.control.channel": control_channel,
+                "aeron.archive.low.storage.space.threshold": "0",
+                "aeron.archive.catalog.capacity": "2048",
+                **properties,
+            },
+        )
+        note("serving")
+        self.client = aerotape.connect(aeron_dir=aeron_dir, control_request_channel=control_channel)
+        self.counters = _Counters(aeron_dir)
+
+    def go(self) -> None:
+        """Do all of it."""
+        client = self.client
+        first = Stream(self, 7, "aeron:ipc")
+        first.send(SEGMENT_LENGTH * 5 // 4)
+        second = Stream(self, 8, f"aeron:ipc?mtu=8k|alias={'a-long-name-' * 20}")
+        first.send(SEGMENT_LENGTH // 2)
+        second.send(SEGMENT_LENGTH // 8)
+        first.stop()
+        second.send(SEGMENT_LENGTH // 8)
+        first = Stream(self, 7, "aeron:ipc", first.recording_id)
+        first.send(SEGMENT_LENGTH)
+        end = first.stop()
+        id_ = first.recording_id
+        self.await_signal(lambda position: self.cut(id_, position), end - SEGMENT_LENGTH * 3 // 2)
+        first = Stream(self, 7, "aeron:ipc", id_)
+        first.send(SEGMENT_LENGTH)
+        note("start", id_, SEGMENT_LENGTH)
+        client.purge_segments(id_, SEGMENT_LENGTH)
+        second.stop()
+        # Its entry is too small for the first of these, and then large enough for the other.
+        for name in ("another-name-" * 30, "yet-another-name-" * 20):
+            channel = f"aeron:ipc?alias={name}"
+            note("new channel", second.recording_id, channel)
+            client.update_channel(second.recording_id, channel)
+            note("channel", second.recording_id, channel)
+        third = Stream(self, 9, "aeron:ipc")
+        third.send(SEGMENT_LENGTH // 4)
+        note("purge", second.recording_id)
+        client.purge_recording(second.recording_id)
+        third.await_recorded()
+        first.await_recorded()
+
+    def cut(self, recording_id: int, position: int) -> int:
+        """Ask for a truncation at the first message behind a position."""
+        from aerotape.catalog.directory import open_directory
+
+        recording = open_directory(self.archive.archive_dir).recording(recording_id)
+        found = next(m for m in recording.messages() if m.position >= position)
+        note("cut", recording_id, found.position)
+        return self.client.truncate_recording(recording_id, found.position)
+
+    def await_signal(self, ask: Callable[[int], int], position: int) -> None:
+        """Cut back and wait until the files are gone."""
+        before = self.count_files()
+        assert ask(position) > 0
+        wait_until(lambda: self.count_files() < before, "the deletion")
+        time.sleep(0.05)
+
+    def count_files(self) -> int:
+        return len(list(self.archive.archive_dir.glob("*.rec")))
+
+
+def main(arguments: list[str]) -> None:
+    root, aeron_dir, seed, *properties = arguments
+    for name in ("INT", "LONG"):
+        setattr(layout, name, _SeenStruct(getattr(layout, name)))
+    run = Run(Path(root), Path(aeron_dir), int(seed), dict(p.split("=", 1) for p in properties))
+    run.go()
+    # In the middle of it.
+    import os
+
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
