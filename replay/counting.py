@@ -14,12 +14,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.catalog.location import require_local
 from aerotape.errors import ConfigurationError
 from aerotape.replay.reader import RecordingRange, recording_range
+from aerotape.replay.segment_copies import SegmentCopies
 from aerotape.replay.statistics import Bin, Gap, LengthBucket, Over, RecordingStatistics
 from aerotape.replay.time_scale import required_time_scale, time_scale
 from aerotape.times import TimeLike, TimeRange
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
@@ -67,24 +68,17 @@ def recording_statistics(
         ConfigurationError: an argument cannot be; over time, it is not known when what was
             recorded.
         CatalogError: the recording's descriptor is damaged.
-        StorageError: of a recording without a stop position, a file cannot be read.
+        StorageError: of a recording without a stop position, or in a storage elsewhere, a file
+            cannot be read.
     """
     if not 0 <= bins <= MAX_BINS:
         raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
-    require_local(recording.archive_dir, "statistics")
     chosen = recording_range(
         recording, from_position, to_position, TimeRange.of(from_time, to_time)
     )
     now_ms = time.time_ns() // _NS_PER_MS
     parts = _Parts(recording, chosen, over, bins)
-    try:
-        native_pass = _native.RecordingPass(chosen, parts.edges)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error
-    while not native_pass.advance(_SLICE_BYTES):
-        if progress is not None:
-            progress(native_pass.position - chosen.from_position)
-    counts = native_pass.counts()
+    counts = _count(recording, chosen, parts.edges, progress or (lambda _: None))
     return RecordingStatistics(
         recording_id=chosen.recording_id,
         stream_id=chosen.stream_id,
@@ -110,6 +104,44 @@ def recording_statistics(
         bins=parts.bins([Bin(*row) for row in counts.bins]),
         duration_s=_duration_s(recording, chosen, now_ms),
     )
+
+
+def _count(
+    recording: Recording,
+    chosen: RecordingRange,
+    edges: list[int],
+    progress: Callable[[int], object],
+) -> _native.RecordingCounts:
+    """Make the pass; over copies, where the recording is in a storage elsewhere."""
+    if not isinstance(recording.archive_dir, UrlPath):
+        native_pass = _pass(chosen, edges)
+        while not native_pass.advance(_SLICE_BYTES):
+            progress(native_pass.position - chosen.from_position)
+        return native_pass.counts()
+    # So far ahead of a slice can a pass come, unless it has to look further for the next frame.
+    ahead = _SLICE_BYTES + chosen.segment_length
+    while True:
+        with SegmentCopies(recording) as copies:
+            native_pass = _pass(replace(chosen, archive_dir=str(copies.folder)), edges)
+            is_done = False
+            while not is_done:
+                held_to = native_pass.position + ahead
+                copies.hold(native_pass.position, held_to)
+                is_done = native_pass.advance(_SLICE_BYTES)
+                if native_pass.position > held_to:
+                    break
+                progress(native_pass.position - chosen.from_position)
+            else:
+                return native_pass.counts()
+        # What it took for missing had not been fetched yet.
+        ahead *= 8
+
+
+def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
+    try:
+        return _native.RecordingPass(chosen, edges)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def picture_statistics(

@@ -31,7 +31,10 @@ _LISTED_IDS: Final = 10
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "archive_dir", type=parse_location, metavar="DIR", help="the archive directory"
+        "archive_dir",
+        type=parse_location,
+        metavar="DIR",
+        help="the archive directory, or the URL of a copy of one",
     )
     parser.add_argument(
         "recording_id",

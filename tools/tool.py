@@ -44,7 +44,8 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         "directory",
         metavar="DIR",
         type=parse_location,
-        help="the archive directory; describe, count-entries, dump and verify take a URL too",
+        help="the archive directory; describe, count-entries, dump, verify, stats and time-index "
+        "take a URL too",
     )
     # Told how it is called, for otherwise argparse works out its usage to find that out.
     commands = parser.add_subparsers(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_recording
+from segment_builder import SegmentBuilder
 from support import object_store, offline_directory
 from support.object_store import ObjectStore
 
@@ -40,7 +42,8 @@ def url(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     "command",
     [
         "describe-all", "describe 0", "count-entries", "verify --dry-run", "verify -a --dry-run",
-        "verify 3 -a --dry-run", "verify 0 -checksum crc-32 --dry-run", "dump 3",
+        "verify 3 -a --dry-run", "verify 0 -checksum crc-32 --dry-run", "dump 3", "stats",
+        "stats 3", "stats 0 --from-position 65536 --to-position 140000", "time-index",
     ],
 )  # fmt: skip
 def test_reading_commands_say_the_same_as_here(
@@ -67,8 +70,38 @@ def test_reading_commands_say_the_same_as_here(
     assert (code, report) == (expected_code, expected)
 
 
+def test_statistics_look_as_far_ahead_as_damage_reaches(
+    store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Through many segments without a frame, one of which is not there: as on this machine."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    stream = SegmentBuilder(segment_length=65_536)
+    while stream.position < 12 * stream.segment_length:
+        stream.message(bytes(range(1, 200)) * 10)
+    add_recording(folder, stream)
+    for number in (*range(1, 5), *range(6, 11)):
+        (folder / f"0-{number * stream.segment_length}.rec").write_bytes(b"\xee" * 65_536)
+    (folder / f"0-{7 * stream.segment_length}.rec").unlink()
+    url = store.upload(folder, "gaps")
+    monkeypatch.setattr("aerotape.replay.counting._SLICE_BYTES", 65_536)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    said = []
+    for place in (url, str(folder)):
+        assert main(["tool", place, "stats", "0", "--json"]) == 3
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    assert said[0]["messages"] > 60
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"], "no copy is left"
+
+
 @pytest.mark.parametrize(
-    "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32"]
+    "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32", "export 0 x"]
 )
 def test_other_commands_are_refused(
     store: ObjectStore, url: str, capsys: pytest.CaptureFixture[str], command: str
@@ -79,3 +112,10 @@ def test_other_commands_are_refused(
     assert f"{command.split()[0]} works on folders of this machine only; copy {url}" in error
     assert "Traceback" not in error
     assert store.requests == []
+
+
+def test_a_time_index_elsewhere_is_not_made_anew(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tool", url, "time-index", "--rebuild"]) == 2
+    assert "--rebuild works on folders of this machine only" in capsys.readouterr().err

@@ -38,7 +38,7 @@ _MIB: Final = 1 << 20
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    parser = add_command(commands, "stats", _stats)
+    parser = add_command(commands, "stats", _stats, reads_urls=True)
     add_recording_id(parser)
     add_statistics_options(parser)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
-    parser = add_command(commands, "time-index", _time_index, writes=True)
+    parser = add_command(commands, "time-index", _time_index, writes=True, reads_urls=True)
     add_recording_id(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--points", action="store_true", help="print the points of one recording")
@@ -35,11 +35,14 @@ def _time_index(args: argparse.Namespace) -> int:
     other archives have none of these points.
     """
     from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.location import require_local
 
     if args.points and args.recording_id is None:
         raise ConfigurationError("--points needs a RECORDING_ID", "--points")
     if args.dry_run and not args.rebuild:
         raise ConfigurationError("--dry-run is for --rebuild", "--dry-run")
+    if args.rebuild:
+        require_local(args.directory, "--rebuild")
     directory = open_directory(args.directory)
     if args.recording_id is None:
         recordings = directory.recordings()
