@@ -118,9 +118,15 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A recording as a round has left it: up to where the table has it, and whether that is all."""
+    """A recording as a round has left it.
 
-    recording: Recording
+    Attributes:
+        is_active: it had no stop position.
+        to_position: up to where the table has it; None when it has nothing.
+        is_done: that is all that was asked for.
+    """
+
+    is_active: bool
     to_position: int | None
     is_done: bool
 
@@ -179,8 +185,9 @@ class Planner:
         plans = [self._plan(recording) for recording in recordings]
         for plan in plans:
             known = plan.manifest.to_position if plan.manifest is not None else None
-            done = plan.action is Action.NOTHING and not plan.recording.descriptor.is_active
-            self._seen[plan.recording.recording_id] = _Seen(plan.recording, known, done)
+            active = not plan.recording.damage and plan.recording.descriptor.is_active
+            done = plan.action is Action.NOTHING and not active
+            self._seen[plan.recording.recording_id] = _Seen(active, known, done)
         return plans
 
     def gone(self, plans: Iterable[RecordingPlan]) -> list[tuple[int, int | None, bool]]:
@@ -204,10 +211,8 @@ class Planner:
         self._table.committed(recording_id, manifest)
         self._overwritten.add(recording_id)
         self._waiting_since.pop(recording_id, None)
-        recording = self._seen[recording_id].recording
-        self._seen[recording_id] = _Seen(
-            recording, manifest.to_position, not recording.descriptor.is_active
-        )
+        active = self._seen[recording_id].is_active
+        self._seen[recording_id] = _Seen(active, manifest.to_position, not active)
 
     def files(self, recording_id: int) -> list[str]:
         """Return the Parquet files that the table has of a recording, in a manifest or not."""
