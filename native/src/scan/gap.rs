@@ -10,6 +10,9 @@ use super::walk;
 use super::window::Window;
 use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
 
+/// So many segment files in a row are tried before the directory is asked which there are.
+const TRIED: usize = 16;
+
 /// What stands where a frame should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapKind {
@@ -55,11 +58,18 @@ pub fn kind(window: &mut Window, position: i64, limit: i64) -> GapKind {
 pub fn end(window: &mut Window, position: i64, limit: i64) -> i64 {
     let recording = window.recording().clone();
     let mut at = position + FRAME_ALIGNMENT as i64;
+    let mut misses = 0;
     while at < limit {
         let Ok(bytes) = window.bytes(at, HEADER_LENGTH) else {
-            at = recording.segment_base(at) + recording.segment_length;
+            let base = recording.segment_base(at);
+            at = base.saturating_add(recording.segment_length);
+            misses += 1;
+            if misses > TRIED {
+                at = next_segment(&recording, base).map_or(limit, |next| next.max(at));
+            }
             continue;
         };
+        misses = 0;
         // All that has been read, so that a long gap does not cost a call for each boundary.
         for place in bytes.chunks_exact(FRAME_ALIGNMENT) {
             if let Some(header) = FrameHeader::read(place)
@@ -71,6 +81,22 @@ pub fn end(window: &mut Window, position: i64, limit: i64) -> i64 {
         }
     }
     limit
+}
+
+/// Base position of the first segment file behind the one at `base`, if there is any.
+///
+/// To try each would take for ever where a damaged stop position lies very far away.
+fn next_segment(recording: &Recording, base: i64) -> Option<i64> {
+    let prefix = format!("{}-", recording.recording_id);
+    std::fs::read_dir(&recording.archive_dir)
+        .ok()?
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            let number = name.to_str()?.strip_prefix(&prefix)?;
+            number.strip_suffix(".rec")?.parse::<i64>().ok()
+        })
+        .filter(|&other| other > base && recording.segment_base(other) == other)
+        .min()
 }
 
 #[inline]

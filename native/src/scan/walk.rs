@@ -317,6 +317,12 @@ pub fn check(
             header.term_id, header.term_offset
         ));
     }
+    if header.stream_id != recording.stream_id {
+        return Err(format!(
+            "not a frame of this recording: stream id {}, expected {}",
+            header.stream_id, recording.stream_id
+        ));
+    }
     let aligned = header.aligned_length() as i64;
     if i64::from(term_offset) + aligned > recording.term_length {
         return Err(format!(

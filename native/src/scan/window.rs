@@ -17,6 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::recording::Recording;
 use crate::errors::Result;
+use crate::segment::open_regular;
 
 /// Bytes read at once. A data frame is at most 64 KiB (the largest MTU), so it fits many times.
 const WINDOW_BYTES: usize = 512 * 1024;
@@ -151,7 +152,7 @@ impl Window {
             .as_ref()
             .is_none_or(|segment| segment.base != base)
         {
-            let file = File::open(self.recording.segment_path(base)).map_err(|error| {
+            let file = open_regular(&self.recording.segment_path(base)).map_err(|error| {
                 self.recording
                     .error(position, &format!("cannot open segment file: {error}"))
             })?;

@@ -66,7 +66,7 @@ fn validate_term_length(term_length: u32) -> PyResult<()> {
 
 /// Open a segment file for reading. Something else of that name is refused: to open a pipe would
 /// be to wait for its writer.
-fn open_regular(path: &Path) -> io::Result<File> {
+pub fn open_regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }

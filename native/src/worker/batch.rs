@@ -14,6 +14,16 @@ pub struct FrameRewrite {
     pub stream_id: i32,
 }
 
+/// What the headers of the frames of a batch must say, which ends within a term.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Of the first frame.
+    pub term_offset: i64,
+    pub term_id: i32,
+    /// Stream id of the recorded frames.
+    pub stream_id: i32,
+}
+
 /// What follows the whole data frames at the start of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follows {
@@ -36,8 +46,9 @@ pub struct Batch {
 
 /// Verify and rewrite the data frames of `bytes` that begin before `remaining`.
 ///
-/// The first frame of `bytes` stands at `term_offset`, and `bytes` end within that term.
-pub fn prepare(bytes: &mut [u8], remaining: i64, term_offset: i64, rewrite: FrameRewrite) -> Batch {
+/// The first frame of `bytes` stands at `place`, and `bytes` end within that term. Frames of another
+/// place are damage: segment files may have been confused.
+pub fn prepare(bytes: &mut [u8], remaining: i64, place: Place, rewrite: FrameRewrite) -> Batch {
     let mut length = 0;
     let follows = loop {
         if length as i64 >= remaining || length >= bytes.len() {
@@ -56,12 +67,8 @@ pub fn prepare(bytes: &mut [u8], remaining: i64, term_offset: i64, rewrite: Fram
                 format!("frame length {} is impossible", header.frame_length)
             });
         }
-        if i64::from(header.term_offset) != term_offset + length as i64 {
-            break Follows::Damage(format!(
-                "frame header has term offset {}, expected {}",
-                header.term_offset,
-                term_offset + length as i64
-            ));
+        if let Err(why) = place.check(&header, length) {
+            break Follows::Damage(why);
         }
         match header.frame_type {
             TYPE_PAD => break Follows::Padding(header.frame_length as usize),
@@ -78,6 +85,29 @@ pub fn prepare(bytes: &mut [u8], remaining: i64, term_offset: i64, rewrite: Fram
         length += aligned_length;
     };
     Batch { length, follows }
+}
+
+impl Place {
+    /// Say what is wrong with the header `length` bytes behind the first one.
+    #[inline]
+    fn check(&self, header: &FrameHeader, length: usize) -> Result<(), String> {
+        for (name, actual, expected) in [
+            (
+                "term offset",
+                i64::from(header.term_offset),
+                self.term_offset + length as i64,
+            ),
+            ("term id", header.term_id.into(), self.term_id.into()),
+            ("stream id", header.stream_id.into(), self.stream_id.into()),
+        ] {
+            if actual != expected {
+                return Err(format!(
+                    "frame header has {name} {actual}, expected {expected}"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Result<(), String> {
@@ -104,6 +134,15 @@ mod tests {
     use super::*;
     use crate::worker::test_frames::{data_frame, padding_frame};
 
+    /// Of the frames that `test_frames` makes in term 5.
+    fn at(term_offset: i64) -> Place {
+        Place {
+            term_offset,
+            term_id: 5,
+            stream_id: 1001,
+        }
+    }
+
     fn rewrite(checksum: Option<Checksum>) -> FrameRewrite {
         FrameRewrite {
             checksum,
@@ -116,7 +155,7 @@ mod tests {
     fn whole_frames_get_the_publications_ids_and_keep_everything_else() {
         let mut bytes = [data_frame(64, 5, b"abc"), data_frame(128, 5, &[7; 100])].concat();
         let before = bytes.clone();
-        let batch = prepare(&mut bytes, i64::MAX, 64, rewrite(None));
+        let batch = prepare(&mut bytes, i64::MAX, at(64), rewrite(None));
         assert_eq!(
             batch,
             Batch {
@@ -134,15 +173,18 @@ mod tests {
     #[test]
     fn a_frame_that_begins_before_the_end_of_the_replay_is_whole() {
         let mut bytes = [data_frame(0, 5, &[1; 32]), data_frame(64, 5, &[2; 32])].concat();
-        assert_eq!(prepare(&mut bytes.clone(), 64, 0, rewrite(None)).length, 64);
-        assert_eq!(prepare(&mut bytes, 65, 0, rewrite(None)).length, 128);
+        assert_eq!(
+            prepare(&mut bytes.clone(), 64, at(0), rewrite(None)).length,
+            64
+        );
+        assert_eq!(prepare(&mut bytes, 65, at(0), rewrite(None)).length, 128);
     }
 
     #[test]
     fn padding_and_partial_frames_end_a_batch() {
         let mut padded = [data_frame(0, 5, b"x"), padding_frame(64, 5, 4_000)].concat();
         assert_eq!(
-            prepare(&mut padded, i64::MAX, 0, rewrite(None)),
+            prepare(&mut padded, i64::MAX, at(0), rewrite(None)),
             Batch {
                 length: 64,
                 follows: Follows::Padding(4_000)
@@ -150,14 +192,14 @@ mod tests {
         );
         let mut cut = [data_frame(0, 5, b"x"), data_frame(64, 5, &[1; 200])].concat();
         assert_eq!(
-            prepare(&mut cut[..100], i64::MAX, 0, rewrite(None)),
+            prepare(&mut cut.clone()[..100], i64::MAX, at(0), rewrite(None)),
             Batch {
                 length: 64,
                 follows: Follows::PartOfFrame
             }
         );
         assert_eq!(
-            prepare(&mut cut[..80], i64::MAX, 0, rewrite(None)).length,
+            prepare(&mut cut[..80], i64::MAX, at(0), rewrite(None)).length,
             64
         );
     }
@@ -170,7 +212,7 @@ mod tests {
             let sum = checksum.compute(&bytes[start + 32..start + 64]);
             bytes[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
         }
-        let good = prepare(&mut bytes.clone(), i64::MAX, 0, rewrite(Some(checksum)));
+        let good = prepare(&mut bytes.clone(), i64::MAX, at(0), rewrite(Some(checksum)));
         assert_eq!(
             good,
             Batch {
@@ -179,14 +221,15 @@ mod tests {
             }
         );
         bytes[100] ^= 1;
-        let batch = prepare(&mut bytes, i64::MAX, 0, rewrite(Some(checksum)));
+        let batch = prepare(&mut bytes, i64::MAX, at(0), rewrite(Some(checksum)));
         assert_eq!(batch.length, 64);
         assert!(matches!(batch.follows, Follows::Damage(why) if why.contains("checksum")));
     }
 
     #[test]
     fn what_is_no_frame_is_told_apart_from_the_end() {
-        let damage = |bytes: &mut [u8]| match prepare(bytes, i64::MAX, 0, rewrite(None)).follows {
+        let damage = |bytes: &mut [u8]| match prepare(bytes, i64::MAX, at(0), rewrite(None)).follows
+        {
             Follows::Damage(why) => why,
             other => panic!("{other:?}"),
         };
@@ -195,6 +238,10 @@ mod tests {
         short[0] = 31;
         assert!(damage(&mut short).contains("frame length 31"));
         assert!(damage(&mut data_frame(32, 5, b"x")).contains("term offset 32, expected 0"));
+        assert!(damage(&mut data_frame(0, 6, b"x")).contains("term id 6, expected 5"));
+        let mut strange = data_frame(0, 5, b"x");
+        strange[16] ^= 1;
+        assert!(damage(&mut strange).contains("stream id 1000, expected 1001"));
         let mut other = data_frame(0, 5, b"x");
         other[6] = 5;
         assert!(damage(&mut other).contains("frame type 5"));

@@ -1,6 +1,6 @@
 //! A replay session: offers a recording's frames to the publication of one client.
 
-use super::batch::{Batch, Follows, FrameRewrite, prepare};
+use super::batch::{Batch, Follows, FrameRewrite, Place, prepare};
 use super::failure::Failure;
 use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
@@ -236,17 +236,12 @@ impl ReplaySession {
         if position <= self.start_position || position == self.stop_position {
             return Ok(());
         }
-        let terms = position >> self.publication.position_bits_to_shift();
-        let term_id = self
-            .publication
-            .initial_term_id()
-            .wrapping_add(terms as i32);
-        let term_offset = position & (self.term_length - 1);
+        let place = self.frame_place();
         let bytes = self.reader.read_header()?;
         let is_frame = FrameHeader::read(&bytes).is_some_and(|header| {
-            i64::from(header.term_offset) == term_offset
-                && header.term_id == term_id
-                && header.stream_id == self.recorded_stream_id
+            i64::from(header.term_offset) == place.term_offset
+                && header.term_id == place.term_id
+                && header.stream_id == place.stream_id
         });
         if is_frame {
             return Ok(());
@@ -255,6 +250,20 @@ impl ReplaySession {
         Err(Failure::invalid_position(format!(
             "no frame begins at the position asked for: {place}"
         )))
+    }
+
+    /// What the next frame must say of itself.
+    fn frame_place(&self) -> Place {
+        let position = self.position();
+        let terms = position >> self.publication.position_bits_to_shift();
+        Place {
+            term_offset: position & (self.term_length - 1),
+            term_id: self
+                .publication
+                .initial_term_id()
+                .wrapping_add(terms as i32),
+            stream_id: self.recorded_stream_id,
+        }
     }
 
     fn connect(&mut self) -> Result<ReplayTurn, Failure> {
@@ -332,9 +341,9 @@ impl ReplaySession {
             session_id: self.publication.session_id(),
             stream_id: self.publication.stream_id(),
         };
-        let term_offset = self.position() & (self.term_length - 1);
+        let place = self.frame_place();
         let remaining = self.replay_limit - self.position();
-        let Batch { length, follows } = prepare(bytes, remaining, term_offset, rewrite);
+        let Batch { length, follows } = prepare(bytes, remaining, place, rewrite);
         traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();

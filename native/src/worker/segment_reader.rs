@@ -6,6 +6,7 @@
 use super::failure::Failure;
 use super::segment_file::segment_path;
 use crate::frame::{HEADER_LENGTH, segment_base_position};
+use crate::segment::open_regular;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -58,7 +59,7 @@ impl SegmentReader {
         if self.file.is_some() {
             return Ok(true);
         }
-        match File::open(&self.path) {
+        match open_regular(&self.path) {
             Ok(file) => {
                 self.file = Some(file);
                 Ok(true)
@@ -170,6 +171,16 @@ mod tests {
         reader.advance(65_536);
         assert_eq!(reader.read(&mut buffer, 96).expect("read"), 96);
         assert_eq!(buffer[..96], second[..96]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let dir = ScratchDir::new();
+        let pipe = dir.path().join("3-0.rec");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("make a pipe");
+        let mut reader = reader(&dir, 0, 0);
+        let failure = reader.read(&mut [0; 64], 64).expect_err("no file");
+        assert!(failure.message.contains("not a regular file"), "{failure}");
     }
 
     #[test]

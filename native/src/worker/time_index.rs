@@ -155,6 +155,10 @@ impl TimeIndex {
 /// Append points to a file, which begins with `header`. Opened anew each time: a file that Python
 /// has put in its place, cut short, is the one to go on with.
 fn append(path: &Path, header: &[u8], points: &[u8]) -> io::Result<()> {
+    // To open a pipe by that name would be to wait for its reader.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("not a regular file"));
+    }
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let length = file.metadata()?.len();
     let outcome = if length == 0 {
