@@ -24,10 +24,10 @@ from aerotape.records import field, record, replace
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
-# What the chain needs of an entry: its length, and behind it the recording id and the length of the
-# first string.
+# What the chain needs of an entry: its length and state, and behind them the recording id and the
+# length of the first string.
 _LINK = struct.Struct(
-    f"<i{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - layout.INT.size}xq"
+    f"<ii{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - 2 * layout.INT.size}xq"
     f"{layout.DESCRIPTOR_BLOCK_LENGTH - layout.RECORDING_ID_OFFSET - layout.LONG.size}xI"
 )
 
@@ -172,7 +172,10 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
             elif 0 <= needed < end and _is_entry(data, needed, alignment):
                 damaged, end = True, needed
         actual = end - offset - layout.DESCRIPTOR_HEADER_LENGTH
-        damage = f"its header claims {length} bytes, there are {actual}" if damaged else ""
+        if damaged:
+            damage = f"its header claims {length} bytes, there are {actual}"
+        else:
+            damage = _state_problem(data, offset)
         places.append(EntryPlace(offset, actual if damaged else length, _id(data, offset), damage))
         offset = end
     return places, offset
@@ -187,9 +190,9 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
     read, read_prefix = _LINK.unpack_from, layout.VAR_LENGTH.unpack_from
     last_offset = file_length - _LINK.size
     while offset <= last_offset:
-        length, recording_id, first_length = read(data, offset)
+        length, state, recording_id, first_length = read(data, offset)
         end = offset + ((header_length + length + round_up) & -alignment)
-        if length < block_length or end > file_length:
+        if length < block_length or end > file_length or state not in _STATES:
             break
         # Where a string ends the length of the next one stands, and both must be within.
         at, last = offset + _LINK.size + first_length, end - prefix_length
@@ -205,6 +208,11 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
         places.append(EntryPlace(offset, length, recording_id, "", is_whole))
         offset = end
     return places, offset
+
+
+def _state_problem(data: mmap.mmap, offset: int) -> str:
+    _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
+    return "" if state in _STATES else f"its state reads {state}, which is none"
 
 
 def _id(data: mmap.mmap, offset: int) -> int:

@@ -11,18 +11,20 @@ begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
+from aerotape.catalog.misplaced import goes_on_at, misplacement
 from aerotape.catalog.segments import (
     MAX_LONG,
     SEGMENT_SUFFIX,
     file_names,
     segment_base_position,
 )
+from aerotape.catalog.suspect import read_marks
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -83,20 +85,27 @@ class Orphans:
     Attributes:
         paths: the files.
         undecided: entries so damaged that nobody knows which files are theirs.
+        kept: files that look orphaned by their names, and why they are not to be deleted.
     """
 
     paths: list[Path]
     undecided: list[CatalogEntry]
+    kept: list[tuple[Path, str]]
 
 
 def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None = None) -> Orphans:
     """Find the orphaned segment files of one recording, of whatever state, or of all.
 
+    What a damaged directory makes look orphaned is kept: all of a recording that is marked as
+    suspect, what is behind a stop position at which its frames go on, and files that hold frames of
+    another place than their name says.
+
     Raises:
         StorageError: the directory cannot be read.
     """
     index = index_owned_files(archive_dir)
-    found = Orphans([], [])
+    marked = read_marks(archive_dir)
+    found = Orphans([], [], [])
     for entry in catalog.entries():
         if recording_id not in (None, entry.recording_id):
             continue
@@ -104,8 +113,40 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
             found.undecided.append(entry)
         else:
             owned = index.get(entry.recording_id, [])
-            found.paths.extend(file.path for file in owned if _is_orphaned(file, entry))
+            is_marked = entry.recording_id in marked
+            for file in owned:
+                if not _is_orphaned(file, entry):
+                    continue
+                reason = _why_kept(file, entry, owned, is_marked=is_marked)
+                if reason:
+                    found.kept.append((file.path, reason))
+                else:
+                    found.paths.append(file.path)
     return found
+
+
+def _why_kept(
+    file: OwnedFile, entry: CatalogEntry, owned: Sequence[OwnedFile], *, is_marked: bool
+) -> str:
+    if is_marked:
+        return "its recording is marked as suspect"
+    if file.base_position is None:
+        return ""
+    descriptor = entry.descriptor
+    if reason := misplacement(descriptor, file.path, file.base_position):
+        return reason
+    stop = descriptor.stop_position
+    if descriptor.is_active or file.base_position < stop:
+        return ""
+    for other in owned:
+        base = other.base_position
+        if (
+            base is not None
+            and base <= stop < base + descriptor.segment_file_length
+            and goes_on_at(descriptor, other.path, base, stop)
+        ):
+            return f"the frames of its recording go on behind the stop position {stop}"
+    return ""
 
 
 def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:

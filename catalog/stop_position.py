@@ -16,7 +16,8 @@ frame before that is whole:
   fails (`find_recording_end` looks for holes when told to; copies may have others).
 
 When the last segment holds no frame at all, the one before must be full; if it is not, the
-recording ends there.
+recording ends there. So it does when something else stands in a file far behind: it may have got
+its name by mistake.
 """
 
 from __future__ import annotations
@@ -160,10 +161,14 @@ def find_recording_end(
     index = len(own) - 1
     while found.frames == 0 and index > 0:
         before = own[index - 1]
-        if before.base_position != own[index].base_position - descriptor.segment_file_length:
+        follows = (
+            before.base_position == own[index].base_position - descriptor.segment_file_length
+        )
+        # Files between may be missing; but what holds something else proves nothing of the kind.
+        if not follows and find_data_end(own[index].path, found.end_offset) == found.end_offset:
             break
         found_before = walk(descriptor, before, checksum, from_position=from_position)
-        if found_before.end_offset >= descriptor.segment_file_length:
+        if follows and found_before.end_offset >= descriptor.segment_file_length:
             break
         index, found = index - 1, found_before
     return _judge(

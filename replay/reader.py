@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record, replace
 from aerotape.replay.damage import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
+_FRAME_HEADER_LENGTH: Final = 32
 CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 
 
@@ -216,7 +217,7 @@ def recording_range(
             f"from_position {from_position} is after to_position {to_position}", "from_position"
         )
     start = recording.start_position
-    limit = max(recording.recorded_position, start)
+    limit = max(_limit_position(recording), start)
     begin = start if from_position is None else min(max(from_position, start), limit)
     end = limit if to_position is None else min(to_position, limit)
     if times:
@@ -226,6 +227,21 @@ def recording_range(
         earliest, latest = index.positions(times)
         begin, end = max(begin, earliest), min(end, latest)
     return range_of(recording, begin, max(begin, end), limit)
+
+
+def _limit_position(recording: Recording) -> int:
+    """Return up to where a recording can be read, or begins not to be.
+
+    Where the file in which it may end cannot be read, all before it can. A scan finds that out, and
+    names it, when it comes there.
+    """
+    try:
+        return recording.recorded_position
+    except StorageError as error:
+        for segment in recording.segment_files():
+            if str(segment.path) == str(error.path):
+                return segment.base_position + _FRAME_HEADER_LENGTH
+        raise
 
 
 def range_of(

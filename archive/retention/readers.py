@@ -17,6 +17,7 @@ from pathlib import Path
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
 from aerotape.archive.retention.survey import PAUSE_AFTER, Usage, survey
+from aerotape.catalog.misplaced import is_long_enough, misplacement
 from aerotape.catalog.segments import segment_file_name
 
 _NO_USAGE = Usage()
@@ -53,23 +54,36 @@ def plan_directory(
             if number % PAUSE_AFTER == 0:
                 pause()
             holding = holdings[removal.recording_id]
-            free = _count_free(archive_dir, holding, removal.segments)
+            free, in_use = _count_free(archive_dir, holding, removal.segments)
             if free < removal.segments:
                 held_back = True
                 holdings[removal.recording_id] = replace(
-                    holding, removable=free, can_go=False, in_use="it is being read"
+                    holding, removable=free, can_go=False, in_use=in_use
                 )
         if not held_back:
             return plan
 
 
-def _count_free(archive_dir: Path, holding: Holding, count: int) -> int:
-    """Return how many of the first `count` segments nobody reads, up to the first that is read."""
-    for index, segment in enumerate(holding.segments[:count]):
-        name = segment_file_name(holding.recording_id, segment.base_position)
-        if is_read(f"{archive_dir}/{name}"):
-            return index
-    return count
+def _count_free(archive_dir: Path, holding: Holding, count: int) -> tuple[int, str]:
+    """Return how many of the first `count` segments may go, and why others may not.
+
+    None may when one of the recording is too short or does not hold what its name says: what has
+    happened to it may have happened to others.
+    """
+    descriptor, end_position = holding.descriptor, holding.end_position
+    paths = [
+        archive_dir / segment_file_name(holding.recording_id, segment.base_position)
+        for segment in holding.segments
+    ]
+    for path, segment in zip(paths, holding.segments, strict=True):
+        if not is_long_enough(descriptor, path, segment.base_position, end_position):
+            return 0, f"{path.name} is damaged"
+        if misplacement(descriptor, path, segment.base_position):
+            return 0, f"{path.name} holds frames of another place"
+    for index, path in enumerate(paths[:count]):
+        if is_read(path):
+            return index, "it is being read"
+    return count, ""
 
 
 def is_read(path: str | Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -183,12 +184,20 @@ def test_a_crash_at_any_file_leaves_a_sound_directory(
 
 
 def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
-    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+    directory: Path,
+    policy: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stuck = segment(directory, 0, 0)
-    stuck.unlink()
-    stuck.mkdir()
-    os.utime(stuck, (1, 1))
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path == stuck:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
     assert main(["retain", str(directory), str(policy), "--yes"]) == 1
     captured = capsys.readouterr()
     assert f"cannot delete {stuck}" in captured.err

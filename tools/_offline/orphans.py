@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import UnknownRecordingError
+from aerotape.text import printable
 from aerotape.tools._confirm import add_confirmation_option, confirm
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
@@ -26,7 +27,8 @@ def add_commands(commands: Commands) -> None:
 def _delete_orphans(args: argparse.Namespace) -> int:
     """Delete segment files before a recording's start (detached) or after its end.
 
-    Of all recordings, valid or not, or of one.
+    Of all recordings, valid or not, or of one. What may only look orphaned, for the directory is
+    damaged, is left and named, and the exit code is 3.
     """
     from aerotape.catalog.entries import entry_damage
     from aerotape.catalog.leftovers import delete_files, find_orphans
@@ -48,10 +50,13 @@ def _delete_orphans(args: argparse.Namespace) -> int:
             f"warning: left the files of recording {entry.recording_id} alone, its entry at "
             f"offset {entry.offset} of the catalog is damaged: {entry_damage(entry)}"
         )
+    for path, reason in orphans.kept:
+        note(printable(f"warning: left {path.name} where it is: {reason}"))
     names = [path.name for path in orphans.paths]
     if args.json:
-        emit({"segment_files_deleted": names, "dry_run": args.dry_run}, args)
+        kept = [{"segment_file": path.name, "reason": reason} for path, reason in orphans.kept]
+        emit({"segment_files_deleted": names, "kept": kept, "dry_run": args.dry_run}, args)
     else:
         for name in names:
             print(f"{'would delete' if args.dry_run else 'deleted'} {name}")
-    return EXIT_DATA_SUSPECT if orphans.undecided else 0
+    return EXIT_DATA_SUSPECT if orphans.undecided or orphans.kept else 0
