@@ -8,7 +8,7 @@ from typing import Any
 
 from segment_builder import SegmentBuilder
 
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.catalog import Catalog, ChecksumName
 
 CHANNEL = "aeron:udp?endpoint=localhost:40123|alias=prices"
 MIXED_LENGTHS = (0, 1, 31, 32, 33, 256, 1376, 1377, 5000)
@@ -45,9 +45,18 @@ def add_entry(catalog: Catalog, builder: SegmentBuilder, **others: Any) -> int:
     return catalog.add_recording(**(entry | others))
 
 
-def add_recording(archive_dir: Path, builder: SegmentBuilder, *, live: bool = False) -> int:
-    """Write a builder's segments and its descriptor; return the recording id it got."""
-    with Catalog.open(archive_dir, create=True) as catalog:
+def add_recording(
+    archive_dir: Path,
+    builder: SegmentBuilder,
+    *,
+    live: bool = False,
+    checksum: ChecksumName = "none",
+) -> int:
+    """Write a builder's segments and its descriptor; return the recording id it got.
+
+    `checksum` is that of the descriptor.
+    """
+    with Catalog.open(archive_dir, create=True, checksum=checksum) as catalog:
         builder.recording_id = add_entry(
             catalog,
             builder,

@@ -26,6 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kill-rounds", type=int, default=4, help="SIGKILLs for each sync level and checksum"
     )
     parser.addoption("--kill-seed", type=int, default=1, help="what their moments are drawn from")
+    parser.addoption("--damage-seeds", type=int, help="seeds for each kind of damage")
+    parser.addoption("--damage-seed", type=int, default=1, help="the first of them")
     parser.addoption(
         "--power-cuts", type=int, default=2, help="directories drawn for each place of a power cut"
     )

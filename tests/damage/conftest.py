@@ -1,0 +1,55 @@
+"""A directory to be damaged, and the damage: by its kind and a seed, which stand in a test's name.
+
+`--damage-seeds 50 --damage-seed 1000` tries fifty seeds of each kind, from 1000 on.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.damaged_directory import BuiltDirectory, build, copy_directory, surviving
+from support.damages import DAMAGES, Damaged
+
+_SEEDS = 2
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltDirectory:
+    """The directory as it was."""
+    return build(tmp_path_factory.mktemp("damage") / "archive")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try each kind of damage with some seeds."""
+    if "damaged" in metafunc.fixturenames:
+        count = metafunc.config.getoption("--damage-seeds") or _SEEDS
+        first = metafunc.config.getoption("--damage-seed")
+        kinds = [(name, seed) for name in DAMAGES for seed in range(first, first + count)]
+        ids = [f"{name}-{seed}" for name, seed in kinds]
+        metafunc.parametrize("damaged", kinds, ids=ids, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def damaged(
+    request: pytest.FixtureRequest,
+    built: BuiltDirectory,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Damaged]:
+    """A copy with the damage that the test is named for."""
+    name, seed = request.param
+    folder = tmp_path_factory.mktemp("damaged")
+    path = copy_directory(built.path, folder / "archive")
+    hit = DAMAGES[name](built, path, random.Random(f"{name} {seed}"))
+    yield Damaged(path, hit, frozenset(surviving(built, path)))
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def directory(damaged: Damaged, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the damaged directory, for one test to change."""
+    yield copy_directory(damaged.path, tmp_path / "archive")
+    shutil.rmtree(tmp_path)

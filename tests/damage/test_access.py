@@ -1,0 +1,260 @@
+"""Directories that must not, or cannot, be written: what reads goes on, what writes says so."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.damaged_directory import BuiltDirectory, content, copy_directory, surviving
+from support.damages import MARK_FILE, SEGMENT_DAMAGES, Hit
+from support.java import ROOT
+from support.promise import check_untouched
+from support.small_disk import SmallDisk, small_disk
+from support.tool_commands import COMMANDS, POLICY, Done, as_nobody, run
+
+_UNTOUCHED = Hit("nothing", frozenset())
+_DISK_BYTES = 8 << 20
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can give up its privileges, or mount: run as root"
+)
+
+
+@pytest.fixture
+def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
+    """A folder for what commands read and write besides the directory."""
+    folder = tmp_path / "aside"
+    folder.mkdir()
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "original").symlink_to(built.path)
+    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
+    return folder
+
+
+def run_all(directory: Path, aside: Path) -> dict[str, Done]:
+    """Run all commands, one after the other."""
+    return {name: run(*each.arguments(directory, aside)) for name, each in COMMANDS.items()}
+
+
+def start(directory: Path, aeron_dir: Path) -> subprocess.CompletedProcess[str]:
+    """Start an archive that is to be refused."""
+    command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
+    command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+
+
+def check_refused(done: subprocess.CompletedProcess[str], directory: Path) -> None:
+    """Exit code 1 and one line that names a file of the directory."""
+    assert done.returncode == 1, done
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert str(directory) in done.stderr
+    assert done.stdout == ""
+
+
+# ---- a mark file of another version --------------------------------------------------------------
+
+
+def put_version(directory: Path, version: int) -> None:
+    with (directory / MARK_FILE).open("r+b") as file:
+        file.seek(8)
+        file.write(struct.pack("<i", version))
+
+
+@pytest.mark.parametrize("version", [2 << 16, (3 << 16) + (1 << 30), 4 << 16, -1])
+def test_no_archive_starts_with_a_mark_file_of_another_version(
+    built: BuiltDirectory, tmp_path: Path, aeron_dir: Path, version: int
+) -> None:
+    """It says so in one line, and nothing has changed."""
+    directory = copy_directory(built.path, tmp_path / "archive")
+    put_version(directory, version)
+    before = content(directory)
+    check_refused(start(directory, aeron_dir), directory)
+    assert content(directory) == before
+
+
+def test_commands_with_a_mark_file_of_another_version(
+    built: BuiltDirectory, tmp_path: Path, aside: Path
+) -> None:
+    """They make nothing worse, and those that read change nothing."""
+    source = copy_directory(built.path, tmp_path / "archive")
+    put_version(source, 4 << 16)
+    before = content(source)
+    frames = surviving(built, source)
+    for name, command in COMMANDS.items():
+        directory = source
+        if command.writes:
+            directory = copy_directory(source, tmp_path / name)
+        done = run(*command.arguments(directory, aside))
+        assert done.code in (0, 1, 3), (name, done)
+        if name not in ("mark-invalid", "retain", "compact"):
+            check_untouched(built, directory, _UNTOUCHED)
+            assert surviving(built, directory) == frames, name
+    assert content(source) == before
+
+
+# ---- no permission -------------------------------------------------------------------------------
+
+
+def nothing_at_all(directory: Path) -> None:
+    directory.chmod(0o700)
+
+
+def no_file(directory: Path) -> None:
+    for path in directory.iterdir():
+        path.chmod(0o600)
+
+
+def no_segment(directory: Path) -> None:
+    for path in directory.glob("*.rec"):
+        path.chmod(0o600)
+
+
+def only_to_read(directory: Path) -> None:
+    for path in directory.iterdir():
+        path.chmod(0o444)
+    directory.chmod(0o555)
+
+
+def catalog_to_write(directory: Path) -> None:
+    only_to_read(directory)
+    (directory / "archive.catalog").chmod(0o666)
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that everybody may enter; those of pytest only their owner may."""
+    with tempfile.TemporaryDirectory(prefix="aerotape-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@as_root
+@pytest.mark.parametrize(
+    "forbid", [nothing_at_all, no_file, no_segment, only_to_read, catalog_to_write]
+)
+def test_without_permission(
+    built: BuiltDirectory, open_folder: Path, aside: Path, forbid: Callable[[Path], None]
+) -> None:
+    """Nothing is lost or hidden, whatever was refused."""
+    theirs = copy_directory(aside, open_folder / "aside")
+    (theirs / "original").unlink()
+    copy_directory(built.path, theirs / "original").chmod(0o755)
+    theirs.chmod(0o777)
+    directory = copy_directory(built.path, open_folder / "archive")
+    directory.chmod(0o755)
+    frames = surviving(built, directory)
+    forbid(directory)
+    before = content(directory)
+    told = as_nobody(lambda: run_all(directory, theirs))
+    for name, done in told.items():
+        assert done.code in (0, 1, 3), (name, done)
+        assert done.code != 1 or done.out or done.err.startswith("aerotape "), (name, done)
+    after = content(directory)
+    assert {name for name in before if after[name] != before[name]} <= {"archive.catalog"}
+    assert surviving(built, directory) == frames
+
+
+@as_root
+def test_an_archive_without_permission_is_refused(
+    built: BuiltDirectory, open_folder: Path, aeron_dir: Path
+) -> None:
+    """In one line, and nothing has changed."""
+    directory = copy_directory(built.path, open_folder / "archive")
+    directory.chmod(0o755)
+    before = content(directory)
+    command = ["archive", f"--dir={directory}", f"--aeron-dir={aeron_dir}"]
+    refused = as_nobody(lambda: {"archive": run(*command)})["archive"]
+    assert refused.code == 1
+    assert len(refused.err.splitlines()) == 1, refused
+    assert str(directory) in refused.err
+    assert content(directory) == before
+
+
+# ---- a file system that cannot be written --------------------------------------------------------
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk of a few megabytes; skipped where none can be mounted."""
+    with small_disk(tmp_path / "disk", _DISK_BYTES) as mounted:
+        yield mounted
+
+
+def remount(disk: SmallDisk, options: str) -> None:
+    done = subprocess.run(
+        ["mount", "-o", f"remount,{options}", str(disk.path)], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"cannot remount a disk: {done.stderr.strip()}")
+
+
+def test_a_read_only_file_system(
+    built: BuiltDirectory, disk: SmallDisk, aside: Path, aeron_dir: Path
+) -> None:
+    """What reads works, what writes is refused, and so is an archive, in one line."""
+    directory = copy_directory(built.path, disk.path / "archive")
+    before = content(directory)
+    remount(disk, "ro")
+    try:
+        refused = start(directory, aeron_dir)
+        told = run_all(directory, aside)
+        check_untouched(built, directory, _UNTOUCHED)
+    finally:
+        remount(disk, "rw")
+    check_refused(refused, directory)
+    assert content(directory) == before
+    for name, done in told.items():
+        # 0: nothing was to be changed.
+        assert done.code in (0, 1, 3), (name, done)
+        assert done.code != 1 or done.out or done.err.startswith("aerotape "), (name, done)
+
+
+# ---- a full disk ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["none", "zeroed-pages", "garbage-pages", "missing", "cut-short"])
+def test_a_full_disk(
+    built: BuiltDirectory, disk: SmallDisk, aside: Path, aeron_dir: Path, kind: str
+) -> None:
+    """What cannot be copied aside is not changed either."""
+    source = copy_directory(built.path, disk.path / "archive")
+    hit = _UNTOUCHED
+    if kind != "none":
+        hit = SEGMENT_DAMAGES[kind](built, source, random.Random(kind))
+    frames = surviving(built, source)
+    whole = copy_directory(source, aside / "damaged")
+    for name, command in COMMANDS.items():
+        if not command.writes or name == "retain":
+            continue
+        disk.fill()
+        done = run(*command.arguments(source, aside))
+        disk.clear()
+        assert done.code in (0, 1, 3), (name, done)
+        left = surviving(built, source)
+        if name != "compact":
+            assert frames == left, (name, done)
+        if name != "mark-invalid":
+            check_untouched(built, source, hit)
+        shutil.rmtree(source)
+        copy_directory(whole, source)
+    disk.fill()
+    done_by_start = start(source, aeron_dir) if kind == "none" else None
+    disk.clear()
+    if done_by_start is not None:
+        check_refused(done_by_start, source)
+    assert surviving(built, source) == frames

@@ -1,0 +1,239 @@
+"""Cases of damage that were once dealt with badly, each by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from built_archive import add_recording
+from segment_builder import SegmentBuilder
+from support.damaged_directory import BuiltDirectory, content, copy_directory
+from support.promise import read, recordings
+from support.tool_commands import POLICY, run
+
+from aerotape.catalog import layout
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.refresh import Outcome, refresh
+from aerotape.catalog.suspect import SuspectNote, add_notes
+from aerotape.errors import SegmentError
+
+_TERM = 65_536
+
+
+@pytest.fixture
+def directory(built: BuiltDirectory, tmp_path: Path) -> Path:
+    """A copy without damage."""
+    return copy_directory(built.path, tmp_path / "archive")
+
+
+def put(directory: Path, recording_id: int, offset: int, data: bytes) -> None:
+    """Overwrite bytes of an entry of the catalog; `offset` counts from its descriptor header."""
+    with Catalog.open(directory, read_only=True) as catalog:
+        begin = next(e.offset for e in catalog.entries() if e.recording_id == recording_id)
+    with (directory / layout.CATALOG_FILE_NAME).open("r+b") as file:
+        file.seek(begin + offset)
+        file.write(data)
+
+
+def stop_at(directory: Path, recording_id: int, position: int) -> None:
+    offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.STOP_POSITION_OFFSET
+    put(directory, recording_id, offset, struct.pack("<q", position))
+
+
+def test_a_segment_of_another_stream_is_not_served(built: BuiltDirectory, directory: Path) -> None:
+    """Recordings 0 and 2 are alike but for what they are of: term ids and offsets are the same."""
+    (directory / "2-0.rec").replace(directory / "0-0.rec")
+    served = read(recordings(directory)[0])
+    assert served.messages == []
+    assert "stream id 1003, expected 1001" in str(served.error)
+
+
+@pytest.mark.parametrize("base", [0, 2 * _TERM])
+def test_a_pipe_is_not_waited_for(built: BuiltDirectory, directory: Path, base: int) -> None:
+    """All before it is served."""
+    path = directory / f"0-{base}.rec"
+    path.unlink()
+    os.mkfifo(path)
+    served = read(recordings(directory)[0])
+    assert served.messages == built.originals[0].messages_before(base)
+    assert "not a regular file" in str(served.error)
+    assert run("tool", directory, "stats", "0").code == 3
+
+
+def test_what_is_before_a_last_segment_that_cannot_be_read(
+    built: BuiltDirectory, directory: Path
+) -> None:
+    """Of a recording without a stop position, where only that file would tell its end."""
+    path = directory / f"2-{2 * _TERM}.rec"
+    path.unlink()
+    path.mkdir()
+    served = read(recordings(directory)[2])
+    assert served.messages == built.originals[2].messages_before(2 * _TERM)
+    assert isinstance(served.error, SegmentError)
+    assert (Path(served.error.path), served.error.position) == (path, 2 * _TERM)
+
+
+def test_a_far_segment_of_another_recording_is_not_the_end(
+    built: BuiltDirectory, directory: Path
+) -> None:
+    """A live recording ends with its own frames; the other's file is kept."""
+    stray = directory / f"2-{20 * _TERM}.rec"
+    os.link(directory / f"1-{_TERM}.rec", stray)
+    assert recordings(directory)[2].recorded_position == built.originals[2].stream.position
+    with Catalog.open(directory) as catalog:
+        outcome = refresh(catalog, directory, now_ms=9)[2]
+    assert outcome.stop_position == built.originals[2].stream.position
+    assert outcome.outcome is Outcome.SUSPECT_TORN_TAIL
+    [kept] = [finding.quarantine for finding in outcome.findings if finding.quarantine]
+    assert kept.samefile(directory / f"1-{_TERM}.rec")
+
+
+def test_statistics_with_a_stop_position_that_is_very_far_away(directory: Path) -> None:
+    """As many segments as there would be cannot be asked for one by one."""
+    stop_at(directory, 0, 1 << 46)
+    done = run("tool", directory, "stats", "0", "--json")
+    assert done.code == 3
+    told = json.loads(done.out)
+    assert told["gaps"][-1]["to_position"] == 1 << 46
+
+
+def test_frames_behind_many_missing_segments_are_found(
+    built: BuiltDirectory, tmp_path: Path
+) -> None:
+    """They are counted, however many segment files are missing before them."""
+    stream = SegmentBuilder(segment_length=_TERM)
+    stream.message(b"first")
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    for _ in range(40):
+        stream.pad_term()
+    stream.message(b"last")
+    add_recording(directory, stream)
+    for base in range(_TERM, 40 * _TERM, _TERM):
+        (directory / f"0-{base}.rec").unlink()
+    told = json.loads(run("tool", directory, "stats", "0", "--json").out)
+    assert told["messages"] == 2
+    assert [gap["to_position"] for gap in told["gaps"]] == [40 * _TERM]
+
+
+@pytest.mark.parametrize("left", [None, b""])
+def test_ids_of_a_lost_catalog_are_not_given_again(
+    built: BuiltDirectory, directory: Path, left: bytes | None
+) -> None:
+    """A new recording of such an id could not be written, and its purge would take the files."""
+    (directory / layout.CATALOG_FILE_NAME).unlink()
+    if left is not None:
+        (directory / layout.CATALOG_FILE_NAME).write_bytes(left)
+    (directory / f"{(1 << 63) - 1}-0.rec").touch()
+    with Catalog.open(directory, create=True) as catalog:
+        [outcome] = refresh(catalog, directory, now_ms=9)
+        assert outcome.outcome is Outcome.FOREIGN_FILE
+        assert catalog.next_recording_id == max(built.originals) + 1
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert catalog.next_recording_id == max(built.originals) + 1
+
+
+def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) -> None:
+    """The recording is named instead of being hidden, and not deleted as one that is not valid."""
+    put(directory, 0, layout.STATE_OFFSET, struct.pack("<i", 1 << 16 | 1))
+    found = recordings(directory)
+    assert "state reads 65537" in found[0].damage
+    assert found[0].entry.state == RecordingState.VALID
+    assert [each.damage for number, each in found.items() if number != 0] == [""] * 6
+    before = content(directory)
+    assert run("tool", directory, "compact", "--yes").code == 1
+    assert content(directory) == before
+
+
+# ---- what deletes --------------------------------------------------------------------------------
+
+
+def orphans(directory: Path) -> tuple[int, list[str], dict[str, str]]:
+    """Delete orphaned segments; return the exit code, what went, and why other files did not."""
+    done = run("tool", directory, "delete-orphaned-segments", "--yes", "--json")
+    told = json.loads(done.out)
+    kept = {each["segment_file"]: each["reason"] for each in told["kept"]}
+    for name in kept:
+        assert f"left {name} where it is" in done.err
+        assert (directory / name).exists()
+    return done.code, told["segment_files_deleted"], kept
+
+
+def test_orphans_that_are_segments_of_another_place_are_kept(directory: Path) -> None:
+    """A file that got another name by mistake; one of no frames and an empty one go."""
+    (directory / f"1-{3 * _TERM}.rec").rename(directory / f"4-{9 * _TERM}.rec")
+    (directory / f"4-{8 * _TERM}.rec").write_bytes(bytes(_TERM))
+    (directory / f"4-{7 * _TERM}.rec").write_bytes(b"left over")
+    code, deleted, kept = orphans(directory)
+    assert code == 3
+    assert sorted(deleted) == [f"4-{7 * _TERM}.rec", f"4-{8 * _TERM}.rec"]
+    assert list(kept) == [f"4-{9 * _TERM}.rec"]
+    assert "stream id 1002" in kept[f"4-{9 * _TERM}.rec"]
+
+
+@pytest.mark.parametrize("at", [1, -1])
+def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
+    built: BuiltDirectory, directory: Path, at: int
+) -> None:
+    """It may be the stop position that is wrong: within a segment, or where the next one begins."""
+    frames = sorted(built.originals[0].stream.frames)
+    stop = frames[at] if at > 0 else 2 * _TERM
+    stop_at(directory, 0, stop)
+    code, deleted, kept = orphans(directory)
+    behind = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
+    assert (code, deleted) == (3, [])
+    assert sorted(kept) == behind
+    assert all("go on behind the stop position" in reason for reason in kept.values())
+
+
+def test_orphans_of_a_suspect_recording_are_kept(built: BuiltDirectory, directory: Path) -> None:
+    """Until the operator has looked at it; those that are suspect for no reason go."""
+    (directory / f"4-{9 * _TERM}.rec").write_bytes(bytes(_TERM))
+    add_notes(directory, 4, [SuspectNote("checksum mismatch", "somewhere", 0, 1)])
+    assert orphans(directory)[1:] == (
+        [],
+        {f"4-{9 * _TERM}.rec": "its recording is marked as suspect"},
+    )
+    (directory / "aerotape-4.suspect").unlink()
+    assert orphans(directory) == (0, [f"4-{9 * _TERM}.rec"], {})
+
+
+@pytest.mark.parametrize("kind", ["whole", "short", "another's", "directory"])
+def test_retention_keeps_a_recording_that_shows_damage(
+    built: BuiltDirectory, directory: Path, tmp_path: Path, kind: str
+) -> None:
+    """Also when the segment files that would go are not the damaged ones."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text(POLICY)
+    last = directory / f"0-{4 * _TERM}.rec"
+    if kind == "short":
+        os.truncate(last, 96)
+    elif kind == "another's":
+        last.write_bytes((directory / "2-0.rec").read_bytes())
+    elif kind == "directory":
+        last.unlink()
+        last.mkdir()
+    done = json.loads(run("retain", directory, policy, "--yes", "--json").out)
+    gone = 0 in {each["recording_id"] for each in done["removals"]}
+    assert gone == (kind == "whole")
+    assert (directory / "0-0.rec").exists() != gone
+    if not gone:
+        [reason] = [each["in_use"] for each in done["kept"] if each["recording_id"] == 0]
+        assert "damaged" in reason or "another place" in reason
+
+
+def test_an_imported_recording_that_ends_with_a_segment_has_the_next_one(
+    built: BuiltDirectory, tmp_path: Path
+) -> None:
+    """As a recorder leaves it; without that file, verify would hide the recording."""
+    directory = copy_directory(built.path, tmp_path / "archive")
+    assert run("tool", directory, "export", "5", tmp_path / "file").code == 0
+    assert run("tool", directory, "import", tmp_path / "file").code == 0
+    stop = built.originals[5].stream.position
+    assert (directory / f"7-{stop}.rec").read_bytes() == bytes(2 * _TERM)
+    assert run("tool", directory, "verify", "7", "-a").code == 0
+    assert recordings(directory)[7].entry.state == RecordingState.VALID

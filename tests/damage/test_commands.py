@@ -1,0 +1,83 @@
+"""Every command on every kind of damage: it ends tidily, and leaves nothing worse than it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.damaged_directory import (
+    HIDDEN,
+    BuiltDirectory,
+    content,
+    recording_of,
+    surviving,
+)
+from support.damages import Damaged
+from support.promise import check_untouched
+from support.tool_commands import COMMANDS, POLICY, Done, run
+
+
+@pytest.fixture(scope="session")
+def aside(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what commands need besides the directory."""
+    folder = tmp_path_factory.mktemp("aside")
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "original").symlink_to(built.path)
+    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
+    return folder
+
+
+def check_tidy(name: str, done: Done) -> None:
+    """The exit code is one of ours, and where it is that of a failure a line that says why."""
+    assert done.code in (0, 1, 3), (name, done)
+    if done.code == 1 and not done.out:
+        assert done.err.splitlines()[-1].startswith("aerotape "), (name, done)
+
+
+def check_nothing_lost(
+    built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done
+) -> None:
+    """Each frame that was there still is; but for a recording that was told to be deleted."""
+    lost = damaged.surviving - surviving(built, directory)
+    whose = {recording_of(key) for key in lost}
+    if '"recordings_removed"' in done.out:
+        whose.difference_update(set(json.loads(done.out)["recordings_removed"]) & {HIDDEN})
+    assert not whose, f"frames of {whose} are lost"
+
+
+def check_retained(built: BuiltDirectory, damaged: Damaged, directory: Path, done: Done) -> None:
+    """What goes is named, and nothing goes of a recording that shows damage without reading it."""
+    lost = {recording_of(key) for key in damaged.surviving - surviving(built, directory)}
+    if done.code == 1:
+        assert not lost
+        return
+    assert lost == {each["recording_id"] for each in json.loads(done.out)["removals"]}
+    assert not lost & damaged.hit.visible
+
+
+def test_what_reads_changes_nothing(damaged: Damaged, aside: Path, tmp_path: Path) -> None:
+    """Not a byte of any file, whichever command it is."""
+    before = content(damaged.path)
+    for link in aside.iterdir():
+        (tmp_path / link.name).symlink_to(link)
+    for name, command in COMMANDS.items():
+        if not command.writes:
+            done = run(*command.arguments(damaged.path, tmp_path))
+            check_tidy(name, done)
+    assert content(damaged.path) == before
+
+
+@pytest.mark.parametrize("name", [name for name, each in COMMANDS.items() if each.writes])
+def test_what_writes_makes_nothing_worse(
+    built: BuiltDirectory, damaged: Damaged, directory: Path, name: str, aside: Path
+) -> None:
+    """All good frames are still there, and what was not damaged is served whole."""
+    done = run(*COMMANDS[name].arguments(directory, aside))
+    check_tidy(name, done)
+    if name == "retain":
+        check_retained(built, damaged, directory, done)
+    else:
+        check_nothing_lost(built, damaged, directory, done)
+    if name not in ("retain", "mark-invalid"):
+        check_untouched(built, directory, damaged.hit)
