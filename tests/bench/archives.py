@@ -12,15 +12,15 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from support.java import AERON_ALL, FAST_ARCHIVE, JAVA_OPENS, ROOT, find_jar, free_port
+
+from aerotape.closing import Closing
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class Child:
+class Child(Closing):
     """A child process, which is waited for until it has printed its first line.
 
     At the end it gets SIGTERM, or just the end of its input when that is what it goes by: a Java
@@ -52,15 +52,8 @@ class Child:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the process, or have it end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self._ends_with_input:

@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from aerotape.closing import Closing
 from support.java import FAST_ARCHIVE, FAST_DRIVER, ROOT, HarnessError, free_port
 
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +29,7 @@ def _end_with_the_test_run() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class AerotapeArchive:
+class AerotapeArchive(Closing):
     """`aerotape archive`, run as a user would.
 
     Attributes:
@@ -143,12 +143,8 @@ class AerotapeArchive:
     def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop it. Idempotent."""
         self.stop()
 
 

@@ -22,8 +22,9 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
+
+from aerotape.closing import Closing
 
 # Not Python's own generator, which hypothesis seeds alike each time.
 _PORTS = random.SystemRandom()
@@ -224,7 +225,7 @@ class JavaProcess:
         return self._process.returncode
 
 
-class JavaArchive:
+class JavaArchive(Closing):
     """A running Java archive, with an embedded driver or (`driver="external"`) on a running one.
 
     `properties` are further system properties. The media driver's directory is the caller's to
@@ -294,16 +295,12 @@ class JavaArchive:
     def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop it cleanly. Idempotent."""
         self.stop()
 
 
-class JavaClient:
+class JavaClient(Closing):
     """A Java process with an Aeron client and, after `connect`, an AeronArchive client.
 
     `call(name, ...)` runs any public method of AeronArchive by its own name, or of Streams.java:
@@ -465,17 +462,6 @@ class JavaClient:
     def close(self) -> None:
         """Close the client and end the process. Idempotent."""
         self._process.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def archive_tool(

@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Self
+from types import ModuleType
 
+from aerotape.closing import Closing
 from aerotape.codecs.runtime import Message
 from support.java import JAVA_OPENS
 
@@ -42,7 +42,7 @@ class JavaMessage:
     fields: Mapping[str, JavaField]
 
 
-class JavaCodecs:
+class JavaCodecs(Closing):
     """A running `CodecBridge`; its process ends with `close` and when our side of stdin ends."""
 
     def __init__(self, aeron_jar: Path) -> None:
@@ -62,17 +62,6 @@ class JavaCodecs:
             text=True,
         )
         self._messages: dict[str, dict[str, JavaMessage]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

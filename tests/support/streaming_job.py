@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from aerotape.closing import Closing
 from support.java import ROOT
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def wait_for_batches(query: StreamingQuery, count: int) -> None:
         time.sleep(0.02)
 
 
-class StreamingJob:
+class StreamingJob(Closing):
     """Such a process."""
 
     def __init__(self, archive_dir: Path, out: Path, checkpoint: Path) -> None:
@@ -71,15 +71,8 @@ class StreamingJob:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it as `kill` does. Idempotent."""
         self.kill()
 
 
