@@ -6,6 +6,7 @@ Shared by the catalog, the client and the Spark source; it holds no reference to
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from aerotape.catalog import layout
@@ -204,30 +205,38 @@ def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
 
 def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
     """Say what makes a descriptor's figures impossible; empty when they can be."""
+    problem = _lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)
+    if problem:
+        return problem
+    start, stop, last = (
+        descriptor.start_position,
+        descriptor.stop_position,
+        max_position(descriptor),
+    )
+    for name, value in (("start position", start), ("stop position", stop)):
+        if value != NULL_VALUE and (value < 0 or value % FRAME_ALIGNMENT):
+            return f"{name} {value} is negative or not a multiple of {FRAME_ALIGNMENT}"
+        if value > last:
+            return f"{name} {value} is beyond the last that terms of this length can have"
+    if start < 0:
+        return "the start position is not set"
+    if NULL_VALUE < stop < start:
+        return f"stop position {stop} is before start position {start}"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _lengths_problem(term_buffer_length: int, segment_file_length: int) -> str:
+    """Say what makes these lengths impossible, which many recordings have in common."""
     for name, value in (
-        ("term buffer length", descriptor.term_buffer_length),
-        ("segment file length", descriptor.segment_file_length),
+        ("term buffer length", term_buffer_length),
+        ("segment file length", segment_file_length),
     ):
         if value < 64 * 1024 or value > 1 << 30 or value & (value - 1):
             return f"{name} {value} is not a power of two from 64 KiB to 1 GiB"
-    if descriptor.segment_file_length < descriptor.term_buffer_length:
+    if segment_file_length < term_buffer_length:
         return (
-            f"segment file length {descriptor.segment_file_length} is less than the term length "
-            f"{descriptor.term_buffer_length}"
-        )
-    for name, value in (
-        ("start position", descriptor.start_position),
-        ("stop position", descriptor.stop_position),
-    ):
-        if value != NULL_VALUE and (value < 0 or value % FRAME_ALIGNMENT):
-            return f"{name} {value} is negative or not a multiple of {FRAME_ALIGNMENT}"
-        if value > max_position(descriptor):
-            return f"{name} {value} is beyond the last that terms of this length can have"
-    if descriptor.start_position < 0:
-        return "the start position is not set"
-    if NULL_VALUE < descriptor.stop_position < descriptor.start_position:
-        return (
-            f"stop position {descriptor.stop_position} is before start position "
-            f"{descriptor.start_position}"
+            f"segment file length {segment_file_length} is less than the term length "
+            f"{term_buffer_length}"
         )
     return ""

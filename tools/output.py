@@ -98,6 +98,8 @@ def _as_row(value: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Reduce a value to what JSON knows."""
+    if type(value) is dict:
+        return _as_row(value)
     if isinstance(value, enum.Enum):
         return value.name.lower()
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -154,17 +156,17 @@ def _record_text(row: dict[str, Any]) -> str:
     """The lines of a record, without blanks at their ends."""
     if not row:
         return ""
+    # Most are numbers; channels and the like are the same in many records.
     lines = [
-        label + str(value) if type(value) is int else _line(label, value)
+        label + str(value)
+        if (kind := type(value)) is int
+        else _known_line(label, value)
+        if kind in _SCALARS
+        else (label + _cell(value)).rstrip()
         for label, value in zip(_labels(tuple(row)), row.values(), strict=True)
     ]
     lines.append("")
     return "\n".join(lines)
-
-
-def _line(label: str, value: Any) -> str:
-    # Channels and the like are the same in many records.
-    return _known_line(label, value) if type(value) in _SCALARS else label + _cell(value)
 
 
 @functools.lru_cache(maxsize=1024, typed=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import MarkFileError, UnknownRecordingError
@@ -57,8 +58,7 @@ def _describe_recordings(
 def _show_recordings(
     directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
 ) -> int:
-    from aerotape.catalog.entries import entry_damage
-    from aerotape.catalog.layout import RecordingState, version_string
+    from aerotape.catalog.layout import version_string
 
     with directory.open_catalog() as catalog:
         summary = {
@@ -68,30 +68,46 @@ def _show_recordings(
             "next_recording_id": catalog.next_recording_id,
             "recordings": len(catalog),
         }
-        entries = list(catalog.entries())
-    marked = directory.suspect_notes()
-    rows = []
-    moment = _number if args.json else _time
-    for entry in entries:
-        row = _row(entry, entry.recording_id in marked, entry_damage(entry), moment)
-        if row["damage"]:
-            note(f"warning: {_subject(entry)} is damaged: {row['damage']}")
-        if everything or entry.state == RecordingState.VALID:
-            rows.append(row)
-    try:
-        mark_file: dict[str, Any] | None = _mark_file_row(directory)
-    except MarkFileError as error:
-        # The catalog alone is worth showing: a copy of a directory may come without the file.
-        mark_file = None
-        note(f"warning: {error}")
-    if args.json:
-        emit({"mark_file": mark_file, "catalog": summary, "recordings": rows}, args)
-        return 0
-    sections = [("mark file", _for_people(mark_file))] if mark_file is not None else []
-    sections.append(("catalog", summary))
-    sections += [(f"recording {row['recording_id']}", row) for row in rows]
-    emit_sections(sections)
+        marked = directory.suspect_notes()
+        mark_file: dict[str, Any] | None = None
+        problem = ""
+        try:
+            mark_file = _mark_file_row(directory)
+        except MarkFileError as error:
+            # The catalog alone is worth showing: a copy of a directory may come without the file.
+            problem = f"warning: {error}"
+        moment = _number if args.json else _time
+        rows = _rows(catalog.entries(), marked, moment, everything=everything)
+        if args.json:
+            emit({"mark_file": mark_file, "catalog": summary, "recordings": list(rows)}, args)
+        else:
+            above = [("mark file", _for_people(mark_file))] if mark_file is not None else []
+            above.append(("catalog", summary))
+            recordings = ((f"recording {row['recording_id']}", row) for row in rows)
+            emit_sections(chain(above, recordings))
+    if problem:
+        note(problem)
     return 0
+
+
+def _rows(
+    entries: Iterable[CatalogEntry],
+    marked: Container[int],
+    moment: Callable[[int], object],
+    *,
+    everything: bool,
+) -> Iterator[dict[str, Any]]:
+    """Make the rows of entries one by one, and warn of all that are damaged."""
+    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.layout import RecordingState
+
+    valid = int(RecordingState.VALID)
+    for entry in entries:
+        damage = entry_damage(entry)
+        if damage:
+            note(f"warning: {_subject(entry)} is damaged: {damage}")
+        if everything or entry.state == valid:
+            yield _row(entry, entry.recording_id in marked, damage, moment)
 
 
 def _subject(entry: CatalogEntry) -> str:
