@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.placed_messages import check_placed
-from support.power_cut import PAGE_LENGTH, SECTOR_LENGTH, Cut, build_shim, recorded
+from support.power_cut import PAGE_LENGTH, SECTOR_LENGTH, Cut, Run, build_shim, recorded
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import Recording, open_directory
@@ -150,19 +151,10 @@ def check_recording(
     return check_placed(recording, checksum, what, promised.position, but)
 
 
-@pytest.mark.parametrize("checksum", ["none", "crc-32c"])
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_power_cuts_while_an_archive_records(
-    tmp_path: Path,
-    aeron_dir: Path,
-    level: int,
-    checksum: ChecksumName,
-    request: pytest.FixtureRequest,
-) -> None:
-    """All that clients were told at sync levels 1 and 2 is there; at 0 the archive starts."""
+def record(aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, seed: int) -> Run:
+    """Have an archive at work and return what it does to files."""
     root = aeron_dir.parent / "root"
     root.mkdir()
-    seed: int = request.config.getoption("--kill-seed")
     run = recorded(
         build_shim(tmp_path),
         root,
@@ -176,16 +168,49 @@ def test_power_cuts_while_an_archive_records(
         60,
     )
     run.check_complete()
+    return run
+
+
+def check_all(
+    run: Run, left: Path, level: int, checksum: ChecksumName, seed: int, mixtures: int
+) -> int:
+    """Check all that power cuts could leave, made at the path `left`; return what is served."""
     served = 0
     # Without a checksum, a sector that is missing within a page is not noticed.
     unit = PAGE_LENGTH if checksum == "none" else SECTOR_LENGTH
-    for cut in run.power_cuts(seed, request.config.getoption("--power-cuts"), segment_unit=unit):
-        left = aeron_dir.parent / "left"
+    for cut in run.power_cuts(seed, mixtures, segment_unit=unit):
         cut.write(left)
         try:
             served += check(left / "a" / "archive", cut, level, checksum)
         except BaseException as error:
             error.add_note(f"{cut}, --kill-seed={seed}")
             raise
-        shutil.rmtree(left)
-    assert served > 0
+        finally:
+            shutil.rmtree(left)
+    return served
+
+
+@pytest.mark.parametrize("checksum", ["none", "crc-32c"])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_power_cuts_while_an_archive_records(
+    tmp_path: Path,
+    aeron_dir: Path,
+    level: int,
+    checksum: ChecksumName,
+    request: pytest.FixtureRequest,
+) -> None:
+    """All that clients were told at sync levels 1 and 2 is there; at 0 the archive starts."""
+    seed: int = request.config.getoption("--kill-seed")
+    mixtures: int = request.config.getoption("--power-cuts")
+    run = record(aeron_dir, tmp_path, level, checksum, seed)
+    assert check_all(run, aeron_dir.parent / "left", level, checksum, seed, mixtures) > 0
+
+
+def test_what_is_not_forced_to_storage_is_noticed(tmp_path: Path, aeron_dir: Path) -> None:
+    """The checks fail where any one kind of what an archive forces to storage is left out."""
+    run = record(aeron_dir, tmp_path, 1, "none", 1)
+    for name in (r".*\.rec", r".*/archive\.catalog", "a/archive/", "a/", "/"):
+        lacking = run.without(re.compile(name).fullmatch)
+        assert len(lacking.changes) < len(run.changes), name
+        with pytest.raises((AssertionError, StorageError)):
+            check_all(lacking, aeron_dir.parent / "left", 1, "none", 1, 0)

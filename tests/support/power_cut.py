@@ -21,7 +21,7 @@ import random
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -359,6 +359,25 @@ class Run:
                 disk.apply(place, change)
                 if change.kind is Kind.NOTE:
                     notes.append(change.first.decode())
+
+    def without(self, is_left_out: Callable[[str], object]) -> Run:
+        """Return the same, had files and directories of these paths never been forced to storage.
+
+        A path ends with / for a directory.
+        """
+        paths: dict[int, str] = {}
+        kept = []
+        for change in self.changes:
+            first = os.fsdecode(change.first) if change.kind is not Kind.WRITE else ""
+            if change.kind is Kind.CREATE:
+                paths[change.inode] = first
+            elif change.kind is Kind.RENAME:
+                renamed = next(inode for inode, path in paths.items() if path == first)
+                paths[renamed] = os.fsdecode(change.second)
+            path = first + "/" if change.kind is Kind.SYNC_NAMES else paths.get(change.inode, "")
+            if change.kind not in (Kind.SYNC, Kind.SYNC_NAMES) or not is_left_out(path):
+                kept.append(change)
+        return replace(self, changes=kept)
 
     def check_complete(self) -> None:
         """Check that nothing has escaped: all changes together make what is there now."""
