@@ -256,6 +256,9 @@ def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: Tim
     )
     path = time_index_path(folder, descriptor.recording_id)
     write_time_index(path, provenance, points)
+    # Elsewhere points are not worth waiting for storage; these are of a recording that is whole.
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
     return path
 
 

@@ -1,9 +1,13 @@
-"""Commands that write, killed before each change to a file: nothing is lost, and they can go on."""
+"""Commands that write, cut short at each change to a file: nothing is lost, and they can go on.
+
+They are killed there, or the power fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from built_archive import add_recording
@@ -11,6 +15,7 @@ from segment_builder import SegmentBuilder, crc32
 from support.crash_points import crashes
 from support.offline_directory import build, content
 from support.old_directory import build_old, version
+from support.power_cut import power_cuts
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
@@ -19,9 +24,31 @@ from aerotape.catalog.time_points import TimePoint
 from aerotape.tools.main import main
 
 
-def tool(*arguments: str) -> Callable[[Path], int]:
-    """Return what runs a command of `aerotape tool` on a directory."""
-    return lambda directory: main(["tool", str(directory), *arguments])
+class CutShort(Protocol):
+    """Gives what a command leaves of copies of a directory, with None; at last its exit code."""
+
+    def __call__(
+        self, directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]: ...
+
+
+@pytest.fixture(params=["killed", "power cut"])
+def cut_short(request: pytest.FixtureRequest, tmp_path: Path) -> CutShort:
+    """A function that runs a command of `aerotape tool` on a directory, and cuts it short."""
+
+    def killed(
+        directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]:
+        return crashes(
+            directory, tmp_path, lambda copy: main(["tool", str(copy), *arguments]), step=step
+        )
+
+    def power_cut(
+        directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]:
+        return power_cuts(directory, tmp_path, arguments, step=step)
+
+    return killed if request.param == "killed" else power_cut
 
 
 def messages(directory: Path, recording_id: int) -> list[tuple[int, bytes]]:
@@ -36,12 +63,12 @@ def make_stream(stream_id: int, count: int = 30) -> SegmentBuilder:
     return stream
 
 
-def test_compact(tmp_path: Path) -> None:
+def test_compact(tmp_path: Path, cut_short: CutShort) -> None:
     """Valid recordings are there throughout, and in the end what an undisturbed run leaves."""
     directory = build(tmp_path / "archive")
     expected = {each: messages(directory, each) for each in (0, 3)}
     end = None
-    for copy, code in crashes(directory, tmp_path, tool("compact", "--yes")):
+    for copy, code in cut_short(directory, "compact", "--yes"):
         assert {each: messages(copy, each) for each in (0, 3)} == expected
         with Catalog.open(copy, read_only=True) as catalog:
             assert list(catalog.recording_ids()) == [0, 3, 4]
@@ -55,12 +82,12 @@ def test_compact(tmp_path: Path) -> None:
         assert code in (None, 0)
 
 
-def test_migrate(tmp_path: Path) -> None:
+def test_migrate(tmp_path: Path, cut_short: CutShort) -> None:
     """It goes on where it was, and leaves what an undisturbed run leaves."""
     directory = build_old(tmp_path / "archive", version(0, 0, 1))
     undisturbed = None
     copies = []
-    for copy, code in crashes(directory, tmp_path, tool("migrate", "--yes")):
+    for copy, code in cut_short(directory, "migrate", "--yes"):
         assert main(["tool", str(copy), "migrate", "--yes"]) == 0
         left = content(copy)
         copies.append(left)
@@ -93,7 +120,7 @@ def damage(directory: Path, position: int, length: int) -> None:
 
 @pytest.mark.parametrize(("options", "step"), [([], 1), (["--cut"], 5)], ids=str)
 def test_repair_of_a_bad_middle_and_a_bad_end(
-    tmp_path: Path, options: list[str], step: int
+    tmp_path: Path, cut_short: CutShort, options: list[str], step: int
 ) -> None:
     """What is good before the damage is served, what is cut is a copy, and it can be ended."""
     directory, stream = damaged_archive(tmp_path)
@@ -104,7 +131,7 @@ def test_repair_of_a_bad_middle_and_a_bad_end(
     before = [(m.position, m.payload) for m in stream.messages if m.end_position <= middle]
     others = messages(directory, 0)
     served = None
-    for copy, code in crashes(directory, tmp_path, tool("repair", *options), step=step):
+    for copy, code in cut_short(directory, "repair", *options, step=step):
         assert messages(copy, 0) == others
         recording = open_directory(copy).recording(1)
         there = [(m.position, bytes(m.payload)) for m in recording.messages(0, before[-1][0] + 1)]
@@ -137,7 +164,7 @@ def pieces(directory: Path, pattern: str) -> set[bytes]:
     }
 
 
-def test_import(tmp_path: Path) -> None:
+def test_import(tmp_path: Path, cut_short: CutShort) -> None:
     """There is the whole recording or none of it, and the others are untouched."""
     source = tmp_path / "source"
     source.mkdir()
@@ -155,7 +182,7 @@ def test_import(tmp_path: Path) -> None:
     before = messages(target, 0)
     expected = messages(source, 0)
     seen = set()
-    for copy, code in crashes(target, tmp_path, tool("import", str(file))):
+    for copy, code in cut_short(target, "import", str(file)):
         directory = open_directory(copy)
         ids = [recording.recording_id for recording in directory.recordings()]
         seen.add(len(ids))
