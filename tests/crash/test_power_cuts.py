@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_recording
+from segment_builder import SegmentBuilder
 from support.placed_messages import check_placed
-from support.power_cut import PAGE_LENGTH, SECTOR_LENGTH, Cut, Run, build_shim, recorded
+from support.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recorded
+from support.power_cut_disk import SECTOR_LENGTH
 
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import Recording, open_directory
@@ -214,3 +218,58 @@ def test_what_is_not_forced_to_storage_is_noticed(tmp_path: Path, aeron_dir: Pat
         assert len(lacking.changes) < len(run.changes), name
         with pytest.raises((AssertionError, StorageError)):
             check_all(lacking, aeron_dir.parent / "left", 1, "none", 1, 0)
+
+
+REFRESH = """
+import sys
+from pathlib import Path
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.refresh import refresh
+
+directory = Path(sys.argv[1])
+with Catalog.open(directory, sync_level=1) as catalog:
+    refresh(catalog, directory, now_ms=1)
+"""
+
+
+def test_power_cuts_while_a_start_takes_out_a_torn_tail(tmp_path: Path, aeron_dir: Path) -> None:
+    """What is behind the end is in its place or in quarantine, and then the recording is marked."""
+    root = aeron_dir.parent / "root"
+    directory = root / "archive"
+    directory.mkdir(parents=True)
+    stream = SegmentBuilder(segment_length=65_536)
+    while stream.position < 120_000:
+        stream.message(bytes(range(1, 251)) * 5)
+    add_recording(directory, stream, live=True)
+    torn = next(message.position for message in stream.messages if message.position > 90_000)
+    with (directory / "0-65536.rec").open("r+b") as file:
+        os.pwrite(file.fileno(), bytes(32), torn - 65_536)
+    (directory / "0-131072.rec").write_bytes(b"\xee" * 65_536)
+    before = contents(directory)
+    command = [sys.executable, "-c", REFRESH, str(directory)]
+    run = recorded(build_shim(tmp_path), root, tmp_path / "log", command, 60)
+    run.check_complete()
+    left = aeron_dir.parent / "left"
+    ends = set()
+    for cut in run.power_cuts(1):
+        cut.write(left)
+        copy = left / "archive"
+        assert before <= contents(copy), str(cut)
+        with Catalog.open(copy) as catalog:
+            [outcome] = refresh(catalog, copy, now_ms=2)
+        ends.add(outcome.stop_position)
+        assert outcome.suspect, str(cut)
+        assert before <= contents(copy), str(cut)
+        shutil.rmtree(left)
+    assert ends == {torn}
+
+
+def contents(directory: Path) -> set[bytes]:
+    """Return the runs of 32 bytes in segment files and in quarantine."""
+    return {
+        data[at : at + 32].ljust(32, b"\0")
+        for path in directory.iterdir()
+        if path.suffix in (".rec", ".quarantine")
+        for data in [path.read_bytes()]
+        for at in range(0, len(data), 32)
+    }

@@ -38,6 +38,7 @@ struct region
 };
 
 #define SECTOR 512
+#define ALIAS(name, other) extern __typeof__(other) name __attribute__((alias(#other)))
 #define MAX_REGIONS 16
 #define MAX_COUNTERS 8
 
@@ -48,28 +49,23 @@ static uint32_t watched_count;
 static int log_file = -1;
 static const char *root;
 
-__attribute__((constructor)) static void begin(void)
-{
+__attribute__((constructor)) static void begin(void) {
     root = getenv("POWER_CUT_ROOT");
     const char *path = getenv("POWER_CUT_LOG");
-    if (NULL != root && NULL != path)
-    {
+    if (NULL != root && NULL != path) {
         log_file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     }
 }
 
-static void give_up(const char *why)
-{
+static void give_up(const char *why) {
     dprintf(2, "power_cut: %s\n", why);
     _exit(98);
 }
 
-static void put(enum kind kind, ino_t inode, int64_t offset, const void *a, size_t a_length, const void *b, size_t b_length)
-{
+static void put(enum kind kind, ino_t inode, int64_t offset, const void *a, size_t a_length, const void *b, size_t b_length) {
     struct header header = { kind, (uint32_t)a_length, (uint32_t)b_length, watched_count, inode, offset };
     int64_t values[MAX_COUNTERS];
-    for (uint32_t i = 0; i < watched_count; i++)
-    {
+    for (uint32_t i = 0; i < watched_count; i++) {
         values[i] = __atomic_load_n(watched[i], __ATOMIC_ACQUIRE);
     }
     struct iovec parts[] = {
@@ -78,25 +74,20 @@ static void put(enum kind kind, ino_t inode, int64_t offset, const void *a, size
         { (void *)a, a_length },
         { (void *)b, b_length } };
     size_t length = sizeof header + watched_count * sizeof values[0] + a_length + b_length;
-    if ((ssize_t)length != syscall(SYS_writev, log_file, parts, 4))
-    {
+    if ((ssize_t)length != syscall(SYS_writev, log_file, parts, 4)) {
         give_up("cannot write its log");
     }
 }
 
 /* Write down what was stored into mapped files since this was last done. */
-static void put_stores(void)
-{
+static void put_stores(void) {
     char sector[SECTOR];
-    for (int i = 0; i < MAX_REGIONS; i++)
-    {
+    for (int i = 0; i < MAX_REGIONS; i++) {
         struct region *region = &regions[i];
-        for (size_t at = 0; NULL != region->begin && at < region->length; at += SECTOR)
-        {
+        for (size_t at = 0; NULL != region->begin && at < region->length; at += SECTOR) {
             size_t length = region->length - at < SECTOR ? region->length - at : SECTOR;
             memcpy(sector, region->begin + at, length);
-            if (0 != memcmp(sector, region->seen + at, length))
-            {
+            if (0 != memcmp(sector, region->seen + at, length)) {
                 memcpy(region->seen + at, sector, length);
                 put(WRITE, region->inode, (int64_t)at, sector, length, NULL, 0);
             }
@@ -104,81 +95,67 @@ static void put_stores(void)
     }
 }
 
-static void enter(void)
-{
+static void enter(void) {
     pthread_mutex_lock(&mutex);
     put_stores();
 }
 
-static void leave(void)
-{
+static void leave(void) {
     int kept = errno;
     pthread_mutex_unlock(&mutex);
     errno = kept;
 }
 
 /* Where a path is below the root, NULL when it is elsewhere. */
-static const char *below(const char *path)
-{
+static const char *below(const char *path) {
     size_t length = strlen(root);
     return 0 == strncmp(path, root, length) && '/' == path[length] ? path + length + 1 : NULL;
 }
 
-static const char *name_of(int file, char *buffer)
-{
+static const char *name_of(int file, char *buffer) {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = readlink(link, buffer, PATH_MAX - 1);
-    if (length < 0)
-    {
+    if (length < 0) {
         return NULL;
     }
     buffer[length] = '\0';
     return below(buffer);
 }
 
-static int is_seen(int file)
-{
+static int is_seen(int file) {
     char buffer[PATH_MAX];
     return log_file >= 0 && NULL != name_of(file, buffer);
 }
 
 /* As `below`, for a path as calls have it. */
-static const char *resolve(int folder, const char *path, char *buffer)
-{
+static const char *resolve(int folder, const char *path, char *buffer) {
     if (log_file < 0 || NULL == path)
     {
         return NULL;
     }
-    if ('/' == path[0])
-    {
+    if ('/' == path[0]) {
         snprintf(buffer, PATH_MAX, "%s", path);
         return below(buffer);
     }
     char base[PATH_MAX] = "";
-    if (AT_FDCWD == folder)
-    {
+    if (AT_FDCWD == folder) {
         if (NULL == getcwd(base, sizeof base))
         {
             return NULL;
         }
-    }
-    else if (NULL == name_of(folder, base))
-    {
+    } else if (NULL == name_of(folder, base)) {
         return NULL;
     }
-    if (snprintf(buffer, PATH_MAX, "%s/%s", base, path) >= PATH_MAX)
-    {
+    if (snprintf(buffer, PATH_MAX, "%s/%s", base, path) >= PATH_MAX) {
         give_up("a path is too long");
     }
     return below(buffer);
 }
 
-static ino_t inode_of(int file)
-{
+static ino_t inode_of(int file) {
     struct stat status;
-    if (0 != fstat(file, &status))
-    {
+    if (0 != fstat(file, &status)) {
         give_up("cannot tell an inode");
     }
     return status.st_ino;
@@ -186,50 +163,41 @@ static ino_t inode_of(int file)
 
 /* ---- what the run says of itself -------------------------------------------------------------- */
 
-void power_cut_watch(int64_t *counter)
-{
+void power_cut_watch(int64_t *counter) {
     enter();
-    if (watched_count == MAX_COUNTERS)
-    {
+    if (watched_count == MAX_COUNTERS) {
         give_up("too many counters");
     }
     watched[watched_count++] = counter;
     leave();
 }
 
-void power_cut_note(const char *text)
-{
+void power_cut_note(const char *text) {
     enter();
     put(NOTE, 0, 0, text, strlen(text), NULL, 0);
     leave();
 }
 
-void power_cut_look(void)
-{
+void power_cut_look(void) {
     enter();
     leave();
 }
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-static int open_and_note(int folder, const char *path, int flags, mode_t mode)
-{
+static int open_and_note(int folder, const char *path, int flags, mode_t mode) {
     char buffer[PATH_MAX];
     const char *name = flags & (O_CREAT | O_TRUNC) ? resolve(folder, path, buffer) : NULL;
-    if (NULL == name)
-    {
+    if (NULL == name) {
         return (int)syscall(SYS_openat, folder, path, flags, mode);
     }
     enter();
     struct stat before;
     int is_new = 0 != fstatat(folder, path, &before, 0);
     int file = (int)syscall(SYS_openat, folder, path, flags, mode);
-    if (file >= 0 && is_new)
-    {
+    if (file >= 0 && is_new) {
         put(CREATE, inode_of(file), 0, name, strlen(name), NULL, 0);
-    }
-    else if (file >= 0 && (flags & O_TRUNC) && before.st_size > 0)
-    {
+    } else if (file >= 0 && (flags & O_TRUNC) && before.st_size > 0) {
         put(SIZE, before.st_ino, 0, NULL, 0, NULL, 0);
     }
     leave();
@@ -246,84 +214,63 @@ static int open_and_note(int folder, const char *path, int flags, mode_t mode)
         va_end(rest);                                                                                  \
     }
 
-int open(const char *path, int flags, ...)
-{
+int open(const char *path, int flags, ...) {
     MODE(flags, mode)
     return open_and_note(AT_FDCWD, path, flags, mode);
 }
 
-int open64(const char *path, int flags, ...)
-{
-    MODE(flags, mode)
-    return open_and_note(AT_FDCWD, path, flags, mode);
-}
+ALIAS(open64, open);
 
-int openat(int folder, const char *path, int flags, ...)
-{
+int openat(int folder, const char *path, int flags, ...) {
     MODE(flags, mode)
     return open_and_note(folder, path, flags, mode);
 }
 
-int openat64(int folder, const char *path, int flags, ...)
-{
-    MODE(flags, mode)
-    return open_and_note(folder, path, flags, mode);
-}
+ALIAS(openat64, openat);
 
-static int two_names(enum kind kind, long call, int from_folder, const char *from, int to_folder, const char *to, int flags)
-{
+static int two_names(enum kind kind, long call, int from_folder, const char *from, int to_folder, const char *to, int flags) {
     char from_buffer[PATH_MAX], to_buffer[PATH_MAX];
     const char *a = resolve(from_folder, from, from_buffer), *b = resolve(to_folder, to, to_buffer);
-    if (NULL == a && NULL == b)
-    {
+    if (NULL == a && NULL == b) {
         return (int)syscall(call, from_folder, from, to_folder, to, flags);
     }
-    if (NULL == a || NULL == b)
-    {
+    if (NULL == a || NULL == b) {
         give_up("a file comes or goes");
     }
     enter();
     int result = (int)syscall(call, from_folder, from, to_folder, to, flags);
-    if (0 == result)
-    {
+    if (0 == result) {
         put(kind, 0, 0, a, strlen(a), b, strlen(b));
     }
     leave();
     return result;
 }
 
-int rename(const char *from, const char *to)
-{
+int rename(const char *from, const char *to) {
     return two_names(RENAME, SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-int renameat(int from_folder, const char *from, int to_folder, const char *to)
-{
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
     return two_names(RENAME, SYS_renameat2, from_folder, from, to_folder, to, 0);
 }
 
-int link(const char *from, const char *to)
-{
+int link(const char *from, const char *to) {
     return two_names(LINK, SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
-{
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
     return two_names(LINK, SYS_linkat, from_folder, from, to_folder, to, flags);
 }
 
-static int one_name(enum kind kind, long call, int folder, const char *path, long argument)
-{
+static int one_name(enum kind kind, long call, int folder, const char *path, long argument) {
     char buffer[PATH_MAX];
     const char *name = resolve(folder, path, buffer);
-    if (NULL == name)
-    {
+    if (NULL == name) {
         return (int)syscall(call, folder, path, argument);
     }
     enter();
     int result = (int)syscall(call, folder, path, argument);
-    if (0 == result)
-    {
+    if (0 == result) {
         put(kind, 0, 0, name, strlen(name), NULL, 0);
     }
     leave();
@@ -335,64 +282,44 @@ int rmdir(const char *path) { return one_name(RMDIR, SYS_unlinkat, AT_FDCWD, pat
 int mkdir(const char *path, mode_t mode) { return one_name(MKDIR, SYS_mkdirat, AT_FDCWD, path, mode); }
 int mkdirat(int folder, const char *path, mode_t mode) { return one_name(MKDIR, SYS_mkdirat, folder, path, mode); }
 
-int unlinkat(int folder, const char *path, int flags)
-{
+int unlinkat(int folder, const char *path, int flags) {
     return one_name(flags & AT_REMOVEDIR ? RMDIR : UNLINK, SYS_unlinkat, folder, path, flags);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------ */
 
-static ssize_t write_and_note(int file, const struct iovec *parts, int count, int64_t offset)
-{
+static ssize_t write_and_note(int file, const void *data, size_t length, int64_t offset) {
     int is_placed = offset >= 0;
-    if (!is_seen(file))
-    {
-        return is_placed ? syscall(SYS_pwritev, file, parts, count, offset, 0L) : syscall(SYS_writev, file, parts, count);
+    struct iovec part = { (void *)data, length };
+    if (!is_seen(file)) {
+        return is_placed ? syscall(SYS_pwritev, file, &part, 1, offset, 0L) : syscall(SYS_writev, file, &part, 1);
     }
     enter();
-    if (!is_placed)
-    {
+    if (!is_placed) {
         struct stat status;
         fstat(file, &status);
         offset = fcntl(file, F_GETFL) & O_APPEND ? status.st_size : lseek(file, 0, SEEK_CUR);
     }
-    ssize_t written = is_placed ? syscall(SYS_pwritev, file, parts, count, offset, 0L) : syscall(SYS_writev, file, parts, count);
-    ino_t inode = inode_of(file);
-    ssize_t left = written;
-    for (int i = 0; i < count && left > 0; i++)
-    {
-        size_t length = (ssize_t)parts[i].iov_len < left ? parts[i].iov_len : (size_t)left;
-        put(WRITE, inode, offset, parts[i].iov_base, length, NULL, 0);
-        offset += (int64_t)length;
-        left -= (ssize_t)length;
+    ssize_t written = is_placed ? syscall(SYS_pwritev, file, &part, 1, offset, 0L) : syscall(SYS_writev, file, &part, 1);
+    if (written > 0) {
+        put(WRITE, inode_of(file), offset, data, (size_t)written, NULL, 0);
     }
     leave();
     return written;
 }
 
-static ssize_t write_one(int file, const void *data, size_t length, int64_t offset)
-{
-    struct iovec part = { (void *)data, length };
-    return write_and_note(file, &part, 1, offset);
-}
+ssize_t write(int file, const void *data, size_t length) { return write_and_note(file, data, length, -1); }
+ssize_t pwrite(int file, const void *data, size_t length, off_t at) { return write_and_note(file, data, length, at); }
+ALIAS(pwrite64, pwrite);
 
-ssize_t write(int file, const void *data, size_t length) { return write_one(file, data, length, -1); }
-ssize_t pwrite(int file, const void *data, size_t length, off_t at) { return write_one(file, data, length, at); }
-ssize_t pwrite64(int file, const void *data, size_t length, off64_t at) { return write_one(file, data, length, at); }
-ssize_t writev(int file, const struct iovec *parts, int count) { return write_and_note(file, parts, count, -1); }
-ssize_t pwritev(int file, const struct iovec *parts, int count, off_t at) { return write_and_note(file, parts, count, at); }
-ssize_t pwritev64(int file, const struct iovec *parts, int count, off64_t at) { return write_and_note(file, parts, count, at); }
-
-static int resize(int file, int64_t length)
-{
+static int resize(int file, int64_t length) {
     if (!is_seen(file))
     {
         return (int)syscall(SYS_ftruncate, file, length);
     }
     enter();
     int result = (int)syscall(SYS_ftruncate, file, length);
-    if (0 == result)
-    {
+    if (0 == result) {
         put(SIZE, inode_of(file), length, NULL, 0, NULL, 0);
     }
     leave();
@@ -400,13 +327,11 @@ static int resize(int file, int64_t length)
 }
 
 int ftruncate(int file, off_t length) { return resize(file, length); }
-int ftruncate64(int file, off64_t length) { return resize(file, length); }
+ALIAS(ftruncate64, ftruncate);
 
-static int resize_named(const char *path, int64_t length)
-{
+static int resize_named(const char *path, int64_t length) {
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
-    if (file < 0)
-    {
+    if (file < 0) {
         return -1;
     }
     int result = resize(file, length);
@@ -417,17 +342,15 @@ static int resize_named(const char *path, int64_t length)
 }
 
 int truncate(const char *path, off_t length) { return resize_named(path, length); }
-int truncate64(const char *path, off64_t length) { return resize_named(path, length); }
+ALIAS(truncate64, truncate);
 
-static int reserve(int file, int64_t offset, int64_t length)
-{
+static int reserve(int file, int64_t offset, int64_t length) {
     enter();
     struct stat before, after;
     fstat(file, &before);
     int result = 0 == syscall(SYS_fallocate, file, 0, offset, length) ? 0 : errno;
     fstat(file, &after);
-    if (0 == result && after.st_size != before.st_size && is_seen(file))
-    {
+    if (0 == result && after.st_size != before.st_size && is_seen(file)) {
         put(SIZE, after.st_ino, after.st_size, NULL, 0, NULL, 0);
     }
     leave();
@@ -435,10 +358,9 @@ static int reserve(int file, int64_t offset, int64_t length)
 }
 
 int posix_fallocate(int file, off_t offset, off_t length) { return reserve(file, offset, length); }
-int posix_fallocate64(int file, off64_t offset, off64_t length) { return reserve(file, offset, length); }
+ALIAS(posix_fallocate64, posix_fallocate);
 
-ssize_t sendfile(int to, int from, off_t *offset, size_t count)
-{
+ssize_t sendfile(int to, int from, off_t *offset, size_t count) {
     if (is_seen(to))
     {
         errno = EINVAL; /* the caller then writes */
@@ -447,13 +369,9 @@ ssize_t sendfile(int to, int from, off_t *offset, size_t count)
     return syscall(SYS_sendfile, to, from, offset, count);
 }
 
-ssize_t sendfile64(int to, int from, off64_t *offset, size_t count)
-{
-    return sendfile(to, from, (off_t *)offset, count);
-}
+ALIAS(sendfile64, sendfile);
 
-ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length, unsigned flags)
-{
+ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length, unsigned flags) {
     if (is_seen(to))
     {
         errno = EXDEV; /* the caller then writes */
@@ -464,61 +382,40 @@ ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offs
 
 /* ---- mapped files ----------------------------------------------------------------------------- */
 
-static void *map_and_note(void *at, size_t length, int protection, int flags, int file, int64_t offset)
-{
-    void *begin = (void *)syscall(SYS_mmap, at, length, protection, flags, file, offset);
-    int is_written = (protection & PROT_WRITE) && MAP_SHARED == (flags & MAP_TYPE) && file >= 0;
-    if (MAP_FAILED == begin || !is_written || !is_seen(file))
-    {
-        return begin;
-    }
-    enter();
+/* The mapped file that begins at an address; with NULL, room for another. */
+static struct region *region_at(void *address) {
     for (int i = 0; i < MAX_REGIONS; i++)
     {
-        if (NULL == regions[i].begin)
-        {
-            char *seen = malloc(length);
-            if (NULL == seen || 0 != offset)
-            {
-                break;
-            }
-            memcpy(seen, begin, length);
-            regions[i] = (struct region){ begin, length, inode_of(file), seen };
-            leave();
-            return begin;
-        }
-    }
-    give_up("cannot follow a mapped file");
-    return begin;
-}
-
-void *mmap(void *at, size_t length, int protection, int flags, int file, off_t offset)
-{
-    return map_and_note(at, length, protection, flags, file, offset);
-}
-
-void *mmap64(void *at, size_t length, int protection, int flags, int file, off64_t offset)
-{
-    return map_and_note(at, length, protection, flags, file, offset);
-}
-
-static struct region *region_at(void *address)
-{
-    for (int i = 0; i < MAX_REGIONS; i++)
-    {
-        if (NULL != regions[i].begin && regions[i].begin == (char *)address)
-        {
+        if (regions[i].begin == (char *)address) {
             return &regions[i];
         }
     }
     return NULL;
 }
 
-int munmap(void *begin, size_t length)
-{
-    struct region *region = log_file < 0 ? NULL : region_at(begin);
-    if (NULL == region)
-    {
+void *mmap(void *at, size_t length, int protection, int flags, int file, off_t offset) {
+    void *begin = (void *)syscall(SYS_mmap, at, length, protection, flags, file, offset);
+    int is_written = (protection & PROT_WRITE) && MAP_SHARED == (flags & MAP_TYPE) && file >= 0;
+    if (MAP_FAILED == begin || !is_written || !is_seen(file)) {
+        return begin;
+    }
+    enter();
+    struct region *region = region_at(NULL);
+    char *seen = malloc(length);
+    if (NULL == seen || NULL == region || 0 != offset) {
+        give_up("cannot follow a mapped file");
+    }
+    memcpy(seen, begin, length);
+    *region = (struct region){ begin, length, inode_of(file), seen };
+    leave();
+    return begin;
+}
+
+ALIAS(mmap64, mmap);
+
+int munmap(void *begin, size_t length) {
+    struct region *region = log_file < 0 || NULL == begin ? NULL : region_at(begin);
+    if (NULL == region) {
         return (int)syscall(SYS_munmap, begin, length);
     }
     enter();
@@ -531,28 +428,22 @@ int munmap(void *begin, size_t length)
 
 /* ---- storage ---------------------------------------------------------------------------------- */
 
-static int force(int file, long call)
-{
+static int force(int file, long call) {
     char buffer[PATH_MAX];
     const char *name = log_file < 0 ? NULL : name_of(file, buffer);
-    if (NULL == name)
-    {
+    if (NULL == name) {
         /* The root itself. */
         name = log_file >= 0 && 0 == strcmp(buffer, root) ? "" : NULL;
     }
-    if (NULL == name)
-    {
+    if (NULL == name) {
         return (int)syscall(call, file);
     }
     struct stat status;
     fstat(file, &status);
     enter();
-    if (S_ISDIR(status.st_mode))
-    {
+    if (S_ISDIR(status.st_mode)) {
         put(SYNC_NAMES, 0, 0, name, strlen(name), NULL, 0);
-    }
-    else
-    {
+    } else {
         put(SYNC, status.st_ino, 0, NULL, 0, NULL, 0);
     }
     leave();
@@ -562,16 +453,13 @@ static int force(int file, long call)
 int fsync(int file) { return force(file, SYS_fsync); }
 int fdatasync(int file) { return force(file, SYS_fdatasync); }
 
-int msync(void *begin, size_t length, int flags)
-{
-    struct region *region = log_file < 0 ? NULL : region_at(begin);
-    if (NULL == region)
-    {
+int msync(void *begin, size_t length, int flags) {
+    struct region *region = log_file < 0 || NULL == begin ? NULL : region_at(begin);
+    if (NULL == region) {
         return (int)syscall(SYS_msync, begin, length, flags);
     }
     enter();
-    if (length < region->length)
-    {
+    if (length < region->length) {
         give_up("part of a mapped file is forced to storage");
     }
     put(SYNC, region->inode, 0, NULL, 0, NULL, 0);

@@ -2,20 +2,13 @@
 
 `recorded` has a process write down all that it changes below a folder and what it forces to storage
 (`power_cut.c`, preloaded). `power_cuts` goes through that and gives, for each place between two
-changes, directories that storage may hold if the power fails there. What is known of storage:
-
-* bytes of a file are there once the file was forced; of those stored since, each sector may hold
-  what it held then or at any time since, and the length of the file likewise;
-* names in a directory are there once the directory was forced; of the changes to them since, those
-  up to some place are there. Each directory is for itself, but a rename between two is whole.
-
-Forcing a file does not force its name. File systems promise more than this; not all the same.
+changes, directories that storage may hold if the power fails there.
+`power_cut_disk` says what is known of storage.
 """
 
 from __future__ import annotations
 
 import copy
-import enum
 import os
 import random
 import shutil
@@ -23,53 +16,15 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from support.java import ROOT
+from support.power_cut_disk import SECTOR_LENGTH, Change, Disk, File, Folder, Kind, tree
 
-SECTOR_LENGTH = 512
 PAGE_LENGTH = 4096
-_T = TypeVar("_T")
 _HEADER = struct.Struct("<IIIIQq")
-
-
-class Kind(enum.IntEnum):
-    """Kinds of records, in the order of `power_cut.c`."""
-
-    WRITE = 0
-    SIZE = 1
-    CREATE = 2
-    RENAME = 3
-    LINK = 4
-    UNLINK = 5
-    MKDIR = 6
-    RMDIR = 7
-    SYNC = 8
-    SYNC_NAMES = 9
-    NOTE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A record of the log.
-
-    Attributes:
-        inode: of the file.
-        offset: of the bytes in it, or its new length.
-        first: the bytes, or the path, or what was noted.
-        second: the other path.
-        counters: of those that are watched, in the order in which that has begun.
-    """
-
-    kind: Kind
-    inode: int
-    offset: int
-    first: bytes
-    second: bytes
-    counters: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -118,205 +73,6 @@ def build_shim(folder: Path) -> Path:
     return shim
 
 
-class _File:
-    """A file on storage and as processes see it."""
-
-    def __init__(self, data: bytes = b"") -> None:
-        self.forced = bytes(data)
-        self.data = bytearray(data)
-        # What each sector and the length have been since the file was forced, and from when on.
-        self._sectors: dict[int, list[tuple[int, bytes]]] = {}
-        self._lengths: list[tuple[int, int]] = []
-
-    def write(self, now: int, offset: int, data: bytes) -> None:
-        end = offset + len(data)
-        if end > len(self.data):
-            self.resize(now, end)
-        self.data[offset:end] = data
-        self._touch(now, offset, end)
-
-    def resize(self, now: int, length: int) -> None:
-        before = len(self.data)
-        if length < before:
-            del self.data[length:]
-            self._touch(now, length, before)
-        else:
-            self.data.extend(bytes(length - before))
-        self._lengths.append((now, length))
-
-    def force(self) -> None:
-        self.forced = bytes(self.data)
-        self._sectors.clear()
-        self._lengths.clear()
-
-    def _touch(self, now: int, begin: int, end: int) -> None:
-        for at in range(begin - begin % SECTOR_LENGTH, end, SECTOR_LENGTH):
-            found = bytes(self.data[at : at + SECTOR_LENGTH]).ljust(SECTOR_LENGTH, b"\0")
-            self._sectors.setdefault(at, []).append((now, found))
-
-    def mixture(self, draw: random.Random, share: float, unit: int, now: int) -> bytes:
-        """Return what storage may hold; `share` of what has changed since it was forced.
-
-        What is there of each `unit` of bytes is of one moment: the last, or one before it.
-        """
-
-        def moment() -> int:
-            if draw.random() >= share:
-                return -1
-            return now if draw.random() < 0.6 else draw.randint(0, now)
-
-        length = _at(moment(), self._lengths, len(self.forced))
-        mixed = bytearray(max(len(self.forced), len(self.data)))
-        mixed[: len(self.forced)] = self.forced
-        moments: dict[int, int] = {}
-        for at, versions in sorted(self._sectors.items()):
-            if at // unit not in moments:
-                moments[at // unit] = moment()
-            before = bytes(mixed[at : at + SECTOR_LENGTH])
-            found = _at(moments[at // unit], versions, before)
-            mixed[at : at + len(before)] = found[: len(before)]
-        return bytes(mixed[:length].ljust(length, b"\0"))
-
-
-def _at(moment: int, versions: Sequence[tuple[int, _T]], forced: _T) -> _T:
-    """Return the version of a moment."""
-    found = forced
-    for since, version in versions:
-        if since <= moment:
-            found = version
-    return found
-
-
-_Entry = _File | None  # None: a directory
-
-
-@dataclass
-class _Folder:
-    """The names of a directory: as forced, and the changes to them since."""
-
-    names: dict[str, _Entry] = field(default_factory=dict)
-    changes: list[tuple[int, str, _Entry, bool]] = field(default_factory=list)
-
-    def current(self) -> dict[str, _Entry]:
-        return self.after(len(self.changes))
-
-    def after(self, count: int) -> dict[str, _Entry]:
-        names = dict(self.names)
-        for _, name, entry, is_there in self.changes[:count]:
-            if is_there:
-                names[name] = entry
-            else:
-                names.pop(name, None)
-        return names
-
-
-class _Disk:
-    """Files and directories below a root, as changes make them."""
-
-    def __init__(self, root: Path) -> None:
-        self.folders: dict[str, _Folder] = {"": _Folder()}
-        self._inodes: dict[int, _File] = {}
-        for path in sorted(root.rglob("*")):
-            name = str(path.relative_to(root))
-            entry = None
-            if path.is_dir():
-                self.folders[name] = _Folder()
-            else:
-                entry = _File(path.read_bytes())
-                self._inodes[path.stat().st_ino] = entry
-            folder, _, last = name.rpartition("/")
-            self.folders[folder].names[last] = entry
-
-    def apply(self, number: int, change: Change) -> None:
-        kind, first, second = change.kind, change.first, os.fsdecode(change.second)
-        if kind is Kind.WRITE:
-            self._inodes[change.inode].write(number, change.offset, first)
-        elif kind is Kind.SIZE:
-            self._inodes[change.inode].resize(number, change.offset)
-        elif kind is Kind.SYNC:
-            self._inodes[change.inode].force()
-        elif kind is not Kind.NOTE:
-            self._rename(number, kind, change.inode, os.fsdecode(first), second)
-
-    def _rename(self, number: int, kind: Kind, inode: int, first: str, second: str) -> None:
-        if kind is Kind.CREATE:
-            self._inodes[inode] = _File()
-            self._put(number, first, self._inodes[inode])
-        elif kind is Kind.MKDIR:
-            self.folders[first] = _Folder()
-            self._put(number, first, None)
-        elif kind in (Kind.UNLINK, Kind.RMDIR):
-            self._take(number, first)
-        elif kind is Kind.SYNC_NAMES:
-            self._force_names(first)
-        else:
-            folder, _, name = first.rpartition("/")
-            entry = self.folders[folder].current()[name]
-            assert entry is not None, f"a directory was renamed: {first}"
-            self._put(number, second, entry)
-            if kind is Kind.RENAME:
-                self._take(number, first)
-
-    def _put(self, number: int, path: str, entry: _Entry) -> None:
-        folder, _, name = path.rpartition("/")
-        self.folders[folder].changes.append((number, name, entry, True))
-
-    def _take(self, number: int, path: str) -> None:
-        folder, _, name = path.rpartition("/")
-        self.folders[folder].changes.append((number, name, None, False))
-
-    def _force_names(self, path: str) -> None:
-        folder = self.folders[path]
-        folder.names = folder.current()
-        forced = {number for number, *_ in folder.changes}
-        folder.changes.clear()
-        for other in self.folders.values():
-            # A rename between two directories is whole.
-            count = max((i + 1 for i, c in enumerate(other.changes) if c[0] in forced), default=0)
-            other.names = other.after(count)
-            del other.changes[:count]
-
-    def names(self, draw: Callable[[_Folder], int]) -> dict[str, dict[str, _Entry]]:
-        """Return the names in each directory; `draw` says how many of its changes are there."""
-        counts = {path: draw(folder) for path, folder in self.folders.items()}
-        settled = False
-        while not settled:
-            settled = True
-            there = {
-                self.folders[path].changes[index][0]
-                for path, count in counts.items()
-                for index in range(count)
-            }
-            for path, folder in self.folders.items():
-                whole = [i + 1 for i, c in enumerate(folder.changes) if c[0] in there]
-                if whole and whole[-1] > counts[path]:
-                    counts[path], settled = whole[-1], False
-        return {path: folder.after(counts[path]) for path, folder in self.folders.items()}
-
-
-def _tree(
-    names: Mapping[str, Mapping[str, _Entry]], content: Callable[[str, _File], bytes]
-) -> tuple[dict[str, bytes], frozenset[str]]:
-    files: dict[str, bytes] = {}
-    folders: set[str] = set()
-    read: dict[int, bytes] = {}
-
-    def walk(folder: str) -> None:
-        for name, entry in names[folder].items():
-            path = f"{folder}/{name}" if folder else name
-            if entry is None:
-                folders.add(path)
-                walk(path)
-            else:
-                # A file of two names is one.
-                if id(entry) not in read:
-                    read[id(entry)] = content(path, entry)
-                files[path] = read[id(entry)]
-
-    walk("")
-    return files, frozenset(folders)
-
-
 @dataclass(frozen=True)
 class Run:
     """What a process did to the files below a root.
@@ -330,7 +86,7 @@ class Run:
 
     root: Path
     changes: Sequence[Change]
-    before: _Disk
+    before: Disk
     code: int
 
     def power_cuts(
@@ -388,7 +144,7 @@ class Run:
         disk = copy.deepcopy(self.before)
         for number, change in enumerate(self.changes):
             disk.apply(number, change)
-        files, folders = _tree(disk.names(lambda f: len(f.changes)), lambda _, f: bytes(f.data))
+        files, folders = tree(disk.names(lambda f: len(f.changes)), lambda _, f: bytes(f.data))
         there = sorted(self.root.rglob("*"))
         assert folders == {str(p.relative_to(self.root)) for p in there if p.is_dir()}
         actual = {str(p.relative_to(self.root)): p.read_bytes() for p in there if p.is_file()}
@@ -397,26 +153,26 @@ class Run:
             assert files[name] == data, f"not all changes of {name} are known"
 
 
-def _draw_count(draw: random.Random, folder: _Folder) -> int:
+def _draw_count(draw: random.Random, folder: Folder) -> int:
     return draw.randint(0, len(folder.changes))
 
 
 def _leftovers(
-    disk: _Disk, place: int, seed: str, mixtures: int, segment_unit: int
+    disk: Disk, place: int, seed: str, mixtures: int, segment_unit: int
 ) -> Iterator[tuple[str, tuple[dict[str, bytes], frozenset[str]]]]:
     no_names = disk.names(lambda folder: 0)
     all_names = disk.names(lambda folder: len(folder.changes))
 
-    def forced(_: str, file: _File) -> bytes:
+    def forced(_: str, file: File) -> bytes:
         return file.forced
 
-    def latest(_: str, file: _File) -> bytes:
+    def latest(_: str, file: File) -> bytes:
         return bytes(file.data)
 
-    yield "nothing more", _tree(no_names, forced)
-    yield "everything", _tree(all_names, latest)
-    yield "names only", _tree(all_names, forced)
-    yield "content only", _tree(no_names, latest)
+    yield "nothing more", tree(no_names, forced)
+    yield "everything", tree(all_names, latest)
+    yield "names only", tree(all_names, forced)
+    yield "content only", tree(no_names, latest)
     for number in range(mixtures):
         draw = random.Random(f"{seed}/{number}")
         share = draw.choice((0.1, 0.5, 0.9))
@@ -425,7 +181,7 @@ def _leftovers(
 
         def content(
             path: str,
-            file: _File,
+            file: File,
             draw: random.Random = draw,
             share: float = share,
             unit: int = unit,
@@ -433,7 +189,7 @@ def _leftovers(
             is_segment = path.endswith(".rec")
             return file.mixture(draw, share, max(unit, segment_unit if is_segment else 0), place)
 
-        yield f"mixture {number} of seed {seed}", _tree(mixed, content)
+        yield f"mixture {number} of seed {seed}", tree(mixed, content)
 
 
 def recorded(
@@ -454,7 +210,7 @@ def recorded(
         AssertionError: it fails.
     """
     root = root.resolve()
-    before = _Disk(root)
+    before = Disk(root)
     done = subprocess.run(
         command,
         capture_output=True,
