@@ -57,6 +57,7 @@ class Stream:
     publisher: PlacedPublisher
     reported: int = -1
     published: int = -1
+    joins: tuple[int, ...] = ()
 
     def end(self) -> None:
         """Stop publishing."""
@@ -65,22 +66,24 @@ class Stream:
         self.publication.close()
 
 
-def begin(client: aerotape.ArchiveClient, stream_id: int, extended: int | None) -> Stream:
+def begin(client: aerotape.ArchiveClient, stream_id: int, extended: Stream | None) -> Stream:
     """Publish a stream, and have it recorded in a new recording, or in one that it goes on with."""
     # Not the session of the round before, which the driver still knows.
     channel = f"aeron:ipc?session-id={next(_session_ids)}"
+    joins: tuple[int, ...] = ()
     if extended is None:
         client.start_recording(channel, stream_id)
     else:
-        descriptor = client.list_recording(extended)
+        descriptor = client.list_recording(extended.recording_id)
         assert descriptor is not None
         channel = aerotape.extension_channel(descriptor, channel)
-        client.extend_recording(extended, channel, stream_id)
+        client.extend_recording(extended.recording_id, channel, stream_id)
+        joins = (*extended.joins, descriptor.stop_position)
     publication = client.aeron.add_exclusive_publication(channel, stream_id)
     publisher = PlacedPublisher(publication, stream_id)
     publisher.start()
     recording_id, counter_id = recording_counter(client.aeron, publication.session_id)
-    return Stream(stream_id, recording_id, counter_id, publication, publisher)
+    return Stream(stream_id, recording_id, counter_id, publication, publisher, joins=joins)
 
 
 def recording_counter(aeron: aerotape.Aeron, session_id: int) -> tuple[int, int]:
@@ -101,7 +104,7 @@ def check(archive_dir: Path, streams: list[Stream], checksum: ChecksumName, wher
         recording = open_directory(archive_dir).recording(stream.recording_id)
         stop = recording.descriptor.stop_position
         assert stream.reported <= stop <= stream.published, where
-        count += check_placed(recording, checksum, where)
+        count += check_placed(recording, checksum, where, joins=stream.joins)
     return count
 
 
@@ -137,7 +140,7 @@ def test_kill_during_recording(
             with aerotape.connect(
                 aeron=aeron, control_request_channel=archive.control_channel
             ) as client:
-                before = {each.stream_id: each.recording_id for each in streams}
+                before = {each.stream_id: each for each in streams}
                 streams = [
                     begin(client, stream_id, before.get(stream_id) if draw.random() < 0.7 else None)
                     for stream_id in (1, 2)

@@ -65,7 +65,12 @@ class PlacedPublisher(threading.Thread):
 
 @functools.cache
 def _term(
-    stream_id: int, initial_term_id: int, term_length: int, mtu_length: int, term: int
+    stream_id: int,
+    initial_term_id: int,
+    term_length: int,
+    mtu_length: int,
+    term: int,
+    joins: tuple[int, ...],
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the bytes of a term with session id 0, and the positions of its frames."""
     log = TermLog(
@@ -77,14 +82,21 @@ def _term(
     )
     begin, end = term * term_length, (term + 1) * term_length
     log.data = bytearray(begin)
-    while len(log.data) < end:
-        log.append([placed(stream_id, len(log.data))])
+    for limit in (*sorted(each for each in joins if begin < each < end), end):
+        while len(log.data) < limit:
+            log.append([placed(stream_id, len(log.data))])
+        del log.data[limit:]
+        log.frame_positions = [each for each in log.frame_positions if each < limit]
     # Where the last one did not fit, padding came first.
-    positions = tuple(each for each in log.frame_positions if each < end)
-    return bytes(log.data[begin:end]), positions
+    return bytes(log.data[begin:]), tuple(log.frame_positions)
 
 
-def check_bytes(archive_dir: Path, descriptor: RecordingDescriptor, to_position: int) -> None:
+def check_bytes(
+    archive_dir: Path,
+    descriptor: RecordingDescriptor,
+    to_position: int,
+    joins: tuple[int, ...] = (),
+) -> None:
     """Check each byte of the segment files, from a recording's start up to the end of a frame.
 
     But for session ids, which change with the publisher, or are checksums.
@@ -97,6 +109,7 @@ def check_bytes(archive_dir: Path, descriptor: RecordingDescriptor, to_position:
             term_length,
             descriptor.mtu_length,
             term,
+            tuple(each for each in joins if each // term_length == term),
         )
         term_begin = term * term_length
         begin = max(descriptor.start_position, term_begin)
@@ -126,6 +139,7 @@ def check_placed(
     what: str,
     promised: int | None = None,
     but: tuple[type[Exception], ...] = (),
+    joins: tuple[int, ...] = (),
 ) -> int:
     """Check each message of a stopped recording, from its start to its stop position.
 
@@ -133,6 +147,7 @@ def check_placed(
         promised: what was recorded before that is good.
         but: what may happen behind that: StorageError when damage is told, AssertionError when
             there is another message.
+        joins: where a publisher has begun anew, within a message perhaps.
 
     Returns:
         How many messages are good.
@@ -141,13 +156,17 @@ def check_placed(
     stop = descriptor.stop_position
     position, count = descriptor.start_position, 0
     promised = stop if promised is None else promised
-    check_bytes(recording.archive_dir, descriptor, promised)
+    check_bytes(recording.archive_dir, descriptor, promised, joins)
     try:
         for found in read_messages(recording, checksum=checksum):
+            for join in joins:
+                if position < join < min(_end(descriptor, position), found.position + 1):
+                    position = join  # behind part of a message
             assert found.position == _begin(descriptor, position), f"no message at {position}"
             expected = placed(descriptor.stream_id, found.position)
             assert found.payload == expected, f"another message than published at {found.position}"
             position, count = found.end_position, count + 1
+        position = max((position, *(each for each in joins if each <= stop)))
         assert _end(descriptor, position) > stop, f"messages end at {position}"
     except (AssertionError, StorageError) as error:
         if _end(descriptor, position) <= promised or not isinstance(error, but):
