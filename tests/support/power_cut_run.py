@@ -94,6 +94,8 @@ class Stream:
         else:
             descriptor = client.list_recording(recording_id)
             assert descriptor is not None
+            # The driver may still know the publication before.
+            channel = f"{channel}?session-id={1000 + run.counters.count}"
             channel = aerotape.extension_channel(descriptor, channel)
             self.subscription_id = client.extend_recording(recording_id, channel, stream_id)
         self.publication = client.aeron.add_exclusive_publication(channel, stream_id)
