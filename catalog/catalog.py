@@ -222,14 +222,6 @@ class Catalog(ShrinkingCatalog, Closing):
         self._ids.append(recording_id)
         return recording_id
 
-    def reserve_ids(self, last_id: int) -> None:
-        """Give no recording that comes an id up to this one (CatalogError)."""
-        self._file.check_writable()
-        if last_id >= self._next_recording_id:
-            layout.LONG.pack_into(self._file.data, layout.NEXT_RECORDING_ID_OFFSET, last_id + 1)
-            self._next_recording_id = last_id + 1
-            self._file.force()
-
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
         """Add a recording that has an id already, which no entry may have; entries stay in order.
 

@@ -15,15 +15,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.misplaced import goes_on_at, misplacement
 from aerotape.catalog.segments import (
     MAX_LONG,
     SEGMENT_SUFFIX,
+    SegmentFile,
     file_names,
     segment_base_position,
 )
+from aerotape.catalog.stop_position import first_segment_base, walk
 from aerotape.catalog.suspect import read_marks
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.errors import StorageError
@@ -135,18 +138,33 @@ def _why_kept(
     descriptor = entry.descriptor
     if reason := misplacement(descriptor, file.path, file.base_position):
         return reason
-    stop = descriptor.stop_position
-    if descriptor.is_active or file.base_position < stop:
+    start, stop = descriptor.start_position, descriptor.stop_position
+    if file.base_position < start:
+        # Segments are detached up to where one begins.
+        is_detached = start == first_segment_base(descriptor)
+        if is_detached or not goes_on_at(
+            descriptor, file.path, file.base_position, file.base_position
+        ):
+            return ""
+        return f"the start position {start} is not where a segment begins"
+    if descriptor.is_active:
         return ""
     for other in owned:
         base = other.base_position
         if (
             base is not None
             and base <= stop < base + descriptor.segment_file_length
-            and goes_on_at(descriptor, other.path, base, stop)
+            and _end_of_frames(descriptor, other.path, base) > stop
         ):
             return f"the frames of its recording go on behind the stop position {stop}"
     return ""
+
+
+def _end_of_frames(descriptor: RecordingDescriptor, path: Path, base_position: int) -> int:
+    try:
+        return base_position + walk(descriptor, SegmentFile(path, base_position)).end_offset
+    except (StorageError, OSError):
+        return base_position
 
 
 def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:

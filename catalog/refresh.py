@@ -36,9 +36,6 @@ from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, StorageError
 from aerotape.records import replace
 
-# No archive comes that far; who names a file so has not had it from one.
-_LAST_RESERVED_ID = 1 << 48
-
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 
 _MIN_FOR_THREADS: Final = 4
@@ -104,10 +101,6 @@ def refresh(
     # Entries that a power cut has taken leave files, in which the next recording must not run.
     catalog.avoid_ids((index.keys() | marks.keys()) - known)
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
-    # A new recording is not to get the id of one that the catalog has lost: it would be in the way
-    # of these files, and they would go with it when it is purged.
-    unknown = (id_ for id_ in index if id_ not in known and id_ <= _LAST_RESERVED_ID)
-    catalog.reserve_ids(max(unknown, default=NULL_VALUE))
     if foreign:
         findings = tuple(
             Finding(Outcome.FOREIGN_FILE, f"{path.name} belongs to no recording", path)

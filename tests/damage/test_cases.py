@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from built_archive import add_recording
+from built_archive import add_entry, add_recording
 from segment_builder import SegmentBuilder
 from support.damaged_directory import BuiltDirectory, content, copy_directory
 from support.promise import read, recordings
@@ -132,9 +132,7 @@ def test_ids_of_a_lost_catalog_are_not_given_again(
     with Catalog.open(directory, create=True) as catalog:
         [outcome] = refresh(catalog, directory, now_ms=9)
         assert outcome.outcome is Outcome.FOREIGN_FILE
-        assert catalog.next_recording_id == max(built.originals) + 1
-    with Catalog.open(directory, read_only=True) as catalog:
-        assert catalog.next_recording_id == max(built.originals) + 1
+        assert add_entry(catalog, SegmentBuilder()) == max(built.originals) + 1
 
 
 def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) -> None:
@@ -175,19 +173,30 @@ def test_orphans_that_are_segments_of_another_place_are_kept(directory: Path) ->
     assert "stream id 1002" in kept[f"4-{9 * _TERM}.rec"]
 
 
-@pytest.mark.parametrize("at", [1, -1])
+@pytest.mark.parametrize("at", [1, 2, -1])
 def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
     built: BuiltDirectory, directory: Path, at: int
 ) -> None:
     """It may be the stop position that is wrong: within a segment, or where the next one begins."""
     frames = sorted(built.originals[0].stream.frames)
-    stop = frames[at] if at > 0 else 2 * _TERM
+    # The second of them is within a frame.
+    stop = {1: frames[1], 2: frames[-1] - 2 * _TERM, -1: 2 * _TERM}[at]
+    assert (stop in frames) == (at != 2)
     stop_at(directory, 0, stop)
     code, deleted, kept = orphans(directory)
     behind = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
     assert sorted(kept) == behind
     assert all("go on behind the stop position" in reason for reason in kept.values())
+
+
+def test_segments_before_a_start_position_that_cannot_be_are_kept(directory: Path) -> None:
+    """Detaching moves the start to where a segment begins."""
+    offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
+    put(directory, 0, offset, struct.pack("<q", 4 * _TERM + 96))
+    code, deleted, kept = orphans(directory)
+    assert (code, deleted) == (3, [])
+    assert sorted(kept) == ["0-0.rec", f"0-{2 * _TERM}.rec"]
 
 
 def test_orphans_of_a_suspect_recording_are_kept(built: BuiltDirectory, directory: Path) -> None:

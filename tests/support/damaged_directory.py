@@ -37,6 +37,8 @@ _START_MS = 1_700_000_000_000
 _MAX_MESSAGE = 6_000
 # What a repair has cut out of a segment file.
 _PART = re.compile(r"(.+\.rec)\.([0-9]+)-[0-9]+")
+# What a start has taken out behind the end of a recording: whose, and the position.
+_TAIL = re.compile(r"aerotape-([0-9]+)-([0-9]+)-[0-9]+(?:-[0-9]+)?\.quarantine")
 
 
 @dataclass(frozen=True)
@@ -181,28 +183,41 @@ def content(directory: Path) -> dict[str, tuple[str, bytes]]:
 def surviving(built: BuiltDirectory, directory: Path) -> set[bytes]:
     """Return which of the original frames are somewhere in a directory: in any file, anywhere.
 
-    A repair may have cut one in two. What it says of its copies puts that together again.
+    What was taken out may begin within one. The names of copies tell how to put them back.
     """
     found: set[bytes] = set()
-    files = content(directory)
-    for name, (_, data) in files.items():
+    files = {name: data for name, (_, data) in content(directory).items()}
+    for name, data in files.items():
         found.update(_frames_in(built, data))
-        if match := _PART.fullmatch(Path(name).name):
-            offset = int(match[2])
-            _, left = files.get(match[1], ("", b""))
-            found.update(_frames_in(built, left[:offset].ljust(offset, b"\0") + data))
+        for segment, offset in _where_it_was(Path(name).name, files):
+            left = files.get(segment, b"")[:offset].ljust(offset, b"\0")
+            found.update(_frames_in(built, left + data))
     return found
 
 
+def _where_it_was(name: str, files: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
+    """Return from which segment files a copy may be, and from which offset in them."""
+    if match := _PART.fullmatch(name):
+        yield match[1], int(match[2])
+    elif match := _TAIL.fullmatch(name):
+        for segment, data in files.items():
+            number, _, base = segment.removesuffix(".rec").partition("-")
+            if number == match[1] and base.isdigit():
+                offset = int(match[2]) - int(base)
+                if 0 <= offset < len(data):
+                    yield segment, offset
+
+
 def _frames_in(built: BuiltDirectory, data: bytes) -> Iterator[bytes]:
+    # Copies end before the zeros behind the last byte that is none.
+    data = data.ljust((len(data) + FRAME - 1) & -FRAME, b"\0")
     offset = 0
-    while offset + FRAME <= len(data):
+    while offset < len(data):
         header = data[offset : offset + FRAME]
         step = FRAME
         if any(header[:4]):
             key = _header_key(header)
             frame = built.frames.get(key)
-            # A copy may end before the zeros behind the last payload.
             if (
                 frame
                 and _masked(data[offset : offset + len(frame)].ljust(len(frame), b"\0")) == frame

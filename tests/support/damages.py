@@ -333,7 +333,7 @@ def duplicate_id(built: BuiltDirectory, directory: Path, rng: random.Random) -> 
     _overwrite(directory / CATALOG, offset, struct.pack("<q", other))
     # Which of the two is the damaged one may be open.
     touched = frozenset({number, other})
-    return Hit(f"recording {number} has id {other} too", touched, entries=touched, visible=touched)
+    return Hit(f"recording {number} has id {other} too", touched, entries=touched)
 
 
 def negative_position(built: BuiltDirectory, directory: Path, rng: random.Random) -> Hit:
