@@ -62,6 +62,8 @@ MAX_REJECT_REASON_LENGTH = 1_000
 _FATAL_CLIENT_ERRORS = (1000, 1001, 1002)
 _IDLE_TIMEOUT_NS = 100_000_000
 _SESSION_INTERVAL_MS = 10
+# What the books, and clients that were answered, must not miss when the archive closes.
+_LAST_WORDS = ("recording_stopped", "time_index_failed", "replay_answered", "replay_done")
 
 
 def epoch_ms() -> int:
@@ -137,7 +139,7 @@ class Conductor:
                 )
             )
         self.deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
-        self.deletions.delete_left_over(archive_dir, catalog.purged_recording_ids())
+        self.deletions.delete_left_over(archive_dir, catalog.purged_entries())
         self._storage = StorageSpace(
             archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
         )
@@ -461,7 +463,7 @@ class Conductor:
         except AerotapeError as error:
             self.errors.record("closing", error)
         for event in self._events:
-            if event[0] in ("recording_stopped", "time_index_failed", "replay_done"):
+            if event[0] in _LAST_WORDS:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
         for retention in self._retention:
             self._quietly(retention.close)

@@ -2,7 +2,8 @@
 
 A segment file is *orphaned* when it lies outside its recording: before the segment of the start
 position (it was detached) or after that of the stop position. A catalog is *compacted* by leaving
-out the entries of recordings that are no longer valid; their files go too.
+out the entries of recordings that are no longer valid; their files go too, unless they hold frames
+of another place than their names say.
 
 Which files are a recording's is taken more widely here than where they are read: all whose name
 begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
@@ -18,7 +19,7 @@ from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
-from aerotape.catalog.misplaced import goes_on_at, misplacement
+from aerotape.catalog.misplaced import begins_with_frame, goes_on_at, misplacement
 from aerotape.catalog.segments import (
     MAX_LONG,
     SEGMENT_SUFFIX,
@@ -133,10 +134,8 @@ def _why_kept(
 ) -> str:
     if is_marked:
         return "its recording is marked as suspect"
-    if file.base_position is None:
-        return ""
     descriptor = entry.descriptor
-    if reason := misplacement(descriptor, file.path, file.base_position):
+    if (reason := _why_not_its(file, descriptor)) or file.base_position is None:
         return reason
     start, stop = descriptor.start_position, descriptor.stop_position
     if file.base_position < start:
@@ -156,7 +155,19 @@ def _why_kept(
             and base <= stop < base + descriptor.segment_file_length
             and _end_of_frames(descriptor, other.path, base) > stop
         ):
-            return f"the frames of its recording go on behind the stop position {stop}"
+            return (
+                f"the frames of its recording go on behind the stop position {stop} "
+                "(`repair` takes them out and keeps a copy)"
+            )
+    return ""
+
+
+def _why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:
+    """Say what a file holds that is not what it is named for; "" when nothing else."""
+    if file.base_position is not None:
+        return misplacement(descriptor, file.path, file.base_position)
+    if begins_with_frame(descriptor, file.path):
+        return "it begins with a frame, and its name says no position: rename it"
     return ""
 
 
@@ -197,11 +208,13 @@ class Compaction:
         recording_ids: the recordings that are no longer valid, in the order of the catalog.
         entry_bytes: length of their entries.
         paths: their segment files.
+        kept: files that are named for them and hold something else, and what.
     """
 
     recording_ids: list[int]
     entry_bytes: int
     paths: list[Path]
+    kept: list[tuple[Path, str]]
 
 
 def plan_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
@@ -214,11 +227,19 @@ def plan_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
     catalog.check_readable()
     index = index_owned_files(archive_dir)
     gone = [entry for entry in catalog.entries() if entry.state != RecordingState.VALID]
-    return Compaction(
+    plan = Compaction(
         [entry.recording_id for entry in gone],
         sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
-        [file.path for entry in gone for file in index.get(entry.recording_id, [])],
+        [],
+        [],
     )
+    for entry in gone:
+        for file in index.get(entry.recording_id, []):
+            if reason := _why_not_its(file, entry.descriptor):
+                plan.kept.append((file.path, reason))
+            else:
+                plan.paths.append(file.path)
+    return plan
 
 
 def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
@@ -260,5 +281,6 @@ def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
     return Compaction(
         [entry.recording_id for entry in gone],
         sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
+        [],
         [],
     )

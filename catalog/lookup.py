@@ -192,12 +192,12 @@ class CatalogLookup:
             if place.recording_id >= 0:
                 yield place.recording_id
 
-    def purged_recording_ids(self) -> Iterator[int]:
-        """Iterate the ids of recordings that a client has had purged."""
+    def purged_entries(self) -> Iterator[CatalogEntry]:
+        """Iterate the entries of recordings that a client has had purged."""
         for place in self._places:
             [state] = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)
             if place.recording_id >= 0 and state == RecordingState.DELETED:
-                yield place.recording_id
+                yield read_entry(self._file.data, place)
 
     def check_readable(self) -> None:
         """See that every entry can be read; CatalogError for the first that cannot."""

@@ -72,6 +72,18 @@ def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, 
     return _place(data, descriptor) == _expected(descriptor, at)
 
 
+def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
+    """Whether a file begins with what may be a frame of some stream."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb", buffering=0) as file:
+            data = os.pread(file.fileno(), FRAME_HEADER_LENGTH, 0)
+    except OSError:
+        return True  # nobody knows
+    return _place(data, descriptor) is not None
+
+
 def is_long_enough(
     descriptor: RecordingDescriptor, path: Path, base_position: int, end: int
 ) -> bool:

@@ -151,7 +151,10 @@ def _ends(
             for recording_id, descriptor in recordings.items()
             if not describe_problem(descriptor)
         }
-        yield lambda descriptor: found[descriptor.recording_id].result()
+        try:
+            yield lambda descriptor: found[descriptor.recording_id].result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # a start that fails waits for no more of them
 
 
 class _Repair:

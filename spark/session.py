@@ -33,7 +33,6 @@ _QUIET_AND_QUICK: Final = {
 _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.daemon.module": "aerotape.spark.worker_daemon",
 }
 
 
@@ -111,6 +110,7 @@ def _release(own: _OwnContext) -> None:
 
 
 def _start(master: str, app_name: str) -> SparkContext:
+    import pyspark
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setMaster(master).setAppName(app_name)
@@ -120,6 +120,8 @@ def _start(master: str, app_name: str) -> SparkContext:
         # Else Spark looks for an outside address and warns when it is not the host name's.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setAll(list(_LOCAL.items()))
+        if ".zip" not in pyspark.__file__:  # as under spark-submit: workers shall have the same one
+            conf.set("spark.python.daemon.module", "aerotape.spark.worker_daemon")
     had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:

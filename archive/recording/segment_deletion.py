@@ -10,7 +10,7 @@ Shorter work with files, which is done before a client is answered, has another 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,13 +18,20 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.session import Requester
-from aerotape.catalog.segments import DELETE_SUFFIX, parse_any_segment_file_name
+from aerotape.catalog.misplaced import misplacement
+from aerotape.catalog.segments import (
+    DELETE_SUFFIX,
+    parse_any_segment_file_name,
+    parse_segment_file_name,
+)
 from aerotape.catalog.time_index_file import parse_time_index_name
 from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import StorageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from aerotape.catalog.entries import CatalogEntry
 
 _Result = TypeVar("_Result")
 
@@ -152,12 +159,15 @@ class SegmentDeletions:
         deletion = self._new(requester, correlation_id, recording_id, list(paths))
         self._begin(deletion, self._removed(deletion))
 
-    def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
-        """Delete what is still there of recordings that were purged before the archive started."""
-        recording_ids = set(purged)
-        if recording_ids:
+    def delete_left_over(self, archive_dir: Path, purged: Iterable[CatalogEntry]) -> None:
+        """Delete what is still there of recordings that were purged before the archive started.
+
+        A segment file that holds frames of another place than its name says is left and reported.
+        """
+        entries = {entry.recording_id: entry for entry in purged}
+        if entries:
             self._left_over = self._deleter.submit(
-                lambda: self._remove_purged(archive_dir, recording_ids)
+                lambda: self._remove_purged(archive_dir, entries)
             )
 
     def _new(
@@ -276,12 +286,24 @@ class SegmentDeletions:
             problems.append(str(error))
         return problems
 
-    def _remove_purged(self, archive_dir: Path, recording_ids: set[int]) -> list[str]:
+    def _remove_purged(self, archive_dir: Path, purged: Mapping[int, CatalogEntry]) -> list[str]:
         try:
-            files = [path for path in archive_dir.iterdir() if _owner(path.name) in recording_ids]
+            files = [path for path in archive_dir.iterdir() if _owner(path.name) in purged]
         except OSError as error:
             return [f"cannot list {archive_dir}: {error.strerror}"]
-        return self._remove(files, None)
+        mine: list[Path] = []
+        problems: list[str] = []
+        for path in files:
+            segment = parse_segment_file_name(path.name)
+            reason = ""
+            if segment is not None:
+                recording_id, base_position = segment
+                reason = misplacement(purged[recording_id].descriptor, path, base_position)
+            if reason:
+                problems.append(f"left {path}, which is named for a purged recording: {reason}")
+            else:
+                mine.append(path)
+        return problems + self._remove(mine, None)
 
     def close(self) -> None:
         """Give up what is not done yet, with the file that is being deleted the last to go."""

@@ -78,8 +78,8 @@ def _count_free(archive_dir: Path, holding: Holding, count: int) -> tuple[int, s
     for path, segment in zip(paths, holding.segments, strict=True):
         if not is_long_enough(descriptor, path, segment.base_position, end_position):
             return 0, f"{path.name} is damaged"
-        if misplacement(descriptor, path, segment.base_position):
-            return 0, f"{path.name} holds frames of another place"
+        if reason := misplacement(descriptor, path, segment.base_position):
+            return 0, f"{path.name}: {reason}"
     for index, path in enumerate(paths[:count]):
         if is_read(path):
             return index, "it is being read"

@@ -3,7 +3,9 @@
 Hashing is slow on purpose, so whoever sends wrong secrets could keep everybody else waiting until
 their connect times out. Therefore a user's secrets wait behind each other, not those of others;
 each user has a few of them waiting at most; and a secret that would have to wait for too long is
-not taken at all: its client is refused at once, and may try again.
+not taken at all: its client is refused at once, and may try again. Names that are no user's share
+one turn, or else inventing names would fill the queue; the price is that who fills that turn can
+tell such a name from a user's by the refusal.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class SecretChecks(Generic[_T]):
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="archive-users-hash")
         # The first is the next one's turn.
-        self._waiting: OrderedDict[str, deque[_Check[_T]]] = OrderedDict()
+        self._waiting: OrderedDict[str | None, deque[_Check[_T]]] = OrderedDict()
         self._running_iterations = 0
         self._s_per_iteration = _ASSUMED_S_PER_ITERATION
 
@@ -61,11 +63,11 @@ class SecretChecks(Generic[_T]):
         """End the thread after what it is at; what waits is dropped. Idempotent."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, user: str, iterations: int, check: Callable[[], _T]) -> Future[_T]:
+    def submit(self, user: str | None, iterations: int, check: Callable[[], _T]) -> Future[_T]:
         """Have a secret checked when it is its turn.
 
         Args:
-            user: whose secret it is said to be.
+            user: whose secret it is said to be; None when there is no such user.
             iterations: how long it takes.
             check: does it.
 
@@ -76,7 +78,7 @@ class SecretChecks(Generic[_T]):
         with self._lock:
             own = self._waiting.get(user, deque())
             if len(own) >= MAX_WAITING_OF_A_USER:
-                raise BusyError(f"{len(own)} other secrets of this user are being checked")
+                raise BusyError(f"{len(own)} other secrets are being checked before this one")
             wait_s = self._s_per_iteration * self._iterations_before(len(own))
             if wait_s > self._max_wait_s:
                 raise BusyError(f"secrets of others are being checked, for {wait_s:.1f} s to come")

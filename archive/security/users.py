@@ -248,9 +248,10 @@ class UsersGuard:
         begun = self._checking.get(key)
         if begun is not None and begun[0] == verifier:
             return _Hashing(begun[1])
+        user = name if name in self._file.users else None
         try:
             check = self._hashing.submit(
-                name, verifier.iterations, lambda: self._check_secret(key, verifier, secret)
+                user, verifier.iterations, lambda: self._check_secret(key, verifier, secret)
             )
         except BusyError as busy:
             return _Refused(str(busy), is_busy=True)

@@ -62,6 +62,9 @@ def test_a_pipe_is_not_waited_for(built: BuiltDirectory, directory: Path, base: 
     assert served.messages == built.originals[0].messages_before(base)
     assert "not a regular file" in str(served.error)
     assert run("tool", directory, "stats", "0").code == 3
+    dumped = run("tool", directory, "dump", "10000")
+    assert dumped.code != 0
+    assert "not a regular file" in dumped.err
 
 
 def test_what_is_before_a_last_segment_that_cannot_be_read(
@@ -232,7 +235,7 @@ def test_retention_keeps_a_recording_that_shows_damage(
     assert (directory / "0-0.rec").exists() != gone
     if not gone:
         [reason] = [each["in_use"] for each in done["kept"] if each["recording_id"] == 0]
-        assert "damaged" in reason or "another place" in reason
+        assert "damaged" in reason or "of position" in reason
 
 
 def test_an_imported_recording_that_ends_with_a_segment_has_the_next_one(
@@ -246,3 +249,30 @@ def test_an_imported_recording_that_ends_with_a_segment_has_the_next_one(
     assert (directory / f"7-{stop}.rec").read_bytes() == bytes(2 * _TERM)
     assert run("tool", directory, "verify", "7", "-a").code == 0
     assert recordings(directory)[7].entry.state == RecordingState.VALID
+
+
+def test_compact_keeps_what_is_of_another_recording(built: BuiltDirectory, directory: Path) -> None:
+    """A segment of a sound recording that has the name of one that is not valid any more."""
+    assert run("tool", directory, "mark-invalid", "3").code == 0
+    mistaken = directory / "3-0.rec"
+    content = (directory / "0-0.rec").read_bytes()
+    (directory / "0-0.rec").rename(mistaken)
+    bare = directory / "3-old.rec"
+    bare.write_bytes(content)
+    done = run("tool", directory, "compact", "--yes", "--json")
+    assert done.code == 3
+    told = json.loads(done.out)
+    assert 3 in told["recordings_removed"]
+    assert {each["segment_file"] for each in told["kept"]} == {mistaken.name, bare.name}
+    assert mistaken.read_bytes() == bare.read_bytes() == content
+    mistaken.rename(directory / "0-0.rec")
+    assert read(recordings(directory)[0]).messages == built.originals[0].messages
+
+
+def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -> None:
+    """One that begins with a frame may be all there is of it; one that does not is rubbish."""
+    (directory / "0-0.rec").rename(directory / "0-0.bak.rec")
+    (directory / "0-rubbish.rec").write_bytes(b"no frame " * 100)
+    done = json.loads(run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json").out)
+    assert done["segment_files_deleted"] == ["0-rubbish.rec"]
+    assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]

@@ -6,9 +6,16 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
+from aerotape.text import printable
 from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._offline._common import Commands, add_command, add_recording_id, changing
-from aerotape.tools.output import emit
+from aerotape.tools._offline._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+)
+from aerotape.tools.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
@@ -119,7 +126,8 @@ def _capacity(args: argparse.Namespace) -> int:
 def _compact(args: argparse.Namespace) -> int:
     """Take recordings that are not valid out of the catalog and delete their segment files.
 
-    They cannot be brought back. The catalog file ends with the last valid recording then. With
+    They cannot be brought back. A file with frames of another place than its name says is left and
+    named, and the exit code is 3. The catalog file ends with the last valid recording then. With
     --online a running archive takes purged recordings out, whose files are gone, and goes on.
     """
     from aerotape.catalog.leftovers import compact, plan_compaction
@@ -140,8 +148,11 @@ def _compact(args: argparse.Namespace) -> int:
             "entry_bytes": plan.entry_bytes,
             "capacity_bytes_before": before,
             "segment_files_deleted": [path.name for path in plan.paths],
+            "kept": [{"segment_file": path.name, "reason": reason} for path, reason in plan.kept],
             "dry_run": args.dry_run,
         }
+    for path, reason in plan.kept:
+        note(printable(f"warning: left {path.name} where it is: {reason}"))
     if args.json:
         emit(row, args)
     else:
@@ -149,7 +160,7 @@ def _compact(args: argparse.Namespace) -> int:
             f"{_would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
             f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
         )
-    return 0
+    return EXIT_DATA_SUSPECT if plan.kept else 0
 
 
 def _compact_online(args: argparse.Namespace) -> int:

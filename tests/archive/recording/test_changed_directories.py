@@ -210,7 +210,8 @@ def test_a_second_truncation_removes_what_the_first_has_left(
 
 
 def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
-    """The next start of ours deletes what is left; the Java archive is not troubled by it."""
+    """The next start of ours deletes what is left, but for what is another recording's by its frames;
+    the Java archive is not troubled by it."""
     archive_dir = tmp_path / "archive"
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         stream, other = record(client, count=200), record(client, count=100)
@@ -223,9 +224,12 @@ def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path)
             other.recording_id
         ]
     assert segment_bases(archive_dir, stream.recording_id) == files[1:]
+    mistaken = archive_dir / f"{stream.recording_id}-{files[0]}.rec"
+    mistaken.write_bytes((archive_dir / f"{other.recording_id}-{files[0]}.rec").read_bytes())
     with client_of("aerotape", archive_dir, aeron_dir) as client:
-        await_true(lambda: segment_bases(archive_dir, stream.recording_id) == [])
+        await_true(lambda: segment_bases(archive_dir, stream.recording_id) == files[:1])
         assert replay(client, other.recording_id)["count"] == 100
+    mistaken.unlink()
     assert is_verified(archive_dir)
 
 

@@ -74,7 +74,7 @@ def test_a_user_has_a_few_waiting(checks: SecretChecks[str], gate: threading.Eve
     begin(checks, gate, [])
     for _ in range(MAX_WAITING_OF_A_USER):
         checks.submit("mallory", ITERATIONS, lambda: "")
-    with pytest.raises(BusyError, match="4 other secrets of this user"):
+    with pytest.raises(BusyError, match="4 other secrets are being checked before"):
         checks.submit("mallory", ITERATIONS, lambda: "")
     checks.submit("alice", ITERATIONS, lambda: "")
 
@@ -185,13 +185,25 @@ def test_wrong_secrets_keep_nobody_out(door: Door) -> None:
     bob = door.knock(b"bob:bob")
     await_true(lambda: sum(door.is_decided(each) for each in flood) >= 15)
     told = {each.refusal for each in flood if each.is_decided}
-    assert told == {"4 other secrets of this user are being checked: try again"}
+    assert told == {"4 other secrets are being checked before this one: try again"}
     assert not door.is_decided(bob)
     door.gate.set()
     assert door.decide(bob).principal == b"bob"
     assert [door.decide(each).refusal for each in flood].count("") <= 5
     # The one that was being hashed, and one of the waiting ones.
     assert door.hashed.index(b"bob") <= 3
+
+
+def test_invented_names_keep_nobody_out(door: Door) -> None:
+    """However many there are: they share one turn."""
+    door.gate.clear()
+    flood = [door.knock(b"nobody%d:x" % number) for number in range(200)]
+    bob = door.knock(b"bob:bob")
+    await_true(lambda: sum(door.is_decided(each) for each in flood) >= 190)
+    assert all("try again" in (each.refusal or "") for each in flood if each.is_decided)
+    assert not door.is_decided(bob)
+    door.gate.set()
+    assert door.decide(bob).principal == b"bob"
 
 
 def test_one_secret_is_hashed_once(door: Door) -> None:
