@@ -213,6 +213,7 @@ def test_power_cuts_while_an_archive_records(
 def test_what_is_not_forced_to_storage_is_noticed(tmp_path: Path, aeron_dir: Path) -> None:
     """The checks fail where any one kind of what an archive forces to storage is left out."""
     run = record(aeron_dir, tmp_path, 1, "none", 1)
+    assert check_all(run, aeron_dir.parent / "left", 1, "none", 1, 0) > 0
     for name in (r".*\.rec", r".*/archive\.catalog", "a/archive/", "a/", "/"):
         lacking = run.without(re.compile(name).fullmatch)
         assert len(lacking.changes) < len(run.changes), name
