@@ -273,6 +273,7 @@ def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -
     """One that begins with a frame may be all there is of it; one that does not is rubbish."""
     (directory / "0-0.rec").rename(directory / "0-0.bak.rec")
     (directory / "0-rubbish.rec").write_bytes(b"no frame " * 100)
-    done = json.loads(run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json").out)
+    told = run("tool", directory, "delete-orphaned-segments", "0", "--yes", "--json")
+    done = json.loads(told.out)
     assert done["segment_files_deleted"] == ["0-rubbish.rec"]
     assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]

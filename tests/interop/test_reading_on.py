@@ -8,7 +8,7 @@ from support.java import JavaProcess, java_command
 from support.live import Live
 from support.messages import digest
 
-_COUNT = 3000
+_AFTER_JOINING = 1000
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -20,7 +20,7 @@ def test_java_reads_on_into_the_live_stream(kind: Kind, mode: str) -> None:
         made = live.made
         arguments = [
             mode, str(archive.aeron_dir), archive.control_channel, str(made.recording_id),
-            str(made.stream_id), str(made.session_id), live.subscriber_channel, str(_COUNT),
+            str(made.stream_id), str(made.session_id), live.subscriber_channel, str(_AFTER_JOINING),
         ]  # fmt: skip
         process = JavaProcess(java_command("harness.ReadOn", *arguments))
         try:
@@ -30,7 +30,8 @@ def test_java_reads_on_into_the_live_stream(kind: Kind, mode: str) -> None:
         finally:
             process.stop()
     assert joined.startswith("JOINED ")
-    assert 0 < int(joined.split()[1]) < _COUNT
-    payloads = [payload for payload, _, _ in made.sent[:_COUNT]]
-    assert len(payloads) == _COUNT
+    count = int(joined.split()[1]) + _AFTER_JOINING
+    assert count > _AFTER_JOINING
+    payloads = [payload for payload, _, _ in made.sent[:count]]
+    assert len(payloads) == count
     assert answer == f"DIGEST {digest(payloads)}"

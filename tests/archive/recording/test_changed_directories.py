@@ -210,8 +210,8 @@ def test_a_second_truncation_removes_what_the_first_has_left(
 
 
 def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
-    """The next start of ours deletes what is left, but for what is another recording's by its frames;
-    the Java archive is not troubled by it."""
+    """The next start of ours deletes what is left, but for what is another recording's by its
+    frames; the Java archive is not troubled by it."""
     archive_dir = tmp_path / "archive"
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         stream, other = record(client, count=200), record(client, count=100)

@@ -15,25 +15,27 @@ import java.util.HexFormat;
 
 /**
  * Reads a recording from its start and on into the live stream, with Aeron's own ReplayMerge ("merge") or
- * PersistentSubscription ("persistent"): says JOINED when live, and the digest of the first messages in the end.
+ * PersistentSubscription ("persistent"): says JOINED with the number of messages so far when live, and in the end
+ * the digest of these and of some that came afterwards.
  */
 public final class ReadOn
 {
     private static MessageDigest digest;
     private static long count;
-    private static long wanted;
+    private static long end = Long.MAX_VALUE;
+    private static long more;
 
     private ReadOn()
     {
     }
 
     /**
-     * @param args mode, Aeron directory, control channel, recording, stream, session, live channel, messages.
+     * @param args mode, Aeron directory, control channel, recording, stream, session, live channel, messages after joining.
      */
     public static void main(final String[] args) throws Exception
     {
         digest = MessageDigest.getInstance("SHA-256");
-        wanted = Long.parseLong(args[7]);
+        more = Long.parseLong(args[7]);
         final long recordingId = Long.parseLong(args[3]);
         final int streamId = Integer.parseInt(args[4]);
         final AeronArchive.Context context = new AeronArchive.Context()
@@ -41,7 +43,7 @@ public final class ReadOn
             .controlResponseChannel("aeron:udp?endpoint=localhost:0");
         final FragmentHandler handler = (buffer, offset, length, header) ->
         {
-            if (count++ < wanted)
+            if (count++ < end)
             {
                 final byte[] payload = new byte[length];
                 buffer.getBytes(offset, payload);
@@ -87,7 +89,7 @@ public final class ReadOn
                 0))
         {
             boolean hasJoined = false;
-            while (count < wanted)
+            while (count < end)
             {
                 merge.poll(assembler, 10);
                 hasJoined = tell(hasJoined, merge.isMerged());
@@ -114,7 +116,7 @@ public final class ReadOn
             .replayStreamId(streamId + 1)))
         {
             boolean hasJoined = false;
-            while (count < wanted)
+            while (count < end)
             {
                 subscription.poll(handler, 10);
                 hasJoined = tell(hasJoined, subscription.isLive());
@@ -130,6 +132,7 @@ public final class ReadOn
     {
         if (isLive && !hasJoined)
         {
+            end = count + more;
             System.out.println("JOINED " + count);
         }
         return hasJoined || isLive;
