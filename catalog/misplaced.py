@@ -63,25 +63,18 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
 def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
     """Whether a segment file has a frame of the recording at position `at`."""
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb", buffering=0) as file:
-            data = os.pread(file.fileno(), FRAME_HEADER_LENGTH, at - base_position)
+        found = _place(_header(path, at - base_position), descriptor)
     except OSError:
         return False
-    return _place(data, descriptor) == _expected(descriptor, at)
+    return found == _expected(descriptor, at)
 
 
 def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
     """Whether a file begins with what may be a frame of some stream."""
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb", buffering=0) as file:
-            data = os.pread(file.fileno(), FRAME_HEADER_LENGTH, 0)
+        return _place(_header(path, 0), descriptor) is not None
     except OSError:
         return True  # nobody knows
-    return _place(data, descriptor) is not None
 
 
 def is_long_enough(
@@ -94,6 +87,14 @@ def is_long_enough(
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size >= needed
+
+
+def _header(path: Path, offset: int) -> bytes:
+    """Read a frame's header; nothing of what is no file (OSError)."""
+    if not path.is_file():
+        return b""
+    with path.open("rb", buffering=0) as file:
+        return os.pread(file.fileno(), FRAME_HEADER_LENGTH, offset)
 
 
 def _place(data: bytes, descriptor: RecordingDescriptor) -> tuple[int, int, int] | None:

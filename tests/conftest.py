@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from support import java
 
+from aerotape import _native
+
 
 def pytest_configure() -> None:
     """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored."""
@@ -43,6 +45,21 @@ def aeron_dir() -> Iterator[Path]:
     parent = Path(tempfile.mkdtemp(prefix="aerotape-test-", dir=base))
     yield parent / "aeron"
     shutil.rmtree(parent, ignore_errors=True)
+
+
+@pytest.fixture
+def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
+    """A media driver that outlives the archives."""
+    running = _native.MediaDriver.launch(
+        {
+            "aeron.dir": str(aeron_dir),
+            "aeron.threading.mode": "SHARED",
+            "aeron.term.buffer.sparse.file": "true",
+            "aeron.ipc.term.buffer.length": "65536",
+        }
+    )
+    yield running
+    running.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,21 +28,6 @@ JAVA_NAMES = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 
 
 _session_ids = itertools.count(1)
-
-
-@pytest.fixture
-def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
-    """A media driver that outlives the archives."""
-    running = _native.MediaDriver.launch(
-        {
-            "aeron.dir": str(aeron_dir),
-            "aeron.threading.mode": "SHARED",
-            "aeron.term.buffer.sparse.file": "true",
-            "aeron.ipc.term.buffer.length": "65536",
-        }
-    )
-    yield running
-    running.close()
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from built_archive import add_recording
 from segment_builder import SegmentBuilder
+from support.mark_files import acquire
 from support.placed_messages import check_placed
 from support.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recorded
 from support.power_cut_disk import SECTOR_LENGTH
@@ -21,7 +22,6 @@ from support.power_cut_disk import SECTOR_LENGTH
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import refresh
 from aerotape.errors import CatalogError, StorageError
 
@@ -85,18 +85,7 @@ def start(directory: Path, checksum: ChecksumName) -> tuple[list[int], set[int]]
         Ids of the recordings, and of those that it has found fault with.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    MarkFile.acquire(
-        directory,
-        archive_id=1,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron",
-        liveness_timeout_ms=0,
-    ).close()
+    acquire(directory, liveness_timeout_ms=0).close()
     with Catalog.open(directory, create=True, capacity_bytes=2048, checksum=checksum) as catalog:
         outcomes = refresh(catalog, directory, checksum=checksum, now_ms=1_700_000_000_000)
         # The next one must not meet files that are there.

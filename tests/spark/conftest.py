@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,3 +21,17 @@ def spark() -> Iterator[SparkSession]:
     with job_session("local[2]", "aerotape tests") as session:
         session.conf.set("spark.sql.shuffle.partitions", "2")
         yield session
+
+
+@pytest.fixture
+def archive_dir(tmp_path: Path) -> Path:
+    """An empty folder for an archive's files."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where a table is to be made, not there yet."""
+    return tmp_path / "out"

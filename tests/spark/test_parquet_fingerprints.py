@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from built_archive import add_recording, fill
@@ -17,30 +16,13 @@ from aerotape.catalog.rechecksum import write_checksums
 
 pytest.importorskip("pyarrow")
 
-from support.parquet_rig import TasksHere, expected_positions, positions_of, run_here
+from support.parquet_rig import TasksHere, expected_positions, only, positions_of
 
 from aerotape.spark.fingerprint import changed, fingerprints
 from aerotape.spark.manifest import MANIFEST_NAME
 from aerotape.spark.options import ReadOptions
-from aerotape.spark.parquet_job import ParquetJob, RecordingReport
+from aerotape.spark.parquet_job import ParquetJob
 from aerotape.spark.parquet_plan import JobOptions
-
-
-@pytest.fixture
-def archive_dir(tmp_path: Path) -> Path:
-    directory = tmp_path / "archive"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
-def only(archive_dir: Path, out: Path, **options: Any) -> RecordingReport:
-    [report] = run_here(archive_dir, out, **options).recordings
-    return report
 
 
 def flip(archive_dir: Path, builder: SegmentBuilder, position: int) -> None:

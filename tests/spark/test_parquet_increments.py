@@ -27,33 +27,16 @@ from support.parquet_rig import (
     TasksHere,
     expected_positions,
     expected_rows,
+    only,
     positions_of,
     rows_of,
     run_here,
 )
 
 from aerotape.spark.manifest import MANIFEST_NAME, Manifest, joined, missing
-from aerotape.spark.parquet_job import ParquetJob, RecordingReport, plan_only
+from aerotape.spark.parquet_job import ParquetJob, plan_only
 from aerotape.spark.parquet_plan import JobOptions
 from aerotape.spark.parquet_writer import FILE_COLUMNS
-
-
-@pytest.fixture
-def archive_dir(tmp_path: Path) -> Path:
-    directory = tmp_path / "archive"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
-def only(archive_dir: Path, out: Path, **options: Any) -> RecordingReport:
-    """Run the job over a directory with one recording."""
-    [report] = run_here(archive_dir, out, **options).recordings
-    return report
 
 
 def manifest_of(out: Path) -> dict[str, Any]:

@@ -34,13 +34,6 @@ class Tasks(TasksHere, Closing):
 
 
 @pytest.fixture
-def archive_dir(tmp_path: Path) -> Path:
-    directory = tmp_path / "archive"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
 def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Run the command; between its rounds do one thing after the other, then end it."""
     monkeypatch.setattr(task_runner, "SparkTasks", Tasks)

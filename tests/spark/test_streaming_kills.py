@@ -41,21 +41,6 @@ ROUNDS = ("driver", "stop", PLANNER, TASK, "stop", "driver", PLANNER, "stop", TA
 ARCHIVE_KILLED_IN = (3, 7)
 
 
-@pytest.fixture
-def driver(aeron_dir: Path) -> Iterator[_native.MediaDriver]:
-    """A media driver that outlives the archives."""
-    running = _native.MediaDriver.launch(
-        {
-            "aeron.dir": str(aeron_dir),
-            "aeron.threading.mode": "SHARED",
-            "aeron.term.buffer.sparse.file": "true",
-            "aeron.ipc.term.buffer.length": "65536",
-        }
-    )
-    yield running
-    running.close()
-
-
 @contextmanager
 def publishing(publication: aerotape.ExclusivePublication, pause_s: float) -> Iterator[None]:
     """Send messages of up to 6000 bytes with pauses between them, while there is a subscriber."""

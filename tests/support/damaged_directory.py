@@ -22,9 +22,9 @@ from aerotape import _native
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.time_index_file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_points import TimePoint
+from support.mark_files import leave
 
 FRAME = 32
 LIVE = frozenset({2, 3})
@@ -124,7 +124,7 @@ def build(path: Path) -> BuiltDirectory:
             originals[number] = Original(stream, descriptor, number in LIVE)
         catalog.change_state(HIDDEN, RecordingState.INVALID)
     _write_time_index(path, originals[0])
-    _write_mark_file(path)
+    leave(path, error_buffer_length=65_536)
     for segment in path.glob("*.rec"):
         os.utime(segment, (_START_MS / 1000, _START_MS / 1000))
     frames = {
@@ -144,22 +144,6 @@ def _write_time_index(path: Path, original: Original) -> None:
     ]
     provenance = Provenance(0, _START_MS, stream.start_position, 0, stream.session_id)
     write_time_index(time_index_path(path, 0), provenance, points)
-
-
-def _write_mark_file(path: Path) -> None:
-    with MarkFile.acquire(
-        path,
-        archive_id=42,
-        control_channel="aeron:udp?endpoint=localhost:8010",
-        control_stream_id=10,
-        local_control_channel="aeron:ipc",
-        local_control_stream_id=11,
-        events_channel="",
-        events_stream_id=30,
-        aeron_directory="/dev/shm/aeron-not-there",
-        error_buffer_length=65_536,
-    ) as mark_file:
-        mark_file.ready()
 
 
 # ---- what is there -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from aerotape.catalog.directory import open_directory
 from aerotape.replay.reader import read_messages
 from aerotape.spark.options import ReadOptions
 from aerotape.spark.output_store import OutputStore
-from aerotape.spark.parquet_job import JobReport, ParquetJob
+from aerotape.spark.parquet_job import JobReport, ParquetJob, RecordingReport
 from aerotape.spark.parquet_plan import JobOptions
 from aerotape.spark.parquet_writer import FILE_COLUMNS, RangeOutcome, WriteSettings, write_ranges
 from aerotape.spark.task_runner import OnDone, Partition
@@ -155,3 +155,9 @@ def expected_positions(archive_dir: Path, recording_id: int) -> list[int]:
     """Where our own reader finds the messages of a recording."""
     recording = open_directory(archive_dir).recording(recording_id)
     return [message.position for message in read_messages(recording)]
+
+
+def only(archive_dir: Path, out: Path, **options: Any) -> RecordingReport:
+    """Run the job over a directory with one recording."""
+    [report] = run_here(archive_dir, out, **options).recordings
+    return report
