@@ -172,11 +172,13 @@ class Reception:
             self._errors.record("connect request with an unusable response channel", error)
             return
         session_id = next(self.session_ids)
+        source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,
             message.correlation_id,
             subscription_id=subscription_id,
             image_id=image_id,
+            source_identity=source,
             description=f"responses to {message.response_channel}"
             f" streamId={message.response_stream_id}",
             add_publication=lambda: self._client.async_add_exclusive_publication(
@@ -186,7 +188,7 @@ class Reception:
                 counters.CounterType.CONTROL_SESSION,
                 counters.control_session_key(self._archive_id, session_id),
                 counters.control_session_label(
-                    self._archive_id, self._client_info(message, subscription_id, stream)
+                    self._archive_id, _client_info(message.client_info, source, stream)
                 ),
             ),
             authenticator=self._authenticator,
@@ -199,16 +201,13 @@ class Reception:
         self.sessions[session_id] = session
         self._session_counter.add(1)
 
-    def _client_info(
-        self, message: codecs.AuthConnectRequest, subscription_id: int, session_id: int
-    ) -> str:
-        source = ""
+    def _source_identity(self, subscription_id: int, session_id: int) -> str:
         image = self._subscriptions[subscription_id].image_by_session_id(session_id)
-        if image is not None:
-            source = image.source_identity
-            image.release()
-        info = f"sourceIdentity={source} sessionId={session_id}"
-        return f"{message.client_info} {info}" if message.client_info else info
+        if image is None:
+            return ""
+        source = image.source_identity
+        image.release()
+        return source
 
     def _response_channel(self, channel: str, image_id: int) -> str:
         uri = ChannelUri.parse(channel)
@@ -228,6 +227,11 @@ class Reception:
         if uri.has_control_mode_response:
             additions["response_correlation_id"] = image_id
         return stripped_channel(uri, **additions)
+
+
+def _client_info(told: str | None, source_identity: str, session_id: int) -> str:
+    info = f"sourceIdentity={source_identity} sessionId={session_id}"
+    return f"{told} {info}" if told else info
 
 
 def _why_invalid(version: int | None) -> str | None:

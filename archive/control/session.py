@@ -65,6 +65,7 @@ class ControlSession(ResponseSender):
 
     Attributes:
         subscription_id: registration id of the control subscription that image belongs to.
+        source_identity: where the client's requests come from, as their image has it.
         principal: whom the authenticator has let in.
     """
 
@@ -75,6 +76,7 @@ class ControlSession(ResponseSender):
         *,
         subscription_id: int,
         image_id: int,
+        source_identity: str,
         description: str,
         add_publication: Callable[[], PendingExclusivePublication],
         counter: PendingCounter,
@@ -98,6 +100,7 @@ class ControlSession(ResponseSender):
         """
         super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
         self.subscription_id = subscription_id
+        self.source_identity = source_identity
         self.principal = NULL_PRINCIPAL
         self.state = State.INIT
         self.end_reason = ""

@@ -29,6 +29,8 @@ class UndecidedSession(Protocol):
 
     @property
     def session_id(self) -> int: ...
+    @property
+    def source_identity(self) -> str: ...
     def challenge(self, encoded_challenge: bytes) -> bool: ...
     def authenticate(self, encoded_principal: bytes) -> bool: ...
     def reject(self, why: str = "") -> None: ...
@@ -44,6 +46,14 @@ class SessionProxy:
     def session_id(self) -> int:
         """The control session id, as in `on_connect_request`."""
         return self._valid().session_id
+
+    @property
+    def source_identity(self) -> str:
+        """Where the client's requests come from: ``address:port``, or ``aeron:ipc``.
+
+        Of aerotape alone; the reference's session proxy has nothing like it.
+        """
+        return self._valid().source_identity
 
     def challenge(self, encoded_challenge: bytes) -> bool:
         """Send the client a challenge; False when it cannot be sent now: asked again later."""

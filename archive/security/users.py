@@ -9,8 +9,8 @@ A client names itself in one of two ways, in the credentials of its connect requ
 Reading the file and hashing take longer than the conductor may wait, so that threads of their own
 do it and the conductor finds the result in a later round. Who proves the secret never waits for the
 hashing of others, nor who sends one that was right before; other secrets take turns
-(`secret_checks`). A change of the file counts for the next
-connect, and within a second or so for the requests of clients that are connected. A file that
+(`secret_checks`), once their client is there to be answered. A change of the file counts for the
+next connect, and within a second or so for the requests of clients that are connected. A file that
 cannot be used any more is an error in the log, and what it said before stays in force.
 """
 
@@ -24,15 +24,18 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
-from aerotape.archive.security.secret_checks import BusyError, SecretChecks
+from aerotape.archive.security.secret_checks import BusyError, SecretChecks, host_of
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
 from aerotape.records import record
+
+_T = TypeVar("_T")
 
 MAX_CREDENTIALS_LENGTH = 2_048
 # Clients that come and never wait for an answer must not fill the memory.
@@ -63,6 +66,14 @@ class _Challenged:
 
 
 _Verdict = _Refused | _Accepted
+
+
+@record(slots=True)
+class _Sent:
+    """A secret, plain, from a client that cannot be answered yet."""
+
+    name: bytes
+    secret: bytes
 
 
 @record(slots=True)
@@ -138,7 +149,7 @@ class UsersGuard:
         # Proofs take no time and must not queue behind secrets, whose hashing does.
         self._proving = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
         self._hashing: SecretChecks[_Verdict] = SecretChecks()
-        self._undecided: OrderedDict[int, Future[_Outcome]] = OrderedDict()
+        self._undecided: OrderedDict[int, Future[_Outcome] | _Sent] = OrderedDict()
         self._answers: OrderedDict[int, Future[_Outcome]] = OrderedDict()
         self._check_due_ns = 0
         self._refusals = ErrorLog()
@@ -165,20 +176,21 @@ class UsersGuard:
     ) -> None:
         """Begin to find out who it is."""
         name, colon, secret = encoded_credentials.partition(b":")
+        begun: Future[_Outcome] | _Sent
         if len(encoded_credentials) > MAX_CREDENTIALS_LENGTH or not name:
-            outcome = _decided(_Refused("credentials must be USER:SECRET or USER"))
+            begun = _decided(_Refused("credentials must be USER:SECRET or USER"))
         elif not colon:
-            outcome = self._proving.submit(self._begin_proof, name)
+            begun = self._proving.submit(self._begin_proof, name)
         else:
-            outcome = self._proving.submit(self._begin_check, name, secret)
-        _keep(self._undecided, session_id, outcome)
+            begun = _Sent(name, secret)
+        _keep(self._undecided, session_id, begun)
 
     def on_challenge_response(
         self, session_id: int, encoded_credentials: bytes, _now_ms: int, /
     ) -> None:
         """Begin to check a proof; only the first answer to a challenge counts."""
         begun = self._undecided.pop(session_id, None)
-        outcome = None if begun is None else begun.result()
+        outcome = begun.result() if isinstance(begun, Future) else None
         if isinstance(outcome, _Challenged):
             check = self._proving.submit(self._check_proof, outcome, encoded_credentials)
             _keep(self._answers, session_id, check)
@@ -186,10 +198,14 @@ class UsersGuard:
     def on_connected_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
         """Tell the client what was found out about its credentials."""
         session_id = session_proxy.session_id
-        future = self._undecided.get(session_id)
-        if future is not None and not future.done():
+        begun = self._undecided.get(session_id)
+        if isinstance(begun, _Sent):
+            host = host_of(session_proxy.source_identity)
+            begun = self._proving.submit(self._begin_check, begun, host)
+            self._undecided[session_id] = begun
+        if begun is not None and not begun.done():
             return
-        outcome = _Refused("too many clients", True) if future is None else future.result()
+        outcome = _Refused("too many clients", True) if begun is None else begun.result()
         if isinstance(outcome, _Hashing):
             if not outcome.check.done():
                 return
@@ -234,11 +250,11 @@ class UsersGuard:
 
     # ---- on the threads -----------------------------------------------------------------------
 
-    def _begin_check(self, encoded_name: bytes, secret: bytes) -> _Outcome:
+    def _begin_check(self, sent: _Sent, host: str) -> _Outcome:
         """Look whether the secret is one that was checked, or is being; else have it checked."""
-        name = _name(encoded_name)
+        name = _name(sent.name)
         verifier = self._verifier(name)
-        digest = hashlib.blake2b(secret, key=self._digest_key).digest()
+        digest = hashlib.blake2b(sent.secret, key=self._digest_key).digest()
         known = self._known.get(name)
         if known is not None and known[0] == verifier and hmac.compare_digest(known[1], digest):
             return _Accepted(name)
@@ -248,10 +264,9 @@ class UsersGuard:
         begun = self._checking.get(key)
         if begun is not None and begun[0] == verifier:
             return _Hashing(begun[1])
-        user = name if name in self._file.users else None
         try:
             check = self._hashing.submit(
-                user, verifier.iterations, lambda: self._check_secret(key, verifier, secret)
+                host, verifier.iterations, lambda: self._check_secret(key, verifier, sent.secret)
             )
         except BusyError as busy:
             return _Refused(str(busy), is_busy=True)
@@ -309,9 +324,7 @@ def _decided(outcome: _Outcome) -> Future[_Outcome]:
     return future
 
 
-def _keep(
-    futures: OrderedDict[int, Future[_Outcome]], session_id: int, future: Future[_Outcome]
-) -> None:
-    futures[session_id] = future
-    if len(futures) > _MAX_UNDECIDED:
-        futures.popitem(last=False)
+def _keep(kept: OrderedDict[int, _T], session_id: int, begun: _T) -> None:
+    kept[session_id] = begun
+    if len(kept) > _MAX_UNDECIDED:
+        kept.popitem(last=False)

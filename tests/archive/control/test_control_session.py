@@ -92,6 +92,7 @@ class Rig:
             100,
             subscription_id=1,
             image_id=1,
+            source_identity="aeron:ipc",
             description="test",
             add_publication=lambda: Pending(next(answers)),  # type: ignore[arg-type,return-value]
             counter=Pending(self.counter, polls=1),  # type: ignore[arg-type]

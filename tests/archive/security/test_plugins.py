@@ -11,7 +11,7 @@ from support.guard import Actions, Guard
 
 import aerotape
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
+from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator, SessionProxy
 from aerotape.archive.security.authorisation import (
     AllowAllActions,
     DenyAllActions,
@@ -32,6 +32,19 @@ class Asynchronous(Guard):
 
     async def on_connected_session(self, session_proxy: object, now_ms: int) -> None:  # type: ignore[override]
         """Too late."""
+
+
+class Curious(Guard):
+    """Keeps where clients come from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: set[str] = set()
+
+    def on_connected_session(self, session_proxy: SessionProxy, now_ms: int) -> None:
+        """As before."""
+        self.sources.add(session_proxy.source_identity)
+        super().on_connected_session(session_proxy, now_ms)
 
 
 class Counting:
@@ -132,6 +145,7 @@ def test_a_proxy_is_of_no_use_after_its_call() -> None:
 
     class Session:
         session_id = 7
+        source_identity = "aeron:ipc"
         rejected = False
 
         def __init__(self) -> None:
@@ -169,10 +183,11 @@ def test_a_proxy_is_of_no_use_after_its_call() -> None:
 
 def test_objects_may_be_given_to_launch(tmp_path: Path, aeron_dir: Path) -> None:
     """As Python arguments, they win over properties."""
+    guard = Curious()
     with aerotape.Archive.launch(
         dir=tmp_path / "archive",
         aeron_dir=aeron_dir,
-        authenticator=Guard(),
+        authenticator=guard,
         authorisation_service=Actions(),
         properties={
             "aeron.archive.control.channel.enabled": "false",
@@ -185,3 +200,4 @@ def test_objects_may_be_given_to_launch(tmp_path: Path, aeron_dir: Path) -> None
             assert list(client.list_recordings()) == []
             with pytest.raises(aerotape.ArchiveError, match="UNAUTHORISED_ACTION"):
                 client.start_recording("aeron:ipc", 5)
+    assert guard.sources == {"aeron:ipc"}

@@ -1,4 +1,4 @@
-"""Hashing of secrets: users take turns, and nobody waits for long behind those of others."""
+"""Hashing of secrets: hosts take turns, and nobody waits for long behind those of others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from support.control_rig import await_true
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import Verifier
 from aerotape.archive.security.secret_checks import (
-    MAX_WAITING_OF_A_USER,
+    MAX_WAITING_OF_A_HOST,
     BusyError,
     SecretChecks,
+    host_of,
 )
 from aerotape.archive.security.users import UsersGuard
 from aerotape.archive.security.users_file import Role, make_user, put_user
@@ -53,7 +54,7 @@ def begin(checks: SecretChecks[str], gate: threading.Event, done: list[str]) -> 
     assert begun.wait(10)
 
 
-def test_users_take_turns(checks: SecretChecks[str], gate: threading.Event) -> None:
+def test_hosts_take_turns(checks: SecretChecks[str], gate: threading.Event) -> None:
     """Whoever sends many waits behind nobody's back; answers go to whom they belong."""
     done: list[str] = []
 
@@ -69,12 +70,12 @@ def test_users_take_turns(checks: SecretChecks[str], gate: threading.Event) -> N
     assert done == turns
 
 
-def test_a_user_has_a_few_waiting(checks: SecretChecks[str], gate: threading.Event) -> None:
+def test_a_host_has_a_few_waiting(checks: SecretChecks[str], gate: threading.Event) -> None:
     """Of each; others are still taken."""
     begin(checks, gate, [])
-    for _ in range(MAX_WAITING_OF_A_USER):
+    for _ in range(MAX_WAITING_OF_A_HOST):
         checks.submit("mallory", ITERATIONS, lambda: "")
-    with pytest.raises(BusyError, match="4 other secrets are being checked before"):
+    with pytest.raises(BusyError, match="16 other secrets from this host are to be checked first"):
         checks.submit("mallory", ITERATIONS, lambda: "")
     checks.submit("alice", ITERATIONS, lambda: "")
 
@@ -98,11 +99,33 @@ def test_a_check_that_fails_is_the_failure_of_its_client(
     assert checks.submit("alice", ITERATIONS, lambda: "next").result(10) == "next"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("10.0.0.1:4000", "10.0.0.1:4001"),
+        ("aeron:ipc", "aeron:ipc"),
+        ("[2001:db8::1]:4000", "[2001:db8:0:0:1::2]:4001"),
+        ("[fe80::1%eth0]:4000", "[fe80::2%eth0]:4000"),
+    ],
+)
+def test_sources_of_one_host(one: str, other: str) -> None:
+    """Whatever the port; networks of IPv6 count as hosts."""
+    assert host_of(one) == host_of(other)
+
+
+def test_sources_of_several_hosts() -> None:
+    """Each is its own."""
+    sources = ("10.0.0.1:4000", "10.0.0.2:4000", "aeron:ipc", "[2001:db8::1]:4000")
+    hosts = {host_of(source) for source in (*sources, "[2001:db8:0:1::1]:4000", "")}
+    assert len(hosts) == 6
+
+
 @dataclass
 class Session:
     """A control session that is to be decided on."""
 
     session_id: int
+    source_identity: str
     principal: bytes | None = None
     refusal: str | None = None
     challenges: list[bytes] = field(default_factory=list)
@@ -132,11 +155,12 @@ class Door:
     hashed: list[bytes]
     sessions: int = 0
 
-    def knock(self, credentials: bytes) -> Session:
-        """Come with credentials."""
+    def knock(self, credentials: bytes, host: str = "10.0.0.1") -> Session:
+        """Come with credentials, and be there to be answered."""
         self.sessions += 1
-        session = Session(self.sessions)
+        session = Session(self.sessions, f"{host}:{self.sessions}")
         self.guard.on_connect_request(session.session_id, credentials, 0)
+        self.is_decided(session)
         return session
 
     def is_decided(self, session: Session) -> bool:
@@ -172,38 +196,53 @@ def door(tmp_path: Path, gate: threading.Event, monkeypatch: pytest.MonkeyPatch)
     guard.close()
 
 
+BUSY = f"{MAX_WAITING_OF_A_HOST} other secrets from this host are to be checked first: try again"
+
+
 def test_wrong_secrets_keep_nobody_out(door: Door) -> None:
-    """Neither who was there before, nor who proves the secret; others wait for their turn, and who
-    is refused for that is told to try again."""
+    """Neither who was there before, nor who proves the secret, nor the user that they name, who
+    comes from another host; who is refused for them is told to try again."""
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
     door.gate.clear()
-    flood = [door.knock(b"alice:wrong%d" % number) for number in range(20)]
+    flood = [door.knock(b"bob:wrong%d" % number) for number in range(30)]
     assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
-    proving = door.knock(b"alice")
+    proving = door.knock(b"bob")
     await_true(lambda: door.is_decided(proving) or bool(proving.challenges))
     assert proving.challenges
-    bob = door.knock(b"bob:bob")
-    await_true(lambda: sum(door.is_decided(each) for each in flood) >= 15)
-    told = {each.refusal for each in flood if each.is_decided}
-    assert told == {"4 other secrets are being checked before this one: try again"}
+    bob = door.knock(b"bob:bob", host="10.0.0.2")
+    await_true(lambda: sum(door.is_decided(each) for each in flood) >= 13)
+    assert {each.refusal for each in flood if each.is_decided} == {BUSY}
     assert not door.is_decided(bob)
     door.gate.set()
     assert door.decide(bob).principal == b"bob"
-    assert [door.decide(each).refusal for each in flood].count("") <= 5
-    # The one that was being hashed, and one of the waiting ones.
+    refusals = [door.decide(each).refusal for each in flood]
+    # The one that was being hashed, and those that waited.
+    assert MAX_WAITING_OF_A_HOST <= refusals.count("") <= MAX_WAITING_OF_A_HOST + 1
+    # Behind the one that was being hashed, and one of the waiting ones.
     assert door.hashed.index(b"bob") <= 3
 
 
-def test_invented_names_keep_nobody_out(door: Door) -> None:
-    """However many there are: they share one turn."""
+def test_refusals_do_not_tell_who_is_a_user(door: Door) -> None:
+    """However many secrets wait, and under whatever names: a name changes nothing."""
     door.gate.clear()
-    flood = [door.knock(b"nobody%d:x" % number) for number in range(200)]
-    bob = door.knock(b"bob:bob")
-    await_true(lambda: sum(door.is_decided(each) for each in flood) >= 190)
-    assert all("try again" in (each.refusal or "") for each in flood if each.is_decided)
-    assert not door.is_decided(bob)
+    flood = [door.knock(b"nobody%d:x" % number) for number in range(40)]
+    await_true(lambda: sum(door.is_decided(each) for each in flood) >= 23)
+    for name in (b"alice", b"nobody", b"nobody1"):
+        assert door.decide(door.knock(name + b":guess")).refusal == BUSY
+    elsewhere = [door.knock(name + b":guess", host="10.0.0.2") for name in (b"alice", b"nobody")]
+    bob = door.knock(b"bob:bob", host="10.0.0.2")
+    assert not any(door.is_decided(each) for each in (*elsewhere, bob))
     door.gate.set()
     assert door.decide(bob).principal == b"bob"
+    assert [door.decide(each).refusal for each in elsewhere] == ["", ""]
+
+
+def test_nothing_is_hashed_for_who_cannot_be_answered(door: Door) -> None:
+    """A client that has sent a request only costs no turn."""
+    for number in range(100):
+        door.guard.on_connect_request(1_000 + number, b"alice:wrong%d" % number, 0)
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+    assert door.hashed == [b"alice"]
 
 
 def test_one_secret_is_hashed_once(door: Door) -> None:
