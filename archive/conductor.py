@@ -139,7 +139,7 @@ class Conductor:
                 )
             )
         self.deletions = SegmentDeletions(errors=errors, wake=mailbox.wake)
-        self.deletions.delete_left_over(archive_dir, catalog.purged_entries())
+        self.deletions.delete_left_over(archive_dir, catalog.purged_ids())
         self._storage = StorageSpace(
             archive_dir, config.low_storage_space_threshold, archive_counters.low_storage
         )

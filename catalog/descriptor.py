@@ -205,7 +205,7 @@ def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
 
 def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
     """Say what makes a descriptor's figures impossible; empty when they can be."""
-    problem = _lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)
+    problem = lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)
     if problem:
         return problem
     start, stop, last = (
@@ -226,7 +226,7 @@ def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
 
 
 @lru_cache(maxsize=64)
-def _lengths_problem(term_buffer_length: int, segment_file_length: int) -> str:
+def lengths_problem(term_buffer_length: int, segment_file_length: int) -> str:
     """Say what makes these lengths impossible, which many recordings have in common."""
     for name, value in (
         ("term buffer length", term_buffer_length),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -192,11 +192,22 @@ class CatalogLookup:
             if place.recording_id >= 0:
                 yield place.recording_id
 
-    def purged_entries(self) -> Iterator[CatalogEntry]:
-        """Iterate the entries of recordings that a client has had purged."""
+    def purged_ids(self) -> Iterator[int]:
+        """Iterate the ids of recordings that a client has had purged, in file order.
+
+        Their entries are not looked at otherwise: there may be very many.
+        """
+        data, read, deleted = self._file.data, layout.INT.unpack_from, int(RecordingState.DELETED)
         for place in self._places:
-            [state] = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)
-            if place.recording_id >= 0 and state == RecordingState.DELETED:
+            if place.recording_id >= 0 and (
+                read(data, place.offset + layout.STATE_OFFSET)[0] == deleted
+            ):
+                yield place.recording_id
+
+    def entries_of(self, recording_ids: Collection[int]) -> Iterator[CatalogEntry]:
+        """Iterate the entries of recordings, valid or not, in file order; not of unknown ones."""
+        for place in self._places:
+            if place.recording_id >= 0 and place.recording_id in recording_ids:
                 yield read_entry(self._file.data, place)
 
     def check_readable(self) -> None:

@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.stop_position import FRAME_HEADER_LENGTH
 
 _LOOKED_AT_BYTES: Final = 1 << 16
@@ -26,17 +26,21 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
     """Say which other place the first frame of a segment file is of; "" when of none.
 
     That is so of a file with its right frames, of an empty one, and of one that begins with
-    something that is no frame at all; also of one that is not there any more.
+    something that is no frame at all; also of one that is not there any more. Where the descriptor
+    is so damaged that nobody knows which frames are right, it says that.
 
     Args:
         descriptor: the recording that the file is named for.
         path: the file.
         base_position: the position that it is named for.
     """
+    lengths = descriptor.term_buffer_length, descriptor.segment_file_length
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return "it is no file"
+        if problem := lengths_problem(*lengths):
+            return f"what belongs there cannot be told, for the {problem}"
         with path.open("rb", buffering=0) as file:
             data = os.pread(file.fileno(), FRAME_HEADER_LENGTH, 0)
             if not any(data):

@@ -10,7 +10,7 @@ Shorter work with files, which is done before a client is answered, has another 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,20 +18,20 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
 from aerotape.archive.recording.session import Requester
+from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.misplaced import misplacement
 from aerotape.catalog.segments import (
     DELETE_SUFFIX,
+    file_names,
     parse_any_segment_file_name,
     parse_segment_file_name,
 )
 from aerotape.catalog.time_index_file import parse_time_index_name
 from aerotape.codecs.archive import RecordingSignal
-from aerotape.errors import StorageError
+from aerotape.errors import AerotapeError, StorageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-    from aerotape.catalog.entries import CatalogEntry
 
 _Result = TypeVar("_Result")
 
@@ -159,15 +159,17 @@ class SegmentDeletions:
         deletion = self._new(requester, correlation_id, recording_id, list(paths))
         self._begin(deletion, self._removed(deletion))
 
-    def delete_left_over(self, archive_dir: Path, purged: Iterable[CatalogEntry]) -> None:
+    def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
         """Delete what is still there of recordings that were purged before the archive started.
 
-        A segment file that holds frames of another place than its name says is left and reported.
+        Their entries are read only where there are such files, for many recordings may have been
+        purged. A segment file that holds frames of another place than its name says is left and
+        reported.
         """
-        entries = {entry.recording_id: entry for entry in purged}
-        if entries:
+        recording_ids = frozenset(purged)
+        if recording_ids:
             self._left_over = self._deleter.submit(
-                lambda: self._remove_purged(archive_dir, entries)
+                lambda: self._remove_purged(archive_dir, recording_ids)
             )
 
     def _new(
@@ -286,19 +288,31 @@ class SegmentDeletions:
             problems.append(str(error))
         return problems
 
-    def _remove_purged(self, archive_dir: Path, purged: Mapping[int, CatalogEntry]) -> list[str]:
+    def _remove_purged(self, archive_dir: Path, purged: frozenset[int]) -> list[str]:
         try:
-            files = [path for path in archive_dir.iterdir() if _owner(path.name) in purged]
-        except OSError as error:
-            return [f"cannot list {archive_dir}: {error.strerror}"]
+            left = [
+                (owner, name)
+                for name in file_names(archive_dir)
+                if (owner := _owner(name)) is not None and owner in purged
+            ]
+            if not left:
+                return []
+            # One of its own: the archive's may be given another file meanwhile.
+            with Catalog.open(archive_dir, read_only=True) as catalog:
+                owners = {owner for owner, _ in left}
+                entries = {entry.recording_id: entry for entry in catalog.entries_of(owners)}
+        except AerotapeError as error:
+            return [f"files of purged recordings: {error}"]
         mine: list[Path] = []
         problems: list[str] = []
-        for path in files:
-            segment = parse_segment_file_name(path.name)
+        for owner, name in left:
+            path, segment = archive_dir / name, parse_segment_file_name(name)
+            entry = entries.get(owner)
             reason = ""
-            if segment is not None:
-                recording_id, base_position = segment
-                reason = misplacement(purged[recording_id].descriptor, path, base_position)
+            if entry is None:
+                reason = "its entry is in the catalog no more"
+            elif segment is not None:
+                reason = misplacement(entry.descriptor, path, segment[1])
             if reason:
                 problems.append(f"left {path}, which is named for a purged recording: {reason}")
             else:

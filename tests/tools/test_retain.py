@@ -87,7 +87,7 @@ def test_files_go_and_either_archive_finds_the_directory_in_order(
     assert next(rest.messages()).position == 2 * SEGMENT_LENGTH
     with open_directory(directory).open_catalog() as catalog:
         assert catalog.entry(2).body == kept
-        assert [entry.recording_id for entry in catalog.purged_entries()] == [1]
+        assert list(catalog.purged_ids()) == [1]
     assert main(["retain", str(directory), str(policy), "--yes"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to delete"
     verified = archive_tool(directory, "verify", "0", "-a")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from built_archive import add_entry, fill
+from segment_builder import SegmentBuilder
 from support.kept_answers import Client
 
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.catalog import lookup
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.entries import CatalogEntry, EntryPlace, read_entry
+from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import list_files_to_delete
 from aerotape.errors import StorageError
 
@@ -180,3 +187,59 @@ def test_closing_stops_between_two_files(rig: Rig) -> None:
     go_on.set()
     rig.deletions.close()
     assert path.exists() and rig.client.received == []
+
+
+def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
+    """Enter `count` recordings, of which all but the first have been purged, and write one's files.
+
+    Args:
+        others: what is to be other in the entry of that one.
+    """
+    stream = fill(SegmentBuilder(recording_id=recording_id), 60)
+    stream.write(directory)
+    with Catalog.open(directory, create=True) as catalog:
+        for number in range(count):
+            entry = {"stop_position": stream.position} | (others if number == recording_id else {})
+            add_entry(catalog, stream, **entry)
+            if number:
+                catalog.change_state(number, RecordingState.DELETED)
+
+
+def delete_left_over(rig: Rig) -> None:
+    """Do what a start does, until it is done."""
+    with Catalog.open(rig.directory) as catalog:
+        rig.deletions.delete_left_over(rig.directory, catalog.purged_ids())
+    assert rig.woken.wait(10)
+    rig.deletions.do_work()
+
+
+def test_what_purges_have_left_goes_and_no_other_entry_is_read(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be very many purged recordings; files of others and of none stay."""
+    purge(rig.directory, 3, 40)
+    rig.files("3-0.rec.del", "aerotape-3.time-index")
+    kept = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
+    read: list[int] = []
+
+    def note(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
+        read.append(place.recording_id)
+        return read_entry(data, place)
+
+    monkeypatch.setattr(lookup, "read_entry", note)
+    delete_left_over(rig)
+    left = {path.name for path in rig.directory.iterdir()}
+    assert left == {path.name for path in kept} | {"archive.catalog"}
+    assert read == [3]
+
+
+def test_what_a_purge_has_left_stays_where_nobody_knows_what_it_is(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The entry is damaged: no term has no length."""
+    purge(rig.directory, 1, 2, term_buffer_length=0)
+    files = [path for path in rig.directory.iterdir() if path.suffix == ".rec"]
+    delete_left_over(rig)
+    assert files and all(path.exists() for path in files)
+    assert all(str(path) in caplog.text for path in files)
+    assert "term buffer length 0 is not a power of two" in caplog.text
