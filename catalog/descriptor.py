@@ -17,7 +17,6 @@ NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
 FRAME_ALIGNMENT = 32
 _PREFIX_LENGTH = layout.VAR_LENGTH.size
-_FIRST_STRING = layout.DESCRIPTOR_BLOCK_LENGTH + _PREFIX_LENGTH
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ class RecordingDescriptor:
                 f"{layout.DESCRIPTOR_BLOCK_LENGTH}"
             )
         fields = layout.DESCRIPTOR_BLOCK.unpack_from(data)
-        strings, damage = _sound_strings(data), ""
+        strings, damage = sound_strings(data, layout.DESCRIPTOR_BLOCK_LENGTH), ""
         if not strings:
             strings, damage = _damaged_strings(data)
         descriptor = cls(
@@ -145,11 +144,12 @@ class RecordingDescriptor:
         return descriptor, damage
 
 
-def _sound_strings(data: bytes | memoryview) -> tuple[str, ...]:
-    """Return the three strings behind the block, quickly; none if they do not fit."""
+def sound_strings(data: bytes | memoryview, offset: int) -> tuple[str, ...]:
+    """Return the three strings from `offset` on, quickly; none if they do not fit."""
     read = layout.VAR_LENGTH.unpack_from
+    begin = offset + _PREFIX_LENGTH
     try:
-        first = _FIRST_STRING + read(data, layout.DESCRIPTOR_BLOCK_LENGTH)[0]
+        first = begin + read(data, offset)[0]
         second = first + _PREFIX_LENGTH
         second_end = second + read(data, first)[0]
         third = second_end + _PREFIX_LENGTH
@@ -159,7 +159,7 @@ def _sound_strings(data: bytes | memoryview) -> tuple[str, ...]:
     if third_end > len(data):
         return ()
     return (
-        str(data[_FIRST_STRING:first], "ascii", "backslashreplace"),
+        str(data[begin:first], "ascii", "backslashreplace"),
         str(data[second:second_end], "ascii", "backslashreplace"),
         str(data[third:third_end], "ascii", "backslashreplace"),
     )
@@ -201,6 +201,24 @@ class RecordingExtent(NamedTuple):
 def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
     """Return the position at which a stream with terms of this length ends: 2^31 of them."""
     return descriptor.term_buffer_length << 31
+
+
+def are_possible(
+    start_position: int, stop_position: int, segment_file_length: int, term_buffer_length: int
+) -> bool:
+    """Whether a recording can have these figures, those of a `RecordingExtent`; told quickly."""
+    return (
+        0 <= start_position <= term_buffer_length << 31
+        and not start_position % FRAME_ALIGNMENT
+        and (
+            stop_position == NULL_VALUE
+            or (
+                start_position <= stop_position <= term_buffer_length << 31
+                and not stop_position % FRAME_ALIGNMENT
+            )
+        )
+        and not _lengths_problem(term_buffer_length, segment_file_length)
+    )
 
 
 def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:

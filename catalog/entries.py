@@ -15,11 +15,12 @@ import mmap
 import struct
 from collections.abc import Sequence
 from operator import lt
+from typing import NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState
-from aerotape.records import field, record, replace
+from aerotape.records import field, record
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
@@ -60,11 +61,10 @@ class CatalogEntry:
     @property
     def state_name(self) -> str:
         """Name of the state; its number where it has none."""
-        return layout.STATE_NAMES.get(self.state) or str(self.state)
+        return layout.state_name(self.state)
 
 
-@record(frozen=True, slots=True)
-class EntryPlace:
+class EntryPlace(NamedTuple):
     """Where an entry is in the file.
 
     Attributes:
@@ -188,6 +188,7 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
     header_length, block_length = layout.DESCRIPTOR_HEADER_LENGTH, layout.DESCRIPTOR_BLOCK_LENGTH
     prefix_length, round_up = layout.VAR_LENGTH.size, alignment - 1
     read, read_prefix = _LINK.unpack_from, layout.VAR_LENGTH.unpack_from
+    append, make = places.append, EntryPlace._make
     last_offset = file_length - _LINK.size
     while offset <= last_offset:
         length, state, recording_id, first_length = read(data, offset)
@@ -205,7 +206,7 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
         if at > end or end - at > round_up:
             break
         is_whole = at <= offset + header_length + length
-        places.append(EntryPlace(offset, length, recording_id, "", is_whole))
+        append(make((offset, length, recording_id, "", is_whole)))
         offset = end
     return places, offset
 
@@ -309,8 +310,7 @@ def _identify(doubtful: Sequence[EntryPlace], last_id: int, next_id: int) -> lis
     """Give entries between two recordings their ids if just as many are missing there."""
     is_known = len(doubtful) == next_id - last_id - 1
     return [
-        replace(
-            place,
+        place._replace(
             recording_id=last_id + 1 + index if is_known else NULL_VALUE,
             damage=f"its recording id reads {place.recording_id}, between {last_id} and {next_id}",
         )

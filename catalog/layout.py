@@ -82,6 +82,11 @@ class RecordingState(enum.IntEnum):
 STATE_NAMES: dict[int, str] = {state.value: state.name for state in RecordingState}
 
 
+def state_name(state: int) -> str:
+    """Return the name of an entry's state; its number where it has none."""
+    return STATE_NAMES.get(state) or str(state)
+
+
 def version_string(version: int) -> str:
     """Format a semantic version, for example ``3.1.0``."""
     return f"{(version >> 16) & 0xFF}.{(version >> 8) & 0xFF}.{version & 0xFF}"

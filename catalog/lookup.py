@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
@@ -27,6 +28,9 @@ from aerotape.catalog.entries import (
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.records import record
+
+if TYPE_CHECKING:
+    from aerotape.catalog.sound_entries import SoundEntry
 
 
 @record(frozen=True, slots=True)
@@ -67,11 +71,15 @@ class CatalogLookup:
             file.data, self._alignment, growing=file.read_only and file.has_grown
         )
         data, read, valid = file.data, layout.INT.unpack_from, int(RecordingState.VALID)
+        at = layout.STATE_OFFSET
         self._valid = {
             place.recording_id: place
             for place in self._places
             if place.recording_id >= 0
-            and effective_state(read(data, place.offset + layout.STATE_OFFSET)[0], place) == valid
+            and (
+                read(data, place.offset + at)[0] == valid
+                or (place.damage and self._state(place) == valid)
+            )
         }
         self._ids = sorted(self._valid)
         # What `descriptors` found of the first `_known` recordings.
@@ -185,6 +193,12 @@ class CatalogLookup:
         """Iterate all entries in file order, those that are invalid or damaged too."""
         for place in self._places:
             yield read_entry(self._file.data, place)
+
+    def listed_entries(self) -> Iterator[SoundEntry | CatalogEntry]:
+        """Iterate as `entries` does, in a fraction of the time where there is nothing wrong."""
+        from aerotape.catalog.sound_entries import read_entries
+
+        return read_entries(self._file.data, self._places)
 
     def all_recording_ids(self) -> Iterator[int]:
         """Iterate the ids of all entries, valid or not, without looking at the rest of them."""

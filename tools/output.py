@@ -49,18 +49,74 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
     _print_json_array(rows) if args.json else _print_table(list(rows))
 
 
-def emit_sections(sections: Iterable[tuple[str, Row]]) -> None:
-    """Print records for people, each under its title and with an empty line behind."""
-    texts: list[str] = []
+def section_text(title: str, row: Row) -> str:
+    """Return a record for people, under its title and with an empty line behind."""
+    return f"{title}:\n{_record_text(_as_row(row))}\n"
+
+
+def emit_texts(texts: Iterable[str]) -> None:
+    """Print many texts, such as sections, as they are."""
+    pending: list[str] = []
     length = 0
-    for title, row in sections:
-        texts.append(f"{title}:\n{_record_text(row if type(row) is dict else _as_row(row))}\n")
-        length += len(texts[-1])
+    for text in texts:
+        pending.append(text)
+        length += len(text)
         if length > _BLOCK_LENGTH:
-            print("".join(texts), end="")
-            texts.clear()
+            print("".join(pending), end="")
+            pending.clear()
             length = 0
-    print("".join(texts), end="")
+    print("".join(pending), end="")
+
+
+def emit_object(row: Row, name: str, objects: Iterable[str]) -> None:
+    """Print a record as JSON, with an array of JSON objects as its last member `name`."""
+    print(f"{json_text(row)[:-1]}, {_dumps(name)}: [{', '.join(objects)}]}}")
+
+
+def json_text(row: Row) -> str:
+    """Return a record as a JSON object."""
+    return _dumps(_as_row(row))
+
+
+class RecordTemplate:
+    """The text of records that have the same fields, for very many of them.
+
+    >>> template = RecordTemplate(["id", ("state", "channel")], as_json=True)
+    >>> template.text(7, template.part({"state": "VALID", "channel": "aeron:ipc"}))
+    '{"id": 7, "state": "VALID", "channel": "aeron:ipc"}'
+    """
+
+    def __init__(self, fields: Sequence[str | tuple[str, ...]], *, as_json: bool) -> None:
+        """Make a template of fields in this order.
+
+        Args:
+            fields: their names; several of which many records share the values are a tuple.
+            as_json: whether it is for JSON objects, without an end of line, or for people.
+        """
+        names = [name for each in fields for name in ((each,) if isinstance(each, str) else each)]
+        self._as_json = as_json
+        self._labels = dict(zip(names, _labels(tuple(names)), strict=True))
+        parts = ["%s" if isinstance(each, tuple) else self._member(each) for each in fields]
+        self._template = f"{{{', '.join(parts)}}}" if as_json else "".join(parts)
+
+    def _member(self, name: str) -> str:
+        label = f"{_dumps(name)}: " if self._as_json else self._labels[name]
+        return f"{label.replace('%', '%%')}%s" + ("" if self._as_json else "\n")
+
+    def part(self, row: Row) -> str:
+        """Return the text of several fields, to be kept and given as one value."""
+        if self._as_json:
+            return json_text(row)[1:-1]
+        return "".join(f"{_line(self._labels[name], row[name])}\n" for name in row)
+
+    def text(self, *values: object) -> str:
+        """Return the text of a record.
+
+        Args:
+            values: of the fields: a number, or for people a text that is fit to be shown and not
+                empty; where the fields have a tuple, what `part` returned for it.
+        """
+        return self._template % values
 
 
 def emit_line(row: Row | Any, text: str, args: argparse.Namespace) -> None:
@@ -162,16 +218,18 @@ def _record_text(row: dict[str, Any]) -> str:
         if (kind := type(value)) is int
         else _known_line(label, value)
         if kind in _SCALARS
-        else (label + _cell(value)).rstrip()
+        else _line(label, value)
         for label, value in zip(_labels(tuple(row)), row.values(), strict=True)
     ]
     lines.append("")
     return "\n".join(lines)
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
-def _known_line(label: str, value: Any) -> str:
+def _line(label: str, value: Any) -> str:
     return (label + _cell(value)).rstrip()
+
+
+_known_line = functools.lru_cache(maxsize=1024, typed=True)(_line)
 
 
 @functools.lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ from support.mark_files import acquire
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.refresh import refresh
+from aerotape.catalog.suspect import SuspectNote, add_notes
 from aerotape.tools import tool
 from aerotape.tools.main import main
 
@@ -84,6 +85,41 @@ def test_describe_as_json(archive: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
     assert main(["tool", str(archive), "describe", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "DELETED"
+
+
+def test_many_recordings_are_described_as_each_is(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever their strings and states, in both forms; only times read otherwise for people."""
+    odd = ("", " blank ", "%s%d", "a\x1b[2Jb", "q'\"\\")
+    with Catalog.open(archive) as catalog:
+        for number, text in enumerate(odd):
+            add_entry(
+                catalog,
+                SegmentBuilder(),
+                stream_id=number,
+                stripped_channel=text,
+                original_channel=odd[number - 1],
+                source_identity=odd[number - 2],
+            )
+        catalog.change_state(3, RecordingState.INVALID)
+    add_notes(archive, 5, [SuspectNote("torn tail", "cut short", -1, 0)])
+    assert main(["tool", str(archive), "describe-all", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["recordings"]
+    assert main(["tool", str(archive), "describe-all"]) == 0
+    sections = capsys.readouterr().out.split("\n\n")
+    assert len(rows) == 2 + len(odd)
+    assert [row["recording_id"] for row in rows if row["suspect"]] == [5]
+    for number, row in enumerate(rows):
+        assert main(["tool", str(archive), "describe", str(number), "--json"]) == 0
+        assert row == json.loads(capsys.readouterr().out)
+        assert main(["tool", str(archive), "describe", str(number)]) == 0
+        alone = capsys.readouterr().out.splitlines()
+        title, *lines = sections[2 + number].splitlines()
+        assert title == f"recording {number}:"
+        assert [line.rstrip() for line in lines] == lines
+        differing = [ours for ours, its in zip(alone, lines, strict=True) if ours != its]
+        assert all("_timestamp_ms:" in line for line in differing), differing
 
 
 def test_pid_errors_and_count(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

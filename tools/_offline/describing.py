@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
+from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import MarkFileError, UnknownRecordingError
 from aerotape.tools._offline._common import Commands, add_command, add_recording_id
-from aerotape.tools.output import emit, emit_sections, note
+from aerotape.tools.output import (
+    RecordTemplate,
+    emit,
+    emit_object,
+    emit_texts,
+    json_text,
+    note,
+    section_text,
+)
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import ArchiveDirectory
     from aerotape.catalog.entries import CatalogEntry
+    from aerotape.catalog.sound_entries import SoundEntry
 
-_TIMESTAMPS = frozenset({"start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms"})
+# What is told of a recording, in this order between its id and the checksum of its entry.
+_CONDITION = ("state", "suspect", "damage")
+_MOMENTS = ("start_timestamp_ms", "stop_timestamp_ms")
+_FIGURES = (
+    "start_position",
+    "stop_position",
+    "initial_term_id",
+    "segment_file_length",
+    "term_buffer_length",
+    "mtu_length",
+    "session_id",
+    "stream_id",
+)
+_ORIGIN = ("stripped_channel", "original_channel", "source_identity")
+_TEMPLATE_FIELDS = ("recording_id", _CONDITION, *_MOMENTS, *_FIGURES, _ORIGIN, "checksum")
+_LAST_YEAR = 9999
+_TIMESTAMPS = frozenset({*_MOMENTS, "activity_timestamp_ms"})
 
 
 def add_commands(commands: Commands) -> None:
@@ -76,38 +101,73 @@ def _show_recordings(
         except MarkFileError as error:
             # The catalog alone is worth showing: a copy of a directory may come without the file.
             problem = f"warning: {error}"
-        moment = _number if args.json else _time
-        rows = _rows(catalog.entries(), marked, moment, everything=everything)
+        texts = _texts(catalog.listed_entries(), marked, everything=everything, as_json=args.json)
         if args.json:
-            emit({"mark_file": mark_file, "catalog": summary, "recordings": list(rows)}, args)
+            emit_object({"mark_file": mark_file, "catalog": summary}, "recordings", texts)
         else:
-            above = [("mark file", _for_people(mark_file))] if mark_file is not None else []
-            above.append(("catalog", summary))
-            recordings = ((f"recording {row['recording_id']}", row) for row in rows)
-            emit_sections(chain(above, recordings))
+            above = [section_text("mark file", _for_people(mark_file))] if mark_file else []
+            above.append(section_text("catalog", summary))
+            emit_texts(chain(above, texts))
     if problem:
         note(problem)
     return 0
 
 
-def _rows(
-    entries: Iterable[CatalogEntry],
+def _texts(
+    entries: Iterable[SoundEntry | CatalogEntry],
     marked: Container[int],
-    moment: Callable[[int], object],
     *,
     everything: bool,
-) -> Iterator[dict[str, Any]]:
-    """Make the rows of entries one by one, and warn of all that are damaged."""
-    from aerotape.catalog.entries import entry_damage
-    from aerotape.catalog.layout import RecordingState
+    as_json: bool,
+) -> Iterator[str]:
+    """Make the texts of entries one by one, sections or JSON, and warn of all that are damaged."""
+    from aerotape.catalog.entries import CatalogEntry, entry_damage
+    from aerotape.catalog.layout import RecordingState, state_name
 
+    template = RecordTemplate(_TEMPLATE_FIELDS, as_json=as_json)
+    moment: Callable[[int], object] = _number if as_json else _time
     valid = int(RecordingState.VALID)
+
+    @lru_cache(maxsize=16)
+    def condition(state: int, suspect: bool) -> str:
+        values = (state_name(state), suspect, "")
+        return template.part(dict(zip(_CONDITION, values, strict=True)))
+
+    @lru_cache(maxsize=1024)
+    def origin(*values: str) -> str:
+        return template.part(dict(zip(_ORIGIN, values, strict=True)))
+
     for entry in entries:
-        damage = entry_damage(entry)
-        if damage:
-            note(f"warning: {_subject(entry)} is damaged: {damage}")
-        if everything or entry.state == valid:
-            yield _row(entry, entry.recording_id in marked, damage, moment)
+        if isinstance(entry, CatalogEntry):
+            damage = entry_damage(entry)
+            if damage:
+                note(f"warning: {_subject(entry)} is damaged: {damage}")
+            if everything or entry.state == valid:
+                row = _row(entry, entry.recording_id in marked, damage, moment)
+                title = f"recording {entry.recording_id}"
+                yield json_text(row) if as_json else section_text(title, row)
+        elif everything or entry.state == valid:
+            (
+                state,
+                checksum,
+                recording_id,
+                start_ms,
+                stop_ms,
+                *figures,
+                stripped,
+                channel,
+                source,
+            ) = entry
+            text = template.text(
+                recording_id,
+                condition(state, recording_id in marked),
+                moment(start_ms),
+                moment(stop_ms),
+                *figures,
+                origin(stripped, channel, source),
+                checksum,
+            )
+            yield text if as_json else f"recording {recording_id}:\n{text}\n"
 
 
 def _subject(entry: CatalogEntry) -> str:
@@ -140,22 +200,9 @@ def _row(
     descriptor = entry.descriptor
     return {
         "recording_id": entry.recording_id,
-        "state": entry.state_name,
-        "suspect": suspect,
-        "damage": damage,
-        "start_timestamp_ms": moment(descriptor.start_timestamp_ms),
-        "stop_timestamp_ms": moment(descriptor.stop_timestamp_ms),
-        "start_position": descriptor.start_position,
-        "stop_position": descriptor.stop_position,
-        "initial_term_id": descriptor.initial_term_id,
-        "segment_file_length": descriptor.segment_file_length,
-        "term_buffer_length": descriptor.term_buffer_length,
-        "mtu_length": descriptor.mtu_length,
-        "session_id": descriptor.session_id,
-        "stream_id": descriptor.stream_id,
-        "stripped_channel": descriptor.stripped_channel,
-        "original_channel": descriptor.original_channel,
-        "source_identity": descriptor.source_identity,
+        **dict(zip(_CONDITION, (entry.state_name, suspect, damage), strict=True)),
+        **{name: moment(getattr(descriptor, name)) for name in _MOMENTS},
+        **{name: getattr(descriptor, name) for name in (*_FIGURES, *_ORIGIN)},
         "checksum": entry.checksum,
     }
 
@@ -186,7 +233,7 @@ def _mark_file_row(directory: ArchiveDirectory) -> dict[str, Any]:
 
 def print_section(title: str, row: Mapping[str, Any]) -> None:
     """Print a record under a title, for people."""
-    emit_sections([(title, _for_people(row))])
+    print(section_text(title, _for_people(row)), end="")
 
 
 def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,22 +252,28 @@ def _number(timestamp_ms: int) -> int:
 def _time(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
-    hour, rest_ms = divmod(timestamp_ms, 3_600_000)
+    second, rest_ms = divmod(timestamp_ms, 1_000)
+    begin = _second(second)
+    return f"{timestamp_ms} ({begin}.{rest_ms:03}+00:00)" if begin else str(timestamp_ms)
+
+
+@lru_cache(maxsize=1024)
+def _second(second: int) -> str:
+    """Format a second since 1970; "" when it is too late."""
+    hour, rest = divmod(second, 3_600)
     begin = _hour(hour)
-    if not begin:
-        return str(timestamp_ms)
-    minute, rest_ms = divmod(rest_ms, 60_000)
-    second, rest_ms = divmod(rest_ms, 1_000)
-    return f"{timestamp_ms} ({begin}:{minute:02}:{second:02}.{rest_ms:03}+00:00)"
+    return f"{begin}:{rest // 60:02}:{rest % 60:02}" if begin else ""
 
 
 @lru_cache(maxsize=1024)
 def _hour(hour: int) -> str:
     """Format an hour since 1970, of which many recordings have the same; "" when it is too late."""
     try:
-        return datetime.fromtimestamp(hour * 3_600, UTC).isoformat(timespec="hours")[:13]
+        moment = gmtime(hour * 3_600)
     except (OverflowError, ValueError, OSError):
         return ""
+    # As far as datetime goes, whose module takes long to load.
+    return strftime("%Y-%m-%dT%H", moment) if moment.tm_year <= _LAST_YEAR else ""
 
 
 def _pid(args: argparse.Namespace) -> int:
