@@ -217,7 +217,7 @@ def are_possible(
                 and not stop_position % FRAME_ALIGNMENT
             )
         )
-        and not _lengths_problem(term_buffer_length, segment_file_length)
+        and not lengths_problem(term_buffer_length, segment_file_length)
     )
 
 
