@@ -13,6 +13,33 @@ use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_
 /// So many segment files in a row are tried before the directory is asked which there are.
 const TRIED: usize = 16;
 
+/// Which segment files a recording has, asked for once: a directory may be long, and gaps many.
+#[derive(Debug, Default)]
+pub struct SegmentBases {
+    /// Base positions, ascending; none before they were asked for.
+    listed: Option<Vec<i64>>,
+    #[cfg(test)]
+    pub listings: usize,
+}
+
+impl SegmentBases {
+    /// Base position of the first segment file behind the one at `base`, if there is any.
+    ///
+    /// To try each would take for ever where a damaged stop position lies very far away.
+    fn next(&mut self, recording: &Recording, base: i64) -> Option<i64> {
+        if self.listed.is_none() {
+            self.listed = Some(list(recording));
+            #[cfg(test)]
+            {
+                self.listings += 1;
+            }
+        }
+        let listed = self.listed.as_deref()?;
+        let behind = listed.partition_point(|&other| other <= base);
+        listed.get(behind).copied()
+    }
+}
+
 /// What stands where a frame should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapKind {
@@ -55,7 +82,7 @@ pub fn kind(window: &mut Window, position: i64, limit: i64) -> GapKind {
 }
 
 /// Position of the first frame after `position`, the limit when there is none.
-pub fn end(window: &mut Window, position: i64, limit: i64) -> i64 {
+pub fn end(window: &mut Window, bases: &mut SegmentBases, position: i64, limit: i64) -> i64 {
     let recording = window.recording().clone();
     let mut at = position + FRAME_ALIGNMENT as i64;
     let mut misses = 0;
@@ -65,7 +92,9 @@ pub fn end(window: &mut Window, position: i64, limit: i64) -> i64 {
             at = base.saturating_add(recording.segment_length);
             misses += 1;
             if misses > TRIED {
-                at = next_segment(&recording, base).map_or(limit, |next| next.max(at));
+                at = bases
+                    .next(&recording, base)
+                    .map_or(limit, |next| next.max(at));
             }
             continue;
         };
@@ -83,20 +112,22 @@ pub fn end(window: &mut Window, position: i64, limit: i64) -> i64 {
     limit
 }
 
-/// Base position of the first segment file behind the one at `base`, if there is any.
-///
-/// To try each would take for ever where a damaged stop position lies very far away.
-fn next_segment(recording: &Recording, base: i64) -> Option<i64> {
+/// Base positions of all segment files of a recording that may be opened, ascending.
+fn list(recording: &Recording) -> Vec<i64> {
     let prefix = format!("{}-", recording.recording_id);
-    std::fs::read_dir(&recording.archive_dir)
-        .ok()?
+    let Ok(entries) = std::fs::read_dir(&recording.archive_dir) else {
+        return Vec::new();
+    };
+    let mut bases: Vec<i64> = entries
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
             let number = name.to_str()?.strip_prefix(&prefix)?;
             number.strip_suffix(".rec")?.parse::<i64>().ok()
         })
-        .filter(|&other| other > base && recording.segment_base(other) == other)
-        .min()
+        .filter(|&base| base >= 0 && recording.segment_base(base) == base)
+        .collect();
+    bases.sort_unstable();
+    bases
 }
 
 #[inline]
@@ -106,4 +137,55 @@ fn is_frame(recording: &Recording, position: i64, limit: i64, header: &FrameHead
         && header.term_offset == recording.term_offset(position)
         && matches!(header.frame_type, TYPE_DATA | TYPE_PAD)
         && walk::check(recording, position, limit, header).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::scratch_dir::ScratchDir;
+    use crate::worker::test_frames::data_frame;
+
+    const TERM: i64 = 65_536;
+
+    #[test]
+    fn the_directory_is_read_once_whatever_the_gaps() {
+        let folder = ScratchDir::new();
+        let recording = Recording {
+            archive_dir: folder.path().to_owned(),
+            recording_id: 3,
+            start_position: 0,
+            term_length: TERM,
+            segment_length: TERM,
+            initial_term_id: 0,
+            session_id: 1,
+            stream_id: 1001,
+        };
+        // A frame in each thirtieth segment. Of those in between most are not there, and the
+        // others cannot be read.
+        for term in 0..300 {
+            let name = format!("3-{}.rec", i64::from(term) * TERM);
+            if term % 30 == 29 {
+                folder.write(&name, &data_frame(0, term, b"there"));
+            } else if term % 30 > 20 {
+                std::fs::create_dir(folder.path().join(name)).expect("a folder");
+            }
+        }
+        // Names that are none of its files': of another recording, and no multiple of its length.
+        folder.write("33-65536.rec", b"");
+        folder.write("3-65600.rec", b"");
+        folder.write("3--65536.rec", b"");
+        let limit = 400 * TERM;
+        let mut window = Window::new(recording, limit);
+        let mut bases = SegmentBases::default();
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < limit {
+            at = end(&mut window, &mut bases, at, limit);
+            found.push(at);
+        }
+        let mut expected: Vec<i64> = (0..10).map(|run| (30 * run + 29) * TERM).collect();
+        expected.push(limit);
+        assert_eq!(found, expected);
+        assert_eq!(bases.listings, 1);
+    }
 }

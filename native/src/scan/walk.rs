@@ -11,7 +11,7 @@
 //! follows, or the recording stopped). Aeron claims a message's frames in one piece of one term,
 //! so padding, a new beginning or a new term ends a message that was not finished.
 
-use super::gap::{self, GapKind};
+use super::gap::{self, GapKind, SegmentBases};
 use super::recording::Recording;
 use super::window::Window;
 use crate::checksum::Checksum;
@@ -60,6 +60,8 @@ pub struct Range {
 
 pub struct Walk {
     window: Window,
+    /// What there is behind gaps.
+    bases: SegmentBases,
     range: Range,
     checksum: Option<Checksum>,
     position: i64,
@@ -82,6 +84,7 @@ impl Walk {
         };
         Self {
             window: Window::new(recording, range.limit),
+            bases: SegmentBases::default(),
             range: Range { from, to, ..range },
             checksum,
             position: if from < to { position } else { range.limit },
@@ -251,7 +254,7 @@ impl Walk {
         let limit = self.range.limit;
         self.drop_partial(sink);
         let kind = gap::kind(&mut self.window, self.position, limit);
-        self.position = gap::end(&mut self.window, self.position, limit);
+        self.position = gap::end(&mut self.window, &mut self.bases, self.position, limit);
         (self.position, kind)
     }
 

@@ -19,9 +19,9 @@ mod statistics;
 mod time_index;
 
 #[cfg(test)]
-mod scratch_dir;
+pub(crate) mod scratch_dir;
 #[cfg(test)]
-mod test_frames;
+pub(crate) mod test_frames;
 
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
 use crate::checksum::Checksum;
