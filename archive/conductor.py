@@ -249,6 +249,7 @@ class Conductor:
             counters=self._counters.retention,
             errors=self.errors,
             wake=self._mailbox.wake,
+            audience=self._reception.audience,
         )
         return (made,)
 

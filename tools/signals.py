@@ -1,15 +1,15 @@
 """Watch an archive's recordings: a line whenever one starts, stops, is extended or deleted.
 
-An archive signals what happens to a recording only to the client behind it. This command finds the
-same for all recordings, by asking for them again and again. It ends with Ctrl-C, or after --count.
+An archive signals what happens to a recording only to the client behind it, unless it runs with
+aerotape.recording.signals=all. This command finds the same for all recordings by asking for them
+again and again, until a signal shows that there is no need to. It ends with Ctrl-C, or after --count.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,18 +22,21 @@ from aerotape.tools._connection import (
     identity,
     int32,
 )
+from aerotape.errors import AeronTimeoutError
 from aerotape.tools.output import emit_line, note
 
 if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient, RecordingSignalEvent
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
 @dataclass(frozen=True)
 class Happening:
-    """What has happened to a recording between two looks.
+    """What has happened to a recording.
 
     Attributes:
-        signal: ``start``, ``stop``, ``extend`` or ``delete``.
+        signal: ``start``, ``stop``, ``extend`` or ``delete``; by an archive that tells also
+            ``replicate``, ``sync``, ``merge`` and ``replicate_end``.
         position: where it stands now, -1 where it is not known.
     """
 
@@ -67,23 +70,80 @@ def run(args: argparse.Namespace) -> int:
     """Print what happens until interrupted."""
     shown = 0
     with connect(args) as client:
-        known: dict[int, RecordingDescriptor] | None = None
+        watch = Watch(client, lambda found: _is_wanted(found, args), args.interval)
+        note(f"watching; {watch.begin()} recordings so far")
         while args.count is None or shown < args.count:
-            now = {
-                found.recording_id: found
-                for found in client.list_recordings()
-                if _is_wanted(found, args)
-            }
-            if known is not None:
-                for happening in changes(known, now):
-                    if args.count is None or shown < args.count:
-                        _print(happening, args)
-                        shown += 1
-            if known is None:
-                note(f"watching; {len(now)} recordings so far")
-            known = now
-            time.sleep(args.interval / 1e9)
+            for happening in watch.wait():
+                if args.count is None or shown < args.count:
+                    _print(happening, args)
+                    shown += 1
     return 0
+
+
+class Watch:
+    """Finds what happens: by looking, until a signal comes.
+
+    A client that asks for nothing but lists is behind no recording, so a signal shows that the
+    archive tells everybody, and all that happens from there on is signalled.
+    """
+
+    def __init__(
+        self,
+        client: ArchiveClient,
+        is_wanted: Callable[[RecordingDescriptor], bool],
+        interval_ns: int,
+    ) -> None:
+        """Wait for `begin`.
+
+        Args:
+            interval_ns: from one look to the next.
+        """
+        self._client = client
+        self._is_wanted = is_wanted
+        self._signals = client.signals(timeout_ns=interval_ns)
+        self._is_signalled = False
+        self._known: dict[int, RecordingDescriptor] = {}
+        # What the last look has found: signals of it may still be on their way.
+        self._found: list[Happening] = []
+
+    def begin(self) -> int:
+        """Take note of what there is; return how many recordings that is."""
+        self._known = self._look()
+        return len(self._known)
+
+    def wait(self) -> list[Happening]:
+        """Return what has happened since, nothing when nothing has for the interval."""
+        try:
+            return self._told(next(self._signals))
+        except AeronTimeoutError:
+            return [] if self._is_signalled else self._looked()
+
+    def _told(self, event: RecordingSignalEvent) -> list[Happening]:
+        self._is_signalled = True
+        if event.recording_id < 0:  # a replication that never had one
+            return []
+        listed = self._client.list_recording(event.recording_id)
+        if listed is not None:
+            self._known[event.recording_id] = listed
+        # One that has been deleted is known from before.
+        descriptor = self._known.get(event.recording_id)
+        if descriptor is None or not self._is_wanted(descriptor):
+            return []
+        happening = _happening(event.signal.name.lower(), descriptor, event.position)
+        if happening in self._found:
+            self._found.remove(happening)
+            return []
+        return [happening]
+
+    def _looked(self) -> list[Happening]:
+        now = self._look()
+        self._found = list(changes(self._known, now))
+        self._known = now
+        return list(self._found)
+
+    def _look(self) -> dict[int, RecordingDescriptor]:
+        found = self._client.list_recordings()
+        return {each.recording_id: each for each in found if self._is_wanted(each)}
 
 
 def changes(

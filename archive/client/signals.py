@@ -1,4 +1,7 @@
-"""Recording signals: what an archive tells a client of the recordings that it is behind."""
+"""Recording signals: what an archive tells a client of the recordings that it is behind.
+
+An archive of ours with `aerotape.recording.signals=all` tells every client of all recordings.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class RecordingSignalEvent:
         recording_id: the recording, -1 where none is concerned.
         subscription_id: of the recording subscription; -1 where none is concerned.
         position: of the recording at that moment, bytes; -1 where it has none.
-        correlation_id: of the request behind it: a replication's id for what it causes.
+        correlation_id: of the request behind it: a replication's id for what it causes; -1 where
+            no client's request is behind it.
     """
 
     signal: RecordingSignal

@@ -16,6 +16,7 @@ ARCHIVE_PREFIX = "aeron.archive."
 # Our own properties, which no other archive has.
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
+RECORDING_SIGNALS = "aerotape.recording.signals"
 TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
 TIME_INDEX_LENGTH = "aerotape.time.index.length"
 RETENTION_FILE = "aerotape.retention.file"
@@ -88,6 +89,7 @@ PROPERTIES: Mapping[str, Property] = {
     for each in (
         *(Property(ARCHIVE_PREFIX + name, *rest) for name, *rest in _ARCHIVE),  # type: ignore[arg-type]
         Property(USERS_FILE, "users_file", kinds.OPTIONAL_PATH),
+        Property(RECORDING_SIGNALS, "recording_signals", kinds.RECORDING_SIGNALS),
         Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
         Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),
         Property(RETENTION_FILE, "retention_file", kinds.OPTIONAL_PATH),

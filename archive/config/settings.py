@@ -21,7 +21,13 @@ from aerotape.archive.config.property_table import (
 from aerotape.records import field, record
 
 DEFAULT = "default"
-_PREFIXES = ("AERON_ARCHIVE_", "AEROTAPE_USERS_", "AEROTAPE_TIME_", "AEROTAPE_RETENTION_")
+_PREFIXES = (
+    "AERON_ARCHIVE_",
+    "AEROTAPE_USERS_",
+    "AEROTAPE_RECORDING_",
+    "AEROTAPE_TIME_",
+    "AEROTAPE_RETENTION_",
+)
 
 
 @record(slots=True)

@@ -146,6 +146,16 @@ def _threading_mode(name: str, value: str) -> str:
     return value
 
 
+def _recording_signals(name: str, value: str) -> str:
+    if value not in ("requester", "all"):
+        raise ConfigurationError(
+            f"{name}={value!r} must be requester (signals go to who asked) or all (to every"
+            " control session)",
+            name,
+        )
+    return value
+
+
 def _or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
@@ -172,3 +182,4 @@ OPTIONAL_IDLE = Kind(
     lambda idle: "" if idle is None else _IDLE_NAMES[idle],
 )
 THREADING_MODE = Kind(_threading_mode)
+RECORDING_SIGNALS = Kind(_recording_signals)

@@ -17,6 +17,7 @@ from aerotape.archive import counters
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.config.units import parse_size
 from aerotape.archive.control.session import SESSION_CLOSED, ControlSession
+from aerotape.archive.control.signals import SignalAudience
 from aerotape.archive.protocol import (
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
@@ -51,6 +52,7 @@ class Reception:
     Attributes:
         sessions: the control sessions by their ids; whoever ends one takes it out.
         session_ids: the ids of the next ones.
+        audience: whom signals are passed on to; None where only who asked is told.
     """
 
     def __init__(
@@ -86,6 +88,9 @@ class Reception:
         self._authorisation = authorisation
         self._replay_tokens = replay_tokens
         self._handle = handle
+        self.audience: SignalAudience | None = None
+        if config.recording_signals == "all":
+            self.audience = SignalAudience(self.sessions, authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
@@ -198,6 +203,8 @@ class Reception:
             liveness_check_interval_ms=self._config.session_liveness_check_interval_ns // 1_000_000,
             now_ms=time.monotonic_ns() // 1_000_000,
         )
+        if self.audience is not None:
+            session.tell_others = self.audience.pass_on
         self.sessions[session_id] = session
         self._session_counter.add(1)
 

@@ -18,6 +18,7 @@ from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
 if TYPE_CHECKING:
     import mmap
     from array import array
+    from collections.abc import Callable
 
     from aerotape._native import ExclusivePublication, Lookups
 
@@ -52,6 +53,8 @@ class ResponseSender(ABC):
     Attributes:
         session_id: the control session id of the protocol.
         image_id: correlation id of the image on which the client's requests come.
+        tell_others: called with this session's id and each encoded signal that it is sent, also
+            when it has ended meanwhile; None where no other session is to know.
         listing: the listing in progress, if any; a session has one at a time.
     """
 
@@ -60,6 +63,7 @@ class ResponseSender(ABC):
     ) -> None:
         self.session_id = session_id
         self.image_id = image_id
+        self.tell_others: Callable[[int, bytes], None] | None = None
         self._publication: ExclusivePublication | None = None
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
@@ -146,12 +150,17 @@ class ResponseSender(ABC):
         position: int,
         signal: RecordingSignal,
     ) -> None:
-        """Tell the client about a recording it has started."""
-        self._send(
-            responses.recording_signal(
-                self.session_id, correlation_id, recording_id, subscription_id, position, signal
-            )
+        """Tell the client what has happened to a recording by its request."""
+        message = responses.recording_signal(
+            self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
+        self._send(message)
+        if self.tell_others is not None:
+            self.tell_others(self.session_id, message)
+
+    def pass_on(self, message: bytes) -> None:
+        """Send what has been encoded for this session elsewhere."""
+        self._send(message)
 
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool:
         """Send a recording's descriptor; False under back pressure: try again later."""

@@ -12,6 +12,7 @@ MAX_ERROR_MESSAGE_LENGTH = 2_000
 
 _HEADER = struct.Struct("<HHHH")
 MESSAGE_HEADER_LENGTH = _HEADER.size
+_SESSION = struct.Struct("<q")
 _SESSION_AND_CORRELATION = struct.Struct("<qq")
 DESCRIPTOR_ADDRESS_LENGTH = _SESSION_AND_CORRELATION.size
 
@@ -109,6 +110,13 @@ def recording_signal(
         position=position,
         signal=signal,
     ).encode()
+
+
+def readdressed(message: bytes, control_session_id: int) -> bytes:
+    """Return the same message for another control session."""
+    # The control session's id is the first field of all that an archive sends.
+    end = MESSAGE_HEADER_LENGTH + _SESSION.size
+    return message[:MESSAGE_HEADER_LENGTH] + _SESSION.pack(control_session_id) + message[end:]
 
 
 def ping(control_session_id: int) -> bytes:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
@@ -29,6 +30,7 @@ from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
+    from aerotape.archive.control.signals import SignalAudience
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.catalog import Catalog
@@ -44,8 +46,9 @@ class _Requester:
 
     session_id = NULL_VALUE
 
-    def __init__(self, counters: Sequence[Counter]) -> None:
+    def __init__(self, counters: Sequence[Counter], audience: SignalAudience | None) -> None:
         self._segments, self._bytes = counters
+        self._audience = audience
         # What has been asked for and is not done; of that, what has been agreed to.
         self._removals: dict[int, Removal] = {}
         self._answered: set[int] = set()
@@ -87,6 +90,12 @@ class _Requester:
         if signal is RecordingSignal.DELETE:
             self._removals.pop(correlation_id, None)
             self._answered.discard(correlation_id)
+        if self._audience is not None:
+            # No client's request is behind it.
+            message = responses.recording_signal(
+                NULL_VALUE, NULL_VALUE, recording_id, subscription_id, position, signal
+            )
+            self._audience.pass_on(self.session_id, message)
 
 
 class Retention:
@@ -106,6 +115,7 @@ class Retention:
         counters: Sequence[Counter],
         errors: ErrorLog,
         wake: Callable[[], None],
+        audience: SignalAudience | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         epoch_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -117,6 +127,7 @@ class Retention:
             ask: handles a request of a requester, as of a client.
             counters: of segment files deleted, and of the bytes that they took.
             wake: has `do_work` called soon; called from another thread.
+            audience: whom signals are sent to, if anybody.
         """
         self._policy_file = policy_file
         self._interval_ns = interval_ns
@@ -126,7 +137,7 @@ class Retention:
         self._replays = replays
         self._replications = replications
         self._ask = ask
-        self._requester = _Requester(counters)
+        self._requester = _Requester(counters, audience)
         self._errors = errors
         self._worker = FileWorker("archive-retention", wake)
         self._monotonic_ns = monotonic_ns
