@@ -2,7 +2,8 @@
 
 An archive signals what happens to a recording only to the client behind it, unless it runs with
 aerotape.recording.signals=all. This command finds the same for all recordings by asking for them
-again and again, until a signal shows that there is no need to. It ends with Ctrl-C, or after --count.
+again and again, until a signal shows that there is no need to. It ends with Ctrl-C, or after
+--count.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aerotape.errors import AeronTimeoutError
 from aerotape.tools._connection import (
     add_connection_options,
     ascii_text,
@@ -22,7 +24,6 @@ from aerotape.tools._connection import (
     identity,
     int32,
 )
-from aerotape.errors import AeronTimeoutError
 from aerotape.tools.output import emit_line, note
 
 if TYPE_CHECKING:

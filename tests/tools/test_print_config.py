@@ -19,6 +19,8 @@ def test_settings_are_shown_and_nothing_runs(
 ) -> None:
     """Files, -D, options and the environment, each by its name; nothing is made."""
     monkeypatch.setenv("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "7")
+    monkeypatch.setenv("AEROTAPE_RECORDING_SIGNALS", "all")
+    monkeypatch.setenv("AEROTAPE_RECORDING_SIGNAL", "all")
     properties = tmp_path / "archive.properties"
     properties.write_text("aeron.archive.id=5\naeron.archive.segmnt.file.length=1\n")
     arguments = [
@@ -42,6 +44,11 @@ def test_settings_are_shown_and_nothing_runs(
             "environment AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS",
             "20",
         ),
+        "aerotape.recording.signals": (
+            "all",
+            "environment AEROTAPE_RECORDING_SIGNALS",
+            "requester",
+        ),
         "aeron.archive.control.mtu.length": ("8k", "aeron.mtu.length from -D", "1408"),
         "aeron.archive.connect.timeout": ("5s", "default", "5s"),
         "aeron.mtu.length": ("8k", "-D", None),
@@ -49,6 +56,7 @@ def test_settings_are_shown_and_nothing_runs(
     for name, (value, origin, default) in expected.items():
         assert rows[name] == {"name": name, "value": value, "origin": origin, "default": default}
     assert "did you mean aeron.archive.segment.file.length?" in shown.err
+    assert "did you mean AEROTAPE_RECORDING_SIGNALS?" in shown.err
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["name", "value", "origin", "default"]
@@ -61,6 +69,11 @@ def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["archive", "--print-config", "-Daeron.archive.id=first"]) == 2
     assert capsys.readouterr().err == (
         "aerotape archive: aeron.archive.id='first' is not an integer (from -D)\n"
+    )
+    assert main(["archive", "--print-config", "-Daerotape.recording.signals=everybody"]) == 2
+    assert capsys.readouterr().err == (
+        "aerotape archive: aerotape.recording.signals='everybody' must be requester (signals go to"
+        " who asked) or all (to every control session) (from -D)\n"
     )
     assert main(["archive", "--print-config", "none.properties"]) == 2
     assert "none.properties: cannot be read: No such file" in capsys.readouterr().err

@@ -180,6 +180,11 @@ def test_ways_to_stop(client: JavaClient) -> None:
 def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
     """Who started a recording is told where it begins and where it has ended."""
     subscription_id = client.call("startRecording", IPC, 14, "LOCAL")
+    common = {
+        "controlSessionId": client.call("controlSessionId"),
+        "correlationId": client.call("lastCorrelationId"),
+        "subscriptionId": subscription_id,
+    }
     stream = Recorded(client, IPC, 14, count=20)
     client.call("stopRecording", subscription_id)
     signals: list[Any] = []
@@ -190,7 +195,7 @@ def test_signals_tell_of_start_and_stop(client: JavaClient) -> None:
         return len(signals) >= 2
 
     await_true(have_both)
-    common = {"recordingId": stream.recording_id, "subscriptionId": subscription_id}
+    common["recordingId"] = stream.recording_id
     assert signals == [
         {**common, "position": 0, "signal": "START"},
         {**common, "position": stream.position, "signal": "STOP"},

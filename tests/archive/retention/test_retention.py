@@ -19,6 +19,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
 from aerotape.archive.retention.retention import Retention
 from aerotape.catalog.catalog import Catalog
+from aerotape.codecs.archive import decode
 
 NOW_NS = 1_700_000_000 * 10**9
 INTERVAL_NS = 60 * 10**9
@@ -102,6 +103,7 @@ class Rig:
         self.replications = SimpleNamespace(recording_ids=lambda: self.replicated)
         self.monotonic_ns = 5
         self.requests: list[Any] = []
+        self.signals: list[Any] = []
         self.retention = Retention(
             policy_file=self.policy_file,
             interval_ns=INTERVAL_NS,
@@ -114,6 +116,7 @@ class Rig:
             counters=self.counters,  # type: ignore[arg-type]
             errors=self.errors,
             wake=self.woken.set,
+            audience=SimpleNamespace(pass_on=self.hear),  # type: ignore[arg-type]
             monotonic_ns=lambda: self.monotonic_ns,
             epoch_ns=lambda: NOW_NS,
         )
@@ -134,6 +137,10 @@ class Rig:
             requester,
             request,
         )
+
+    def hear(self, asked_by: int, signal: bytes) -> None:
+        assert asked_by == -1
+        self.signals.append(decode(signal))
 
     def turn(self) -> None:
         """One turn of the conductor."""
@@ -218,6 +225,12 @@ def test_fronts_and_whole_recordings_go_are_counted_and_told(
     assert "recording 0: what is before position 262144" in told[0]
     assert "recording 1: all of it" in told[1]
     assert "older than 7d (rule week)" in told[1]
+    # Clients that are to hear of it know that none of them has asked.
+    assert sorted((each.recording_id, each.signal.name) for each in rig.signals) == [
+        (0, "DELETE"),
+        (1, "DELETE"),
+    ]
+    assert {each.correlation_id for each in rig.signals} == {-1}
     # There is nothing left to do.
     rig.run_pass()
     assert len(rig.requests) == 2

@@ -56,6 +56,8 @@ final class ArchiveCalls implements AutoCloseable
             (controlSessionId, correlationId, recordingId, subscriptionId, position, signal) ->
             {
                 final Map<String, Object> row = new LinkedHashMap<>();
+                row.put("controlSessionId", controlSessionId);
+                row.put("correlationId", correlationId);
                 row.put("recordingId", recordingId);
                 row.put("subscriptionId", subscriptionId);
                 row.put("position", position);

@@ -1,0 +1,361 @@
+"""Recording signals: to who asked, as in the reference, or to every control session."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.control_rig import RawClient, await_true, control_session_counters
+from support.java import FAST_ARCHIVE, JavaClient, free_port
+from support.java_streams import (
+    IPC,
+    SEGMENT_LENGTH,
+    Recorded,
+    Signals,
+    channel_at,
+    descriptor,
+    error_code,
+    new_stream_id,
+    record,
+)
+
+import aerotape
+from aerotape import RecordingSignal, _native
+from aerotape.archive.control.signals import SignalAudience
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.security.authorisation import AllowAllActions, GuardedAuthorisation
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import SourceLocation
+
+TO_ALL = {"aerotape.recording.signals": "all", "aeron.archive.connect.timeout": "1s"}
+LOCAL = "aeron:ipc?term-length=64k"
+_streams = itertools.count(800)
+
+
+@pytest.fixture(scope="module")
+def telling(run_archive: Callable[..., Any]) -> Iterator[Any]:
+    """Our daemon, which tells every session."""
+    with run_archive("aerotape", TO_ALL) as archive:
+        yield archive
+
+
+def java_clients(archive: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
+    with JavaClient(archive.aeron_dir) as asking, JavaClient(archive.aeron_dir) as listening:
+        for each in (asking, listening):
+            each.session_id = each.connect(archive.control_channel)[  # type: ignore[attr-defined]
+                "controlSessionId"
+            ]
+        yield asking, listening
+
+
+@pytest.fixture(scope="module")
+def pair(telling: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
+    """Two Java clients of it: one that asks, one that does not."""
+    yield from java_clients(telling)
+
+
+@pytest.fixture(scope="module")
+def pair_of_either(either: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
+    """Two Java clients of an archive as it is by default, ours and Java's."""
+    yield from java_clients(either)
+
+
+def extended(client: JavaClient, made: Recorded) -> None:
+    """Go on with a recording from where it has stopped, and stop it again."""
+    row = descriptor(client, made.recording_id)
+    channel, stream_id = channel_at(row, made.position), row["streamId"]
+    client.call("extendRecording", made.recording_id, IPC, stream_id, "LOCAL")
+    publication = client.add_exclusive_publication(channel, stream_id)
+    client.recording_counter(publication["sessionId"])
+    client.call("stopRecording", IPC, stream_id)
+    client.close_resource(publication)
+
+
+def replicated(client: JavaClient, control_channel: str, made: Recorded) -> None:
+    client.call("replicate", made.recording_id, 10, control_channel, {})
+
+
+def names(signals: Signals) -> list[str]:
+    signals.of(-1)
+    return [each["signal"] for each in signals.taken]
+
+
+def test_a_session_that_did_not_ask_is_told_the_same(
+    telling: Any, pair: tuple[JavaClient, JavaClient]
+) -> None:
+    """Every kind of signal, in the same order, but with the control session id of who hears it."""
+    asking, listening = pair
+    asked, heard = Signals(asking), Signals(listening)
+    made = record(asking, count=100)
+    extended(asking, made)
+    replicated(asking, telling.control_channel, made)
+    await_true(lambda: "REPLICATE_END" in names(asked))
+    asking.call("truncateRecording", made.recording_id, SEGMENT_LENGTH)
+    asking.call("purgeSegments", made.recording_id, SEGMENT_LENGTH)
+    asking.call("purgeRecording", made.recording_id)
+    await_true(lambda: names(asked).count("DELETE") == 3)
+    assert names(asked)[:4] == ["START", "STOP", "EXTEND", "STOP"]
+    assert set(names(asked)) == {
+        *("START", "STOP", "EXTEND", "DELETE"),
+        *("REPLICATE", "SYNC", "REPLICATE_END"),
+    }
+    await_true(lambda: len(names(heard)) >= len(asked.taken))
+    for signals in (asked, heard):
+        ids = {each.pop("controlSessionId") for each in signals.taken}
+        assert ids == {signals.client.session_id}  # type: ignore[attr-defined]
+    assert heard.taken == asked.taken
+
+
+def test_by_default_only_who_asked_is_told(
+    either: Any, pair_of_either: tuple[JavaClient, JavaClient]
+) -> None:
+    """The other session hears nothing, of ours as of the Java archive."""
+    asking, listening = pair_of_either
+    asked, heard = Signals(asking), Signals(listening)
+    made = record(asking, count=20)
+    asking.call("purgeRecording", made.recording_id)
+    await_true(lambda: names(asked) == ["START", "STOP", "DELETE"])
+    # What is sent before an answer comes before it.
+    listening.call("archiveId")
+    assert names(heard) == []
+
+
+def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaClient]) -> None:
+    """Between signals of others a session's own answers and signals come as ever."""
+    asking, listening = pair
+    heard = Signals(listening)
+    made = record(asking, count=20)
+    subscription_id = asking.call("startRecording", IPC, new_stream_id(), "LOCAL")
+    own = record(listening, count=100)
+    assert error_code(listening, "truncateRecording", own.recording_id, 1) is not None
+    asking.call("purgeRecording", made.recording_id)
+    listening.call("truncateRecording", own.recording_id, SEGMENT_LENGTH)
+    assert descriptor(listening, own.recording_id)["stopPosition"] == SEGMENT_LENGTH
+    listening.call("purgeRecording", own.recording_id)
+    assert listening.call("listRecording", own.recording_id) == []
+    asking.call("stopRecording", subscription_id)
+    await_true(lambda: names(heard).count("DELETE") == 3)
+    assert heard.of(own.recording_id) == [
+        ("START", 0),
+        ("STOP", own.position),
+        ("DELETE", -1),
+        ("DELETE", -1),
+    ]
+    assert [name for name, _ in heard.of(made.recording_id)] == ["START", "STOP", "DELETE"]
+
+
+# ---- our client ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aeron(telling: Any) -> Iterator[_native.AeronClient]:
+    client = _native.AeronClient(str(telling.aeron_dir))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def raw(aeron: _native.AeronClient) -> RawClient:
+    """A raw client of our daemon that has made a request."""
+    client = RawClient(aeron, LOCAL, response_stream_id=next(_streams))
+    client.connect()
+    client.call(codecs.ArchiveIdRequest)
+    return client
+
+
+def connect(archive: Any, **options: Any) -> aerotape.ArchiveClient:
+    return aerotape.connect(
+        aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel, **options
+    )
+
+
+def test_our_client_takes_no_signal_for_an_answer(telling: Any, raw: RawClient) -> None:
+    """Not even one that another client's request with the same correlation id has led to."""
+    stream_id = new_stream_id()
+    with connect(telling) as client:
+        correlation_id = raw.client.next_correlation_id() + 500
+        raw.send(
+            codecs.StartRecordingRequest(
+                control_session_id=raw.control_session_id,
+                correlation_id=correlation_id,
+                stream_id=stream_id,
+                source_location=SourceLocation.LOCAL,
+                channel=IPC,
+            )
+        )
+        raw.response(correlation_id)
+        with client.aeron.add_publication(IPC, stream_id) as publication:
+            started = raw.await_message(lambda m: isinstance(m, codecs.RecordingSignalEvent))
+            assert started.correlation_id == correlation_id
+            end = publication.send(b"hello")
+            while raw.client.next_correlation_id() < correlation_id - 1:
+                pass
+            # This asks with that very correlation id.
+            assert client.start_position(started.recording_id) == 0
+            await_true(lambda: client.recording_position(started.recording_id) == end)
+            [heard] = client.poll_for_recording_signals()
+            assert (heard.signal, heard.correlation_id) == (RecordingSignal.START, correlation_id)
+            client.stop_recording(IPC, stream_id)
+        stopped = client.await_signal(correlation_id=correlation_id)
+        assert (stopped.signal, stopped.position) == (RecordingSignal.STOP, end)
+        assert raw.await_message(lambda m: isinstance(m, codecs.RecordingSignalEvent)).signal is (
+            RecordingSignal.STOP
+        )
+
+
+def test_who_has_not_asked_for_anything_yet_hears_nothing(
+    telling: Any, aeron: _native.AeronClient
+) -> None:
+    """Before its first request a client may not know which session is its own."""
+    quiet = RawClient(aeron, LOCAL, response_stream_id=next(_streams))
+    quiet.connect()
+    with connect(telling) as client:
+        client.start_recording(IPC, stream_id := new_stream_id())
+        with client.aeron.add_publication(IPC, stream_id):
+            made = client.await_signal(RecordingSignal.START)
+        client.await_signal(RecordingSignal.STOP, recording_id=made.recording_id)
+    quiet.call(codecs.ArchiveIdRequest)
+    assert not [m for m in quiet.received if isinstance(m, codecs.RecordingSignalEvent)]
+
+
+def test_a_session_that_does_not_read_is_left_behind(telling: Any, raw: RawClient) -> None:
+    """More signals than its response stream holds: it ends, the others have all of them."""
+    count = 600
+    with connect(telling) as client, connect(telling) as listening:
+        client.start_recording(IPC, stream_id := new_stream_id())
+        with client.aeron.add_publication(IPC, stream_id):
+            recording_id = client.await_signal(RecordingSignal.START).recording_id
+        client.await_signal(RecordingSignal.STOP, recording_id=recording_id)
+        with listening.signals(RecordingSignal.DELETE, recording_id=recording_id) as deletions:
+            for _ in range(count):
+                assert client.delete_detached_segments(recording_id) == 0
+                client.await_signal(RecordingSignal.DELETE)
+            heard = [next(deletions) for _ in range(count)]
+        assert len({each.correlation_id for each in heard}) == count
+        # The archive gives it up: what it has been sent fills its stream, no more.
+        slow = raw.control_session_id
+        await_true(lambda: slow not in control_session_counters(raw.client))
+        assert client.list_recording(recording_id) is not None
+        raw.poll()
+
+
+def test_a_requester_that_has_gone_is_no_loss(telling: Any, aeron: _native.AeronClient) -> None:
+    """The stop of a recording is told when the session that began it is no more."""
+    stream_id = new_stream_id()
+    with connect(telling) as listening:
+        with connect(telling) as asking:
+            asking.start_recording(IPC, stream_id)
+            publication = listening.aeron.add_publication(IPC, stream_id)
+            started = listening.await_signal(RecordingSignal.START)
+            gone = asking.control_session_id
+        await_true(lambda: gone not in control_session_counters(aeron))
+        publication.close()
+        stopped = listening.await_signal(RecordingSignal.STOP)
+        assert stopped.recording_id == started.recording_id
+        assert stopped.correlation_id == started.correlation_id
+
+
+# ---- who may hear -------------------------------------------------------------------------------
+
+
+class NotListing:
+    """Allows everything but to list recordings, and that to `lister` only."""
+
+    def is_authorised(
+        self, _protocol_id: int, action_id: int, _type: object, principal: bytes, /
+    ) -> bool:
+        return action_id != codecs.ListRecordingsRequest.TEMPLATE_ID or principal == b"lister"
+
+
+class ByName:
+    """Lets everybody in as whom it says it is."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, bytes] = {}
+
+    def on_connect_request(self, session_id: int, encoded_credentials: bytes, _now_ms: int) -> None:
+        self._names[session_id] = encoded_credentials
+
+    def on_challenge_response(self, *_: object) -> None:
+        """Nobody is challenged."""
+
+    def on_connected_session(self, session_proxy: Any, _now_ms: int) -> None:
+        session_proxy.authenticate(self._names[session_proxy.session_id])
+
+    def on_challenged_session(self, *_: object) -> None:
+        """Nobody is challenged."""
+
+
+def test_who_may_not_list_recordings_hears_of_its_own_only(tmp_path: Path, aeron_dir: Path) -> None:
+    """The authorisation service is asked for each listener; who asked is told in any case."""
+    properties = {
+        **FAST_ARCHIVE,
+        "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
+        "aeron.threading.mode": "SHARED",
+        "aeron.term.buffer.sparse.file": "true",
+        "aerotape.recording.signals": "all",
+    }
+    with (
+        aerotape.Archive.launch(
+            tmp_path / "archive",
+            aeron_dir,
+            properties=properties,
+            authenticator=ByName(),
+            authorisation_service=NotListing(),
+        ) as archive,
+        connect(archive, credentials=b"asker") as asking,
+        connect(archive, credentials=b"lister") as allowed,
+        connect(archive, credentials=b"other") as refused,
+    ):
+        asking.start_recording(IPC, 1001)
+        with asking.aeron.add_publication(IPC, 1001):
+            started = asking.await_signal(RecordingSignal.START)
+        assert allowed.await_signal(RecordingSignal.START) == started
+        assert refused.archive_id == allowed.archive_id
+        refused.start_position(started.recording_id)
+        assert refused.poll_for_recording_signals() == []
+
+
+class Listener:
+    """A control session as far as its audience knows it."""
+
+    def __init__(self, session_id: int, *, is_active: bool = True, fails: bool = False) -> None:
+        self.session_id = session_id
+        self.is_active = is_active
+        self.principal = b""
+        self.fails = fails
+        self.heard: list[Any] = []
+        self.ended: list[str] = []
+
+    def pass_on(self, message: bytes) -> None:
+        if self.fails:
+            raise RuntimeError("its publication is gone")
+        self.heard.append(codecs.decode(message))
+
+    def abort(self, reason: str) -> None:
+        self.ended.append(reason)
+
+
+def test_a_listener_that_fails_keeps_the_signal_from_nobody() -> None:
+    """It is ended, the next ones are told, and who asked for it is not told twice."""
+    listeners = [Listener(1), Listener(2, fails=True), Listener(3, is_active=False), Listener(4)]
+    sessions: Any = {each.session_id: each for each in listeners}
+    audience = SignalAudience(sessions, GuardedAuthorisation(AllowAllActions(), ErrorLog()))
+    signal = codecs.RecordingSignalEvent(
+        control_session_id=1,
+        correlation_id=77,
+        recording_id=5,
+        subscription_id=6,
+        position=64,
+        signal=RecordingSignal.EXTEND,
+    )
+    audience.pass_on(1, signal.encode())
+    assert [each.heard for each in listeners[:3]] == [[], [], []]
+    [heard] = listeners[3].heard
+    assert heard.control_session_id == 4
+    heard.control_session_id = 1
+    assert heard == signal
+    assert [bool(each.ended) for each in listeners] == [False, True, False, False]
