@@ -16,6 +16,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _DETAIL: Final = re.compile(r"\[errno \d+\] (.+)")
 _OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
+_PUTTING: Final = frozenset({"s3", "gcs"})
 _RENAMING: Final = frozenset({"local", "hdfs"})
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -97,8 +99,16 @@ class OutputStore:
 
     @property
     def is_object_store(self) -> bool:
-        """Whether files appear whole when they are closed, and folders are only names."""
+        """Whether folders are only names, and files are moved one by one."""
         return str(self._filesystem.type_name) in _OBJECT_STORES
+
+    @property
+    def puts_whole(self) -> bool:
+        """Whether a file keeps its name until one that replaces it is closed.
+
+        In Azure one that is opened for writing is empty from then on.
+        """
+        return str(self._filesystem.type_name) in _PUTTING
 
     @property
     def renames_folders(self) -> bool:
@@ -158,11 +168,11 @@ class OutputStore:
             self._filesystem.create_dir(self._full(path), recursive=True)
 
     @contextmanager
-    def new_file(self, path: str, *, replaces: bool = False) -> Iterator[Any]:
+    def new_file(self, path: str) -> Iterator[Any]:
         """Open a new file for writing; it is on the disk when the block ends.
 
-        When the block raises, the file is not kept. An object that it `replaces` is: that has its
-        name until the new one is there whole.
+        When the block raises, the file is not kept. Until then an object store may show what was
+        written, so this is for names that no reader looks at; `write` replaces what they do read.
 
         Raises:
             OSError: it cannot be written. No StorageError, for what is wrong with a recording is
@@ -185,22 +195,26 @@ class OutputStore:
             # Closing makes an object that was begun visible; it is deleted right after.
             with suppress(Exception):
                 stream.close()
-            if not replaces:
-                with suppress(Exception):
-                    self._filesystem.delete_file(self._full(path))
+            with suppress(Exception):
+                self._filesystem.delete_file(self._full(path))
             if isinstance(error, OSError) and error.filename is None:
                 # Only the last of several is told of a task.
                 raise self._os_error(path, error) from None
             raise
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a small file or replace it; readers see all of the old or all of the new."""
-        at_once = self.is_object_store
-        aside = path if at_once else f"{path}.tmp"
-        with self._errors("write", path), self.new_file(aside, replaces=at_once) as stream:
-            stream.write(data)
-        if at_once:
+        """Write a small file or replace it; readers see all of the old or all of the new.
+
+        Raises:
+            StorageError: it cannot be written; what was there is as it was.
+        """
+        if self.puts_whole:
+            with self._errors("write", path):
+                self._put(path, data)
             return
+        aside = f"{path}.tmp"
+        with self._errors("write", path), self.new_file(aside) as stream:
+            stream.write(data)
         try:
             self.move(aside, path)
         except StorageError:  # HDFS does not rename to a name that is taken
@@ -209,10 +223,31 @@ class OutputStore:
             self.delete_file(path)
             self.move(aside, path)
 
+    def _put(self, path: str, data: bytes) -> None:
+        """Make an object of some bytes; an upload that fails leaves what has the name.
+
+        Whatever lets go of an upload that has begun closes it, and so publishes what it has by
+        then, were it nothing. Therefore it is made in a thread: what a signal raises (SIGTERM,
+        Ctrl-C) it raises in the main thread, which waits for the upload to end all the same.
+        """
+        with ThreadPoolExecutor(1, "aerotape-put") as thread:
+            thread.submit(self._upload, path, data).result()
+
+    def _upload(self, path: str, data: bytes) -> None:
+        with self._filesystem.open_output_stream(self._full(path)) as stream:
+            stream.write(data)
+
     def move(self, source: str, target: str) -> None:
         """Rename a file or a folder. A file takes the place of one that has the name."""
         with self._errors("move to", target):
-            self._filesystem.move(self._full(source), self._full(target))
+            places = self._full(source), self._full(target)
+            try:
+                self._filesystem.move(*places)
+            except NotImplementedError:  # Azure without hierarchical namespaces: by a copy
+                if not self.is_object_store:
+                    raise
+                self._filesystem.copy_file(*places)
+                self._filesystem.delete_file(places[0])
 
     def link(self, source: str, target: str) -> None:
         """Give a file of a local folder a second name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,43 @@ def test_an_object_outlives_a_write_that_fails(store: ObjectStore) -> None:
     with pytest.raises(StorageError, match=f"cannot write {place}/manifest: "):
         folder.write("manifest", b"new")
     assert folder.read("manifest") == b"old"
+
+
+class Interrupted:
+    """The file system of a store, or an upload, of a process that is told to end meanwhile."""
+
+    def __init__(self, behind: Any) -> None:
+        self._behind = behind
+
+    def open_output_stream(self, path: str) -> Interrupted:
+        return Interrupted(self._behind.open_output_stream(path))
+
+    def write(self, data: bytes) -> None:
+        signal.raise_signal(signal.SIGINT)
+        self._behind.write(data)
+
+    def __enter__(self) -> Interrupted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._behind.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+
+def test_an_object_outlives_a_job_that_is_ended_while_writing_it(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C, or SIGTERM, once the upload has begun: the object is the old or the new one, and not
+    what was uploaded by then."""
+    place = f"s3://{object_store.BUCKET}/ended"
+    folder = OutputStore.open(place, StorageOptions.of(store.options))
+    folder.write("manifest", b"old")
+    monkeypatch.setattr(folder, "_filesystem", Interrupted(folder._filesystem))
+    with pytest.raises(KeyboardInterrupt):
+        folder.write("manifest", b"new")
+    assert folder.read("manifest") in (b"old", b"new")
 
 
 def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path: Path) -> None:

@@ -58,15 +58,19 @@ class MortalStore(OutputStore):
         super().make_folder(path)
 
     @contextmanager
-    def new_file(self, path: str, *, replaces: bool = False) -> Iterator[Any]:
+    def new_file(self, path: str) -> Iterator[Any]:
         try:
             self._strike("write", path)
         except Killed:
-            if self.lives == -1 and not self.is_object_store:
+            if self.lives == -1 and not self.puts_whole:
                 self.local_path(path).write_bytes(b"PAR1 and not more")
             raise
-        with super().new_file(path, replaces=replaces) as stream:
+        with super().new_file(path) as stream:
             yield stream
+
+    def _put(self, path: str, data: bytes) -> None:
+        self._strike("write", path)
+        super()._put(path, data)
 
     def move(self, source: str, target: str) -> None:
         self._strike("move", target)
@@ -105,6 +109,10 @@ class MortalObjects(MortalStore):
         return True
 
     @property
+    def puts_whole(self) -> bool:
+        return True
+
+    @property
     def renames_folders(self) -> bool:
         return False
 
@@ -113,6 +121,32 @@ class MortalObjects(MortalStore):
 
     def exchange(self, one: str, other: str) -> Never:
         raise AssertionError("an object store does not rename")
+
+
+class MortalBlobs(MortalObjects):
+    """The same with the ways of Azure: what is opened is empty, what is moved is copied."""
+
+    def __init__(self, filesystem: Any, root: str) -> None:
+        super().__init__(filesystem, root)
+        self._filesystem = self._Blobs(self, filesystem)
+
+    @property
+    def puts_whole(self) -> bool:
+        return False
+
+    class _Blobs:
+        def __init__(self, store: MortalBlobs, filesystem: Any) -> None:
+            self._store, self._filesystem = store, filesystem
+
+        def move(self, source: str, target: str) -> Never:
+            raise NotImplementedError
+
+        def copy_file(self, source: str, target: str) -> None:
+            self._filesystem.copy_file(source, target)
+            self._store._strike("delete source of", target)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._filesystem, name)
 
 
 def run_here(
