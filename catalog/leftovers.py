@@ -11,6 +11,7 @@ begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.misplaced import begins_with_frame, goes_on_at, misplacement
+from aerotape.catalog.quarantine import folder_names
 from aerotape.catalog.segments import (
     MAX_LONG,
     SEGMENT_SUFFIX,
@@ -68,6 +70,18 @@ def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
             position = None
         index.setdefault(int(match[1]), []).append(OwnedFile(archive_dir / name, position))
     return index
+
+
+def ids_with_files(archive_dir: Path) -> set[int]:
+    """Return the ids that anything in a directory is named for, whatever its catalog says.
+
+    That is segment files, also about to be deleted, and all of ours: time indexes, marks, quarantine.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    names = itertools.chain(file_names(archive_dir), folder_names(archive_dir))
+    return {int(match[1]) for name in names if (match := _ANY_OWNED.match(name))}
 
 
 def delete_files(paths: Iterable[Path]) -> None:
@@ -270,9 +284,7 @@ def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
         StorageError: the directory cannot be read.
     """
     catalog.check_readable()
-    with_files = {
-        int(match[1]) for name in file_names(archive_dir) if (match := _ANY_OWNED.match(name))
-    }
+    with_files = ids_with_files(archive_dir)
     gone = [
         entry
         for entry in catalog.entries()

@@ -68,6 +68,22 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 
 
+def folder_names(archive_dir: Path) -> list[str]:
+    """List the names of all folders, each of which begins with a recording id.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    try:
+        return [path.name for path in (archive_dir / FOLDER_NAME).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StorageError(
+            f"cannot list {archive_dir / FOLDER_NAME}: {error.strerror}", archive_dir / FOLDER_NAME
+        ) from error
+
+
 def folders_of(archive_dir: Path, recording_id: int) -> list[Path]:
     """List the folders of a recording, oldest first (OSError)."""
     root = archive_dir / FOLDER_NAME

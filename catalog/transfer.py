@@ -20,6 +20,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.leftovers import ids_with_files
 from aerotape.catalog.mark_claim import now_epoch_ms
 from aerotape.catalog.recording_file import (
     Progress,
@@ -156,7 +157,8 @@ def import_recording(
         catalog: open for writing (for reading suffices for a dry run); no archive uses it.
         archive_dir: the directory.
         path: the file.
-        recording_id: the id that it is to have, which must be free; None for the next one.
+        recording_id: the id that it is to have, which must be free; None for the next one that
+            nothing in the directory is named for either, as what a lost catalog leaves is.
         dry_run: see that the file is whole and the id is free, and change nothing.
         progress: called for each piece.
 
@@ -169,7 +171,11 @@ def import_recording(
         CatalogError: the id is taken, or the catalog cannot be written. Nothing has changed then.
     """
     with RecordingFileReader(path) as reader:
-        wanted = catalog.next_recording_id if recording_id is None else recording_id
+        if recording_id is None:
+            catalog.avoid_ids(ids_with_files(archive_dir))
+            wanted = catalog.next_recording_id
+        else:
+            wanted = recording_id
         _check_free(catalog, archive_dir, wanted)
         descriptor = replace(reader.header.descriptor, recording_id=wanted)
         if dry_run:
@@ -212,7 +218,9 @@ def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
     if recording_id in index:
         first = index[recording_id][0].path
         raise StorageError(
-            f"{first} belongs to no recording: move it away, or choose another id", first
+            f"{first} belongs to no recording: move it away, or leave the id out for one that "
+            f"nothing is named for",
+            first,
         )
 
 

@@ -295,6 +295,41 @@ def test_an_id_that_is_taken_is_refused(
     assert content_of(target) == before
 
 
+def test_what_a_lost_catalog_has_left_is_not_touched(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An import gets an id that nothing is named for, and the next recording another one."""
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    directory = tmp_path / "lost"
+    (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
+    # Ids are given out in order: 5 is the first that is free, 7 the one after it.
+    for name in (
+        "0-0.rec",
+        "1-65536.rec.del",
+        "aerotape-2.time-index",
+        "aerotape-3.suspect",
+        "aerotape-6-0-1700000000000.quarantine",
+        "9223372036854775807-0.rec",
+    ):
+        (directory / name).write_bytes(b"of the lost catalog")
+    with Catalog.open(directory, create=True):
+        pass
+    before = content_of(directory)
+    for options in (["--dry-run"], []):
+        capsys.readouterr()
+        assert main(["tool", str(directory), "import", str(file), "--json", *options]) == 0
+        assert json.loads(capsys.readouterr().out)["recording_id"] == 5
+    assert payloads(directory, 5) == payloads(source, 1)
+    after = content_of(directory)
+    catalog = str(directory / "archive.catalog")
+    assert {path: after[path] for path in before if path != catalog} == {
+        path: data for path, data in before.items() if path != catalog
+    }
+    assert main(["tool", str(directory), "import", str(file)]) == 0
+    assert payloads(directory, 7) == payloads(source, 1)
+
+
 def test_a_damaged_recording_is_not_exported(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
