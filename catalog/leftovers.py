@@ -75,7 +75,7 @@ def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
 def ids_with_files(archive_dir: Path) -> set[int]:
     """Return the ids that anything in a directory is named for, whatever its catalog says.
 
-    That is segment files, also about to be deleted, and all of ours: time indexes, marks, quarantine.
+    Files are segment files, also about to be deleted, and ours: time indexes, marks, quarantine.
 
     Raises:
         StorageError: the directory cannot be read.
