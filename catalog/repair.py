@@ -28,6 +28,7 @@ from aerotape.catalog.repair_plan import Damage, Part, RepairPlan, plan_repair
 from aerotape.catalog.segment_checks import ByteProgress
 from aerotape.catalog.segments import (
     index_segment_files,
+    make_blank_segment,
     segment_base_position,
     segment_file_name,
 )
@@ -126,6 +127,10 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
         suspect.add_notes(archive_dir, plan.recording_id, _suspect_notes(plan, folder, now_ms))
         with _as_storage_error(plan.recording_id):
             _take_out(archive_dir, plan, folder)
+    if plan.made is not None:
+        with _as_storage_error(plan.recording_id):
+            make_blank_segment(plan.made, plan.descriptor.segment_file_length)
+            sync_directory(archive_dir)
     _describe(catalog, plan, now_ms)
     return Repair(plan, folder)
 

@@ -21,11 +21,12 @@ is wrong, or its files are on a file system that is not mounted.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, max_position
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segment_checks import ByteProgress, check_recording
@@ -87,6 +88,7 @@ class RepairPlan:
         filled: the damages, or what remains of them, that become padding.
         moved: segment files that are taken away as a whole.
         cut: what stands behind the recording's end in its last file.
+        made: segment file without frames that is to follow the last one; None when none is.
         refused: why nothing can be done; "" when something can or need not be.
         stays_hidden: whether it is INVALID, has no damage and is left so.
     """
@@ -101,6 +103,7 @@ class RepairPlan:
     filled: tuple[Damage, ...] = ()
     moved: tuple[Path, ...] = ()
     cut: Part | None = None
+    made: Path | None = None
     refused: str = ""
     stays_hidden: bool = False
 
@@ -108,7 +111,7 @@ class RepairPlan:
     def is_needed(self) -> bool:
         """Whether anything is to be done."""
         return not self.refused and bool(
-            self.filled or self.moved or self.cut or self.changes_catalog
+            self.filled or self.moved or self.cut or self.made or self.changes_catalog
         )
 
     @property
@@ -280,7 +283,25 @@ class _Planning:
             filled=tuple(within),
             moved=tuple(moved),
             cut=cut,
+            made=self._next_segment(own, start, stop),
         )
+
+    def _next_segment(self, own: Sequence[SegmentFile], start: int, stop: int) -> Path | None:
+        """Return the file to be made where a recording ends with a segment; None when it is there.
+
+        The recorder has made it. Without it ArchiveTool's verify, and ours, takes the recording for
+        one that goes beyond its files, and hides it.
+        """
+        if (
+            not own
+            or stop <= start
+            or self._base(stop) != stop < max_position(self.entry.descriptor)
+        ):
+            return None
+        path = own[0].path.with_name(segment_file_name(self.entry.recording_id, stop))
+        # One that was being made when a repair was killed is empty. No other is there to be opened.
+        is_there = os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0)
+        return None if is_there else path
 
     def _behind_end(
         self, own: Sequence[SegmentFile], start: int, stop: int

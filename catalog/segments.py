@@ -170,6 +170,13 @@ def segment_file_size(path: Path) -> int:
     return status.st_size
 
 
+def make_blank_segment(path: Path, segment_length: int) -> None:
+    """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
+    with path.open("ab") as file:
+        file.truncate(segment_length)
+        os.fsync(file.fileno())
+
+
 def is_blank_from(path: Path, offset: int) -> bool:
     """Whether nothing was ever written to a file from `offset` on.
 

@@ -32,6 +32,7 @@ from aerotape.catalog.segment_checks import check_recording
 from aerotape.catalog.segments import (
     SegmentFile,
     index_segment_files,
+    make_blank_segment,
     segment_file_name,
 )
 from aerotape.catalog.stop_position import first_segment_base, missing_base_positions
@@ -247,9 +248,7 @@ def _write(
         # Where a recording ends with a segment the recorder has made the next one, and without it
         # ArchiveTool's verify takes the recording for one that goes beyond its files.
         path = folder / segment_file_name(descriptor.recording_id, base)
-        with path.open("xb") as blank:
-            blank.truncate(length)
-            os.fsync(blank.fileno())
+        make_blank_segment(path, length)
         segments.append(SegmentFile(path, base))
     for _ in content:  # so that the digest is looked at
         raise AssertionError("the length was compared with the header")

@@ -217,6 +217,30 @@ def test_a_segment_cut_short_is_filled(
     is_sound(archive)
 
 
+@pytest.mark.parametrize("cause", ["the last file is gone", "truncated by the Java archive"])
+def test_a_recording_that_ends_with_a_segment_has_an_empty_file_behind_it(
+    archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], cause: str
+) -> None:
+    """As recorders leave it: verify, which looks for it, takes the recording for a sound one."""
+    end = 3 * SEGMENT_LENGTH
+    last = archive / f"1-{end}.rec"
+    last.unlink()
+    if cause.startswith("truncated"):
+        with Catalog.open(archive, checksum="crc-32") as catalog:
+            catalog.set_stop_position(1, end)
+        result = run(archive, capsys, code=0)
+        assert (result["repaired"], result["quarantine"]) == (True, None)
+    else:
+        result = run(archive, capsys)
+        assert result["damages"][0]["position"] == end
+    assert (result["stop_position"], result["segment_files_made"]) == (end, [last.name])
+    assert last.read_bytes() == bytes(SEGMENT_LENGTH)
+    assert served(archive) == outside(stream, end, stream.position)
+    assert main(["tool", str(archive), "verify", "-a", "-checksum", "crc-32", "--json"]) in (0, 3)
+    assert [row["marked"] for row in json.loads(capsys.readouterr().out)] == [None] * 3
+    is_sound(archive)
+
+
 def test_segments_missing_at_the_beginning_move_the_start(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:

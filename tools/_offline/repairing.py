@@ -100,6 +100,7 @@ def _row(each: Repair, dry_run: bool) -> dict[str, Any]:
         ],
         "filled": [{"position": d.begin, "length": d.end - d.begin} for d in plan.filled],
         "segment_files_moved": [path.name for path in plan.moved],
+        "segment_files_made": [plan.made.name] if plan.made else [],
         "quarantine": each.folder,
         "dry_run": dry_run,
     }
@@ -136,5 +137,7 @@ def _print(each: Repair, args: argparse.Namespace) -> None:
         print(f"  {length} bytes {would} padding now")
     for path in plan.moved:
         print(printable(f"  {path.name} {would} moved away"))
+    if plan.made is not None:
+        print(printable(f"  {plan.made.name} {would} there, without frames"))
     if each.folder is not None:
         print(printable(f"  what was taken out is in {each.folder}"))
