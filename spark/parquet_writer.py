@@ -48,6 +48,11 @@ FILE_COLUMNS: Final = tuple(file_columns())
 _ROW_GROUP_ROWS: Final = 1 << 20
 _ROW_GROUP_BYTES: Final = 64 << 20
 
+_LEVEL: Final = 1
+_FAST_LEVEL: Final = -1
+_AS_SMALL: Final = 1.01
+_SAMPLE_BYTES: Final = 1 << 20
+
 # Positions grow steadily and lengths repeat: differences pack well, dictionaries only cost.
 _ENCODINGS: Final = {
     "position": "DELTA_BINARY_PACKED",
@@ -165,6 +170,10 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
                 stream,
                 schema,
                 compression="zstd",
+                compression_level={
+                    name: payload_level(first.column(name)) if name == "payload" else _LEVEL
+                    for name in _leaves(schema)
+                },
                 use_dictionary=_dictionary_columns(schema),
                 column_encoding=_ENCODINGS,
                 write_statistics=[name for name in _leaves(schema) if name != "payload"],
@@ -193,6 +202,24 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
         unfinished_at=part.limit_position if unfinished else None,
         unfinished_fragments=unfinished,
     )
+
+
+def payload_level(payloads: pyarrow.Array) -> int:
+    """Choose zstd's level for payloads by trying two on some of them.
+
+    The faster one leaves out the coding of single bytes. What that does not shrink, numbers that
+    are nearly random or compressed payloads, it makes as small, in two thirds of the time.
+    """
+    import pyarrow
+
+    data = payloads.buffers()[-1]
+    if data is None or not data.size:
+        return _LEVEL
+    sample = data.slice(0, min(data.size, _SAMPLE_BYTES))
+    size, fast_size = (
+        len(pyarrow.Codec("zstd", level).compress(sample)) for level in (_LEVEL, _FAST_LEVEL)
+    )
+    return _FAST_LEVEL if fast_size <= size * _AS_SMALL else _LEVEL
 
 
 def _dictionary_columns(schema: pyarrow.Schema) -> list[str]:

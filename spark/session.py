@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.spark import class_archive
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,9 +28,9 @@ _QUIET_AND_QUICK: Final = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The driver's JVM hands out tasks and no more: compiling it well takes longer than it saves.
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+# The driver's JVM hands out tasks and no more: compiling it well takes longer than it saves.
+_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -106,7 +107,19 @@ def _release(own: _OwnContext) -> None:
     if not own.jobs:
         # After an interrupt the JVM may be gone already.
         with suppress(Exception):
-            own.context.stop()
+            _stop(own.context)
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop a context, without waiting for PySpark's server of accumulators.
+
+    That looks once in a second whether it shall end; no task is left to tell it anything.
+    """
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        context._accumulatorServer = None  # type: ignore[assignment]
+        threading.Thread(target=server.shutdown, daemon=True).start()
+    context.stop()
 
 
 def _start(master: str, app_name: str) -> SparkContext:
@@ -115,13 +128,16 @@ def _start(master: str, app_name: str) -> SparkContext:
 
     conf = SparkConf().setMaster(master).setAppName(app_name)
     conf.setAll(list(_QUIET_AND_QUICK.items()))
+    java_options = _JAVA_OPTIONS
     if is_local(master):
         prepare_local_workers()
+        java_options += f" {class_archive.java_options(java_options)}"
         # Else Spark looks for an outside address and warns when it is not the host name's.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setAll(list(_LOCAL.items()))
         if ".zip" not in pyspark.__file__:  # as under spark-submit: workers shall have the same one
             conf.set("spark.python.daemon.module", "aerotape.spark.worker_daemon")
+    conf.set("spark.driver.defaultJavaOptions", java_options.strip())
     had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:

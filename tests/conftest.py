@@ -16,8 +16,13 @@ from support import java
 from aerotape import _native
 
 
-def pytest_configure() -> None:
-    """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored.
+
+    Spark's classes are kept with pytest's own things, for the many starts of Spark.
+    """
+    if config.cache is not None:
+        os.environ.setdefault("AEROTAPE_CACHE_DIR", str(config.cache.mkdir("aerotape")))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

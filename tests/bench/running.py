@@ -9,8 +9,9 @@ import os
 import shutil
 import statistics
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,42 @@ def memory_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def memory_in_use(folder: Path, length: int, out: Path) -> Iterator[None]:
+    """Let what is written into `out` take memory that this machine has already.
+
+    A virtual machine may get a page of memory only as it is touched, and lose it soon after it was
+    freed: writing a file in memory is then four times as slow where the memory was idle, for
+    whatever writes it. Here a file of `length` bytes holds memory, and is cut by as much as the
+    files in `out` grow, a few times a second.
+    """
+    ballast, done = folder / "ballast", threading.Event()
+    with ballast.open("wb") as file:
+        for _ in range(length >> 20):
+            file.write(bytes(1 << 20))
+
+    def give_way() -> None:
+        while not done.wait(0.02):
+            os.truncate(ballast, max(0, length - _bytes_below(out)))
+
+    thread = threading.Thread(target=give_way, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        ballast.unlink()
+
+
+def _bytes_below(folder: Path) -> int:
+    taken = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # renamed or removed meanwhile
+            taken += path.stat().st_blocks * 512
+    return taken
 
 
 def turns(rounds: int, names: Sequence[str] = NAMES) -> Iterator[str]:
