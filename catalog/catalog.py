@@ -371,6 +371,15 @@ class Catalog(ShrinkingCatalog, Closing):
             self._forget_descriptors()
         self.on_change(recording_id)
 
+    def stored_state(self, recording_id: int) -> int:
+        """Return what the entry of a recording has for a state, also what cannot be one.
+
+        Raises:
+            UnknownRecordingError: no entry of any state has this id.
+        """
+        place = self._any_place(recording_id)
+        return int(layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0])
+
     def update_checksum(self, entry: CatalogEntry, checksum: ChecksumName | None = None) -> None:
         """Put the checksum of its descriptor into an entry of whatever state."""
         self._file.check_writable()

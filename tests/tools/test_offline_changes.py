@@ -9,6 +9,8 @@ import struct
 from pathlib import Path
 
 import pytest
+from built_archive import add_entry
+from segment_builder import SegmentBuilder
 from support.java import archive_tool
 from support.mark_files import in_use
 from support.offline_directory import SEGMENT_LENGTH, build, content
@@ -72,6 +74,53 @@ def test_files_are_left_as_archive_tool_leaves_them(
     assert (done.returncode == 0) == succeeded, done.stderr
     assert content(directory) == content(theirs)
     assert (content(directory) != before) == (succeeded and arguments != ["mark-valid", "0"])
+
+
+@pytest.mark.parametrize("target", ["VALID", "INVALID"])
+def test_a_state_that_cannot_be_is_mended_by_saying_what_it_is(
+    directory: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    """It is damage to the entry, and no answer that the recording is so already."""
+    with Catalog.open(directory, read_only=True) as catalog:
+        place = catalog.entry(0).offset + layout.STATE_OFFSET
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(place)
+        file.write(struct.pack("<i", 7))
+    before = content(directory)
+    command = ["tool", str(directory), f"mark-{target.lower()}", "0"]
+    assert main([*command, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert content(directory) == before
+    assert main(command) == 0
+    told = f"recording 0 is {target} now, its state read 7, which is none\n"
+    assert capsys.readouterr().out == told
+    assert main(["tool", str(directory), "describe", "0", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["state"], row["damage"]) == (target, "")
+    assert main(command) == 0
+    assert capsys.readouterr().out == f"recording 0 is {target} already\n"
+
+
+def test_compaction_names_the_recordings_that_go(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first of them where they are many, all with -v."""
+    with Catalog.open(directory) as catalog:
+        for _ in range(25):
+            recording_id = add_entry(catalog, SegmentBuilder())
+            catalog.change_state(recording_id, RecordingState.DELETED)
+    gone = [1, 2, *range(5, 30)]
+    compact = ["tool", str(directory), "compact", "--dry-run"]
+    assert main(compact) == 0
+    first = ", ".join(map(str, gone[:20]))
+    assert f": {first} and 7 more, shown with -v or --json\n" in capsys.readouterr().out
+    assert main([*compact, "-v"]) == 0
+    assert f": {', '.join(map(str, gone))}\n" in capsys.readouterr().out
+    with Catalog.open(directory) as catalog:
+        for recording_id in gone:
+            catalog.change_state(recording_id, RecordingState.VALID)
+    assert main(compact) == 0
+    assert capsys.readouterr().out.endswith(" and 0 segment files\n")
 
 
 def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXIT_FAILURE: Final = 1
 EXIT_DATA_SUSPECT: Final = 3
+_SHOWN_IDS: Final = 20
 # Names by which ArchiveTool knows checksums, besides ours.
 _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
     "io.aeron.archive.checksum.crc32": "crc-32",
@@ -67,6 +68,14 @@ def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) 
         nargs="?" if optional else None,
         help="one recording only" if optional else "the recording",
     )
+
+
+def some_ids(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
+    """Name recordings in a line, not all where they are very many, unless -v is given."""
+    shown = recording_ids if args.verbose else recording_ids[:_SHOWN_IDS]
+    text = ", ".join(map(str, shown))
+    left_out = len(recording_ids) - len(shown)
+    return f"{text} and {left_out} more, shown with -v or --json" if left_out else text
 
 
 def checksum_name(name: str) -> ChecksumName:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
@@ -14,6 +15,7 @@ from aerotape.tools._offline._common import (
     add_command,
     add_recording_id,
     changing,
+    some_ids,
 )
 from aerotape.tools.output import emit, note
 
@@ -57,37 +59,34 @@ def _mark_invalid(args: argparse.Namespace) -> int:
 def _change_state(
     args: argparse.Namespace, expected: RecordingState, target: RecordingState
 ) -> int:
+    from aerotape.catalog.layout import STATE_NAMES, state_name
+
     with changing(args) as catalog:
-        wanted = (e for e in catalog.entries() if e.recording_id == args.recording_id >= 0)
-        entry = next(wanted, None)
-        if entry is None:
+        if args.recording_id not in catalog.all_recording_ids():
             raise UnknownRecordingError(
                 f"no recording with id {args.recording_id} in archive directory {args.directory}",
                 args.recording_id,
             )
-        if entry.state not in (expected, target):
+        # One that cannot be is damage, which whoever says what it is to be has mended.
+        state = catalog.stored_state(args.recording_id)
+        if state not in (expected, target) and state in STATE_NAMES:
             raise StorageError(
-                f"recording {args.recording_id} is {_state_name(entry.state)}: only one that is "
+                f"recording {args.recording_id} is {state_name(state)}: only one that is "
                 f"{expected.name} can become {target.name}",
                 catalog.path,
             )
-        changed = entry.state != target
+        changed = state != target
         if changed and not args.dry_run:
             catalog.change_state(args.recording_id, target)
     row = {"recording_id": args.recording_id, "state": target.name, "changed": changed}
     if args.json:
         emit({**row, "dry_run": args.dry_run}, args)
     elif changed:
-        print(f"recording {args.recording_id} {_would(args, 'is', 'be')} {target.name} now")
+        before = "" if state in STATE_NAMES else f", its state read {state}, which is none"
+        print(f"recording {args.recording_id} {_would(args, 'is', 'be')} {target.name} now{before}")
     else:
         print(f"recording {args.recording_id} is {target.name} already")
     return 0
-
-
-def _state_name(state: int) -> str:
-    from aerotape.catalog.layout import RecordingState
-
-    return RecordingState(state).name if state in set(RecordingState) else f"in state {state}"
 
 
 def _would(args: argparse.Namespace, done: str, infinitive: str) -> str:
@@ -159,8 +158,13 @@ def _compact(args: argparse.Namespace) -> int:
         print(
             f"{_would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
             f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
+            f"{_whose(plan.recording_ids, args)}"
         )
     return EXIT_DATA_SUSPECT if plan.kept else 0
+
+
+def _whose(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
+    return f", of recordings: {some_ids(recording_ids, args)}" if recording_ids else ""
 
 
 def _compact_online(args: argparse.Namespace) -> int:
@@ -185,5 +189,6 @@ def _compact_online(args: argparse.Namespace) -> int:
     if args.json:
         emit(row, args)
     else:
-        print(f"{_would(args, 'removed', 'remove')} {len(gone)} purged recordings")
+        verb = _would(args, "removed", "remove")
+        print(f"{verb} {len(gone)} purged recordings{_whose(gone, args)}")
     return 0
