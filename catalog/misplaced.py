@@ -7,19 +7,46 @@ called, and be deleted as such.
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 import struct
+from collections.abc import Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
 from aerotape.catalog.stop_position import FRAME_HEADER_LENGTH
 
-_LOOKED_AT_BYTES: Final = 1 << 16
 # Of a frame's header: length, type (padding or data), term offset, stream id, term id.
 _HEADER: Final = struct.Struct("<i2xHi4xii")
 _TYPES: Final = (0, 1)
+_BATCH: Final = 1024
+
+
+class SegmentHead(NamedTuple):
+    """How a segment file begins, as `_native.read_segment_heads` tells it.
+
+    Attributes:
+        error: number of the error that kept it from being read, 0 for none.
+        is_file: whether it is a regular file.
+        length: of the file, bytes.
+        offset: of its first bytes that are not all zero, a multiple of 32.
+        header: these bytes, 32 where there are as many.
+    """
+
+    error: int
+    is_file: bool
+    length: int
+    offset: int
+    header: bytes
+
+
+def read_heads(paths: Sequence[str | Path]) -> Iterator[SegmentHead]:
+    """Read how segment files begin: many at once, without holding up other threads."""
+    for begin in range(0, len(paths), _BATCH):
+        yield from starmap(SegmentHead, _native.read_segment_heads(paths[begin : begin + _BATCH]))
 
 
 def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int) -> str:
@@ -34,26 +61,24 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
         path: the file.
         base_position: the position that it is named for.
     """
-    lengths = descriptor.term_buffer_length, descriptor.segment_file_length
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return "it is no file"
-        if problem := lengths_problem(*lengths):
-            return f"what belongs there cannot be told, for the {problem}"
-        with path.open("rb", buffering=0) as file:
-            data = os.pread(file.fileno(), FRAME_HEADER_LENGTH, 0)
-            if not any(data):
-                data = os.pread(file.fileno(), _LOOKED_AT_BYTES, 0)
-    except FileNotFoundError:
+    [head] = read_heads([path])
+    return misplaced_head(descriptor, head, base_position)
+
+
+def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_position: int) -> str:
+    """As `misplacement`, for a file that has been looked at."""
+    if head.error == errno.ENOENT:
         return ""
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
-    written = len(data) - len(data.lstrip(b"\0"))
+    if head.error:
+        return f"it cannot be read: {os.strerror(head.error)}"
+    if not head.is_file:
+        return "it is no file"
+    lengths = descriptor.term_buffer_length, descriptor.segment_file_length
+    if problem := lengths_problem(*lengths):
+        return f"what belongs there cannot be told, for the {problem}"
+    found = _place(head.header, descriptor)
     # A recording may begin within a term: its first file has a hole at the beginning.
-    offset = written & -FRAME_HEADER_LENGTH
-    found = _place(data[offset:], descriptor)
-    position = base_position + offset
+    position = base_position + head.offset
     expected = _expected(descriptor, position)
     if found in (None, expected):
         return ""
@@ -82,15 +107,11 @@ def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
 
 
 def is_long_enough(
-    descriptor: RecordingDescriptor, path: Path, base_position: int, end: int
+    descriptor: RecordingDescriptor, head: SegmentHead, base_position: int, end: int
 ) -> bool:
     """Whether a segment file is one, with all the bytes of a recording that ends at `end`."""
     needed = min(max(end - base_position, 0), descriptor.segment_file_length)
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size >= needed
+    return head.is_file and head.length >= needed
 
 
 def _header(path: Path, offset: int) -> bytes:

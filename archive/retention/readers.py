@@ -17,7 +17,7 @@ from pathlib import Path
 from aerotape.archive.retention.plan import Holding, RetentionPlan, make_plan
 from aerotape.archive.retention.policy import RetentionPolicy
 from aerotape.archive.retention.survey import PAUSE_AFTER, Usage, survey
-from aerotape.catalog.misplaced import is_long_enough, misplacement
+from aerotape.catalog.misplaced import is_long_enough, misplaced_head, read_heads
 from aerotape.catalog.segments import segment_file_name
 
 _NO_USAGE = Usage()
@@ -46,6 +46,7 @@ def plan_directory(
         StorageError: the directory cannot be read.
     """
     holdings = {each.recording_id: each for each in survey(archive_dir, usage, pause)}
+    sound: set[int] = set()
     while True:
         plan = make_plan(holdings.values(), policy, now_ns)
         # What one recording has to keep, a limit of several may take from others: looked at again.
@@ -54,7 +55,12 @@ def plan_directory(
             if number % PAUSE_AFTER == 0:
                 pause()
             holding = holdings[removal.recording_id]
-            free, in_use = _count_free(archive_dir, holding, removal.segments)
+            free, in_use = 0, ""
+            if removal.recording_id not in sound:
+                in_use = _problem(archive_dir, holding, pause)
+            if not in_use:
+                sound.add(removal.recording_id)
+                free, in_use = _count_free(archive_dir, holding, removal.segments, pause)
             if free < removal.segments:
                 held_back = True
                 holdings[removal.recording_id] = replace(
@@ -64,26 +70,43 @@ def plan_directory(
             return plan
 
 
-def _count_free(archive_dir: Path, holding: Holding, count: int) -> tuple[int, str]:
-    """Return how many of the first `count` segments may go, and why others may not.
+def _problem(archive_dir: Path, holding: Holding, pause: Callable[[], None]) -> str:
+    """Say which segment of a recording is too short or does not hold what its name says.
 
-    None may when one of the recording is too short or does not hold what its name says: what has
-    happened to it may have happened to others.
+    Then none may go: what has happened to that one may have happened to others.
     """
-    descriptor, end_position = holding.descriptor, holding.end_position
-    paths = [
-        archive_dir / segment_file_name(holding.recording_id, segment.base_position)
-        for segment in holding.segments
-    ]
-    for path, segment in zip(paths, holding.segments, strict=True):
-        if not is_long_enough(descriptor, path, segment.base_position, end_position):
-            return 0, f"{path.name} is damaged"
-        if reason := misplacement(descriptor, path, segment.base_position):
-            return 0, f"{path.name}: {reason}"
-    for index, path in enumerate(paths[:count]):
+    descriptor = holding.descriptor
+    paths = _paths(archive_dir, holding)
+    looked_at = zip(holding.segments, read_heads(paths), strict=True)
+    for number, (segment, head) in enumerate(looked_at):
+        if number % PAUSE_AFTER == 0:
+            pause()
+        if not is_long_enough(descriptor, head, segment.base_position, holding.end_position):
+            return f"{Path(paths[number]).name} is damaged"
+        if reason := misplaced_head(descriptor, head, segment.base_position):
+            return f"{Path(paths[number]).name}: {reason}"
+    return ""
+
+
+def _count_free(
+    archive_dir: Path, holding: Holding, count: int, pause: Callable[[], None]
+) -> tuple[int, str]:
+    """Return how many of the first `count` segments may go, and why others may not."""
+    for index, path in enumerate(_paths(archive_dir, holding)[:count]):
+        if index % PAUSE_AFTER == 0:
+            pause()
         if is_read(path):
             return index, "it is being read"
     return count, ""
+
+
+def _paths(archive_dir: Path, holding: Holding) -> list[str]:
+    # Text, not Path: there may be thousands.
+    folder, recording_id = os.fspath(archive_dir), holding.recording_id
+    return [
+        f"{folder}/{segment_file_name(recording_id, segment.base_position)}"
+        for segment in holding.segments
+    ]
 
 
 def is_read(path: str | Path) -> bool:

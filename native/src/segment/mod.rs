@@ -6,6 +6,7 @@
 
 mod check;
 mod expected;
+mod heads;
 mod listing;
 mod parallel;
 mod reader;
@@ -82,6 +83,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
     module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
     module.add_function(wrap_pyfunction!(listing::list_segments, module)?)?;
+    module.add_function(wrap_pyfunction!(heads::read_segment_heads, module)?)?;
     module.add_function(wrap_pyfunction!(reference::reference_check, module)?)?;
     module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

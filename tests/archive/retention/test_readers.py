@@ -121,3 +121,12 @@ def test_a_recording_marked_as_suspect_stays(directory: Path) -> None:
     assert [(kept.recording_id, kept.in_use) for kept in plan.kept] == [
         (0, "it is marked as suspect")
     ]
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_one_file_of_another_place_keeps_the_whole_recording(directory: Path, number: int) -> None:
+    """Whichever it is, among those that would go or behind them: others may be as wrong."""
+    segment(directory, 0, number).write_bytes(segment(directory, 1, 0).read_bytes())
+    size = segment(directory, 1, 0).stat().st_blocks * 512
+    policy = RetentionPolicy(max_directory_size=Limit(4 * size, "4"))
+    assert gone(plan_directory(directory, policy, NOW_NS)) == {1: None}
