@@ -17,6 +17,7 @@ from pathlib import Path
 from aerotape.catalog.layout import LONG, MAJOR_VERSION, version_string
 from aerotape.catalog.mark_layout import (
     ACTIVITY_TIMESTAMP,
+    BLOCK_BEGIN,
     CLAIMED_TIMESTAMP_MS,
     FILE_NAME,
     HEADER_LENGTH,
@@ -120,6 +121,7 @@ def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
 
     Raises:
         ArchiveInUseError: an archive is using it.
+        MarkFileError: whether one is cannot be told.
     """
     with contextlib.ExitStack() as locks:
         for path in _places(archive_dir):
@@ -170,16 +172,50 @@ def _lock_unused(path: Path, liveness_timeout_ms: int) -> int:
     try:
         with contextlib.suppress(OSError):
             lock(path, descriptor)
-        check_stale(path, descriptor, liveness_timeout_ms)
-    except MarkFileError as error:
-        os.close(descriptor)
-        if isinstance(error, ArchiveInUseError):
+        try:
+            check_stale(path, descriptor, liveness_timeout_ms)
+        except ArchiveInUseError:
             raise
-        return -1
+        except MarkFileError:
+            if not _is_stale_in_other_version(path, descriptor, liveness_timeout_ms):
+                os.close(descriptor)
+                return -1
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _is_stale_in_other_version(path: Path, descriptor: int, liveness_timeout_ms: int) -> bool:
+    """Whether a file is the mark file of an archive of an older version, which has ended.
+
+    Raises:
+        ArchiveInUseError: an archive of another version is using it.
+        MarkFileError: it is of a version of which nothing is known.
+    """
+    try:
+        data = read_content(path, descriptor)
+    except MarkFileError:
+        return False
+    header = MarkFileHeader.decode(data)
+    if header is not None:
+        version, timestamp_ms, pid = header.version, header.activity_timestamp_ms, header.pid
+    elif len(data) >= BLOCK_BEGIN.size:
+        version, timestamp_ms, _, pid = BLOCK_BEGIN.unpack_from(data)
+    else:
+        return False
+    is_older = 0 < version < MAJOR_VERSION << 16
+    if header is None and not is_older:
+        return False
+    _check_age(path, pid, timestamp_ms, liveness_timeout_ms)
+    if not is_older:
+        raise MarkFileError(
+            f"mark file {path} is of version {version_string(version)}, which is not known here, "
+            "and so is not whether an archive is using the directory; if none is, move the file "
+            "away",
+            path,
+        )
+    return True
 
 
 def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:

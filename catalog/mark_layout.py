@@ -35,6 +35,8 @@ CLAIMED_TIMESTAMP_MS = (1 << 63) - 1
 # version, (4 bytes unused), activityTimestamp, startTimestamp, pid, controlStreamId,
 # localControlStreamId, eventsStreamId, headerLength, errorBufferLength, (gap), archiveId at 56.
 _BLOCK = struct.Struct("<i4xqqqiiiii4xq")
+# The same to the pid, as in files of every major version.
+BLOCK_BEGIN = struct.Struct("<i4xqqq")
 _VAR_LENGTH = struct.Struct("<I")
 _ARCHIVE_ID_OFFSET = 56
 

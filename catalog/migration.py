@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import end_of_strings
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.mark_claim import in_use, now_epoch_ms, resolve
-from aerotape.catalog.mark_layout import MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
+from aerotape.catalog.mark_layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
 from aerotape.catalog.migration_journal import (
     MigrationStep,
     read_journal,
@@ -49,8 +48,6 @@ _MAX_INT: Final = (1 << 31) - 1
 _V1, _V2, _V3 = 1 << 16, 2 << 16, 3 << 16
 _OWNED: Final = re.compile(rf"([0-9]+)-(.+)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
-# MarkFileHeader: version, (4 bytes unused), activityTimestamp, startTimestamp, pid.
-_MARK_BEGIN: Final = struct.Struct("<i4xqqq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +170,16 @@ class _Mark:
         path = resolve(archive_dir)
         try:
             with path.open("rb") as file:
-                data = file.read(MESSAGE_HEADER.size + _MARK_BEGIN.size)
+                data = file.read(MESSAGE_HEADER.size + BLOCK_BEGIN.size)
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
-        if len(data) < MESSAGE_HEADER.size + _MARK_BEGIN.size:
+        if len(data) < MESSAGE_HEADER.size + BLOCK_BEGIN.size:
             raise MarkFileError(f"{path} is too short for a mark file", path)
         # Late archives of version 3 put a message header before it.
         _, template_id, schema_id, _ = MESSAGE_HEADER.unpack_from(data)
         has_header = (template_id, schema_id) == (TEMPLATE_ID, SCHEMA_ID)
         offset = MESSAGE_HEADER.size if has_header else 0
-        version, activity_timestamp_ms, _, pid = _MARK_BEGIN.unpack_from(data, offset)
+        version, activity_timestamp_ms, _, pid = BLOCK_BEGIN.unpack_from(data, offset)
         if version <= 0:
             raise MarkFileError(f"no archive has finished writing the mark file {path}", path)
         return cls(path, offset, version, activity_timestamp_ms, pid)

@@ -293,6 +293,34 @@ def test_a_start_that_crashed_at_once_is_no_obstacle(tmp_path: Path, content: by
         assert MarkFile.read(tmp_path).is_active()
 
 
+@pytest.mark.parametrize("version", [1 << 16, 2 << 16, 4 << 16, -1])
+@pytest.mark.parametrize("is_named", [True, False], ids=["with a message header", "without"])
+def test_an_archive_of_another_version_keeps_its_directory(
+    tmp_path: Path, version: int, is_named: bool
+) -> None:
+    """While it gives signs of life; of an unknown version nobody knows whether it does."""
+    abandoned(tmp_path, age_ms=1_000)
+    put(tmp_path, VERSION, layout.INT.pack(version))
+    if not is_named:
+        data = (tmp_path / FILE_NAME).read_bytes()
+        (tmp_path / FILE_NAME).write_bytes(data[8:])
+    is_older = 0 < version < 3 << 16
+    before = snapshot(tmp_path)
+    if not is_named and not is_older:
+        with unused(tmp_path, 10_000):  # nothing says that it is a mark file
+            pass
+        return
+    with pytest.raises(ArchiveInUseError, match="sign of life"), unused(tmp_path, 10_000):
+        pass
+    if is_older:
+        with unused(tmp_path, 500), pytest.raises(ArchiveInUseError), unused(tmp_path, 500):
+            pass
+    else:
+        with pytest.raises(MarkFileError, match="is not known here"), unused(tmp_path, 500):
+            pass
+    assert snapshot(tmp_path) == before
+
+
 def test_another_kind_of_file_is_refused_untouched(tmp_path: Path) -> None:
     """Something else under the mark file's name is not overwritten."""
     (tmp_path / FILE_NAME).write_bytes(b"not a mark file at all\n" * 500)

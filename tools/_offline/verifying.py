@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.errors import AerotapeError, ArchiveInUseError
+from aerotape.errors import AerotapeError, MarkFileError
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
     EXIT_FAILURE,
@@ -125,7 +125,7 @@ def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
             try:
                 stack.enter_context(unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS))
                 is_ours = True
-            except ArchiveInUseError as error:
+            except MarkFileError as error:
                 note(f"nothing is marked: {error}")
         yield is_ours
 
