@@ -106,6 +106,7 @@ def convert(
     *,
     master: str | None = None,
     on_progress: OnProgress | None = None,
+    whole_log: bool = False,
 ) -> JobReport:
     """Convert recordings to Parquet; what is recorded when planning is what is converted.
 
@@ -115,6 +116,7 @@ def convert(
             Storages are reached with the options for the archive directory's.
         master: Spark's master URL, this machine's cores when None.
         on_progress: called now and then.
+        whole_log: let Spark log warnings, and what tasks died of with Java's traces.
 
     Raises:
         ConfigurationError: `out` is no folder, or in no file system that is known.
@@ -124,7 +126,7 @@ def convert(
         StorageError: `out` cannot be written.
         AerotapeError: Spark does not start, or a task failed as often as Spark tries.
     """
-    tasks = SparkTasks(master)
+    tasks = SparkTasks(master, whole_log=whole_log)
     # Spark is stopped first: no task shall write while the job clears up.
     with ParquetJob(options, out, tasks) as job, tasks:
         return job.run(on_progress)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[*]"
 
 _QUIET_AND_QUICK: Final = {
-    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 # The driver's JVM hands out tasks and no more: compiling it well takes longer than it saves.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -50,18 +50,21 @@ _own: _OwnContext | None = None
 
 
 @contextmanager
-def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
+def job_context(
+    master: str | None, app_name: str, *, whole_log: bool = False
+) -> Iterator[SparkContext]:
     """Start Spark for one job and stop it afterwards.
 
     A context without a session: tasks need no SQL, and its start is the longer half. Spark logs
-    errors only, to standard error; its JVM's standard output goes there as well, so that standard
-    output belongs to the job's results. In a process that has a context already, a notebook say,
-    that one is used and left running, whichever thread asks. Jobs at the same time in several
-    threads share one; the last of them stops it.
+    errors only, a line each (`log4j2.properties`), to standard error; its JVM's standard output
+    goes there as well, so that standard output belongs to the job's results. In a process that has
+    a context already, a notebook say, that one is used and left running, whichever thread asks.
+    Jobs at the same time in several threads share one; the last of them stops it.
 
     Args:
         master: Spark's master URL. When None, the context there is, or all cores of this machine.
         app_name: what the cluster's pages shall show.
+        whole_log: let Spark log as it is configured by itself, warnings and Java's traces too.
 
     Raises:
         ConfigurationError: PySpark or pyarrow is not installed, a context with another master is
@@ -70,7 +73,7 @@ def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
     """
     require_spark()
     with _starting:
-        context, own = _acquire(master, app_name)
+        context, own = _acquire(master, app_name, whole_log=whole_log)
     try:
         yield context
     finally:
@@ -79,7 +82,9 @@ def job_context(master: str | None, app_name: str) -> Iterator[SparkContext]:
                 _release(own)
 
 
-def _acquire(master: str | None, app_name: str) -> tuple[SparkContext, _OwnContext | None]:
+def _acquire(
+    master: str | None, app_name: str, *, whole_log: bool
+) -> tuple[SparkContext, _OwnContext | None]:
     """Return a context; and what is to be released afterwards, None where it is the user's."""
     global _own
     from pyspark import SparkContext
@@ -91,7 +96,8 @@ def _acquire(master: str | None, app_name: str) -> tuple[SparkContext, _OwnConte
                 "Spark Connect cannot run this job's tasks: use a process without a session of "
                 "Spark Connect, with SPARK_REMOTE unset, and name the cluster as master"
             )
-        _own = _OwnContext(_start(master or os.environ.get("MASTER") or DEFAULT_MASTER, app_name))
+        master = master or os.environ.get("MASTER") or DEFAULT_MASTER
+        _own = _OwnContext(_start(master, app_name, whole_log=whole_log))
     elif master is not None and context.master != master:
         raise ConfigurationError(
             f"a Spark session with master {context.master!r} is active, stop it to use {master!r}"
@@ -122,7 +128,7 @@ def _stop(context: SparkContext) -> None:
     context.stop()
 
 
-def _start(master: str, app_name: str) -> SparkContext:
+def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     import pyspark
     from pyspark import SparkConf, SparkContext
 
@@ -137,7 +143,9 @@ def _start(master: str, app_name: str) -> SparkContext:
         conf.setAll(list(_LOCAL.items()))
         if ".zip" not in pyspark.__file__:  # as under spark-submit: workers shall have the same one
             conf.set("spark.python.daemon.module", "aerotape.spark.worker_daemon")
-    conf.set("spark.driver.defaultJavaOptions", java_options.strip())
+    if not whole_log:
+        java_options += f" -Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}"
+    conf.set("spark.driver.defaultJavaOptions", java_options)
     had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:

@@ -43,9 +43,10 @@ class TaskRunner(Protocol):
 class SparkTasks(Closing):
     """Runs tasks in a Spark context, which is started when the first ones come."""
 
-    def __init__(self, master: str | None) -> None:
-        """Choose Spark's master URL; see `aerotape.spark.session.job_context` for None."""
+    def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
+        """Choose Spark's master URL and how it logs: see `aerotape.spark.session.job_context`."""
         self._master = master
+        self._whole_log = whole_log
         self._spark = ExitStack()
         self._context: SparkContext | None = None
 
@@ -85,7 +86,9 @@ class SparkTasks(Closing):
 
     def _started(self) -> SparkContext:
         if self._context is None:
-            self._context = self._spark.enter_context(job_context(self._master, "aerotape parquet"))
+            self._context = self._spark.enter_context(
+                job_context(self._master, "aerotape parquet", whole_log=self._whole_log)
+            )
         return self._context
 
 

@@ -170,7 +170,13 @@ def run(args: argparse.Namespace) -> int:
     if args.watch is not None:
         return _watch(options, args)
     with _progress() as on_progress:
-        report = convert(options, args.out, master=args.master, on_progress=on_progress)
+        report = convert(
+            options,
+            args.out,
+            master=args.master,
+            on_progress=on_progress,
+            whole_log=args.verbose,
+        )
     _print(report, args)
     for recording in report.recordings:
         _tell(recording)
@@ -260,7 +266,7 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
     suspect: set[int] = set()
     told: set[tuple[int, str | None, tuple[str, ...]]] = set()
     try:
-        tasks = SparkTasks(args.master)
+        tasks = SparkTasks(args.master, whole_log=args.verbose)
         with ParquetJob(options, args.out, tasks) as job, tasks:
             while True:
                 with _progress() as on_progress:

@@ -109,6 +109,7 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
         "LICENSE",
         "aerotape/_native.pyi",
         "aerotape/py.typed",
+        "aerotape/spark/log4j2.properties",
         "native/Cargo.lock",
         "native/Cargo.toml",
         "native/build_environment.py",
@@ -131,7 +132,8 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
     assert {name for name in names if name.count("/") > 1 and name.endswith(".py")} == (
         modules_of_the_tree()
     )
-    assert {"aerotape/_native.abi3.so", "aerotape/_native.pyi", "aerotape/py.typed"} <= names
+    files = ("_native.abi3.so", "_native.pyi", "py.typed", "spark/log4j2.properties")
+    assert {f"aerotape/{name}" for name in files} <= names
     # Spark finds its data sources by modules of such a name.
     assert {name for name in names if not name.startswith("aerotape")} == {"pyspark_aerotape.py"}
 
