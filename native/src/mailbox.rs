@@ -153,7 +153,7 @@ impl Event {
 }
 
 /// The sending end, for native threads.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MailboxHandle(Arc<Shared>);
 
 #[derive(Default)]
@@ -162,11 +162,11 @@ struct Shared {
     arrived: Condvar,
     /// The conductors of the clients that post here.
     conductors: Mutex<Vec<Helper>>,
-    /// How many wait here.
+    /// How many wait here and look often.
     waiting: AtomicUsize,
 }
 
-/// Somebody waits at a mailbox for as long as this is there.
+/// Somebody waits at a mailbox and looks often for as long as this is there.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -189,6 +189,12 @@ struct Queue {
 }
 
 impl MailboxHandle {
+    /// Whether somebody has asked to be heard; forgotten by that.
+    #[cfg(test)]
+    pub fn was_woken(&self) -> bool {
+        std::mem::take(&mut self.lock().woken)
+    }
+
     pub fn post(&self, event: Event) {
         self.lock().events.push_back(event);
         self.0.arrived.notify_one();
@@ -215,7 +221,7 @@ impl MailboxHandle {
         helped.max().unwrap_or(Helped::NotUrgent)
     }
 
-    /// Whether somebody waits here, who does the work of the conductors meanwhile.
+    /// Whether somebody waits here who does the work of the conductors meanwhile.
     pub fn is_waited_at(&self) -> bool {
         self.0.waiting.load(Ordering::SeqCst) > 0
     }
@@ -256,7 +262,8 @@ impl MailboxHandle {
         let mut events = Vec::new();
         let mut idle = Backoff::default();
         let begin = Instant::now();
-        let _waiting = Waiting::begin(&self.0.waiting);
+        // Who has nothing to poll sleeps until something comes, and is no help to a conductor.
+        let _waiting = (!subscriptions.is_empty()).then(|| Waiting::begin(&self.0.waiting));
         loop {
             let helped = self.help_all();
             // Events first: an image is announced before its messages.
@@ -330,7 +337,7 @@ impl Mailbox {
     #[new]
     fn new() -> Self {
         Self {
-            handle: MailboxHandle(Arc::default()),
+            handle: MailboxHandle::default(),
         }
     }
 
@@ -364,5 +371,29 @@ impl Mailbox {
 
     fn wake(&self) {
         self.handle.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::{sleep, spawn};
+
+    #[test]
+    fn who_sleeps_until_something_comes_helps_no_conductor() {
+        let mailbox = MailboxHandle::default();
+        let waiter = {
+            let mailbox = mailbox.clone();
+            spawn(move || {
+                let deadline = Instant::now() + Duration::from_secs(60);
+                mailbox.collect(&[], deadline, 10, None).len()
+            })
+        };
+        for _ in 0..50 {
+            assert!(!mailbox.is_waited_at());
+            sleep(Duration::from_millis(1));
+        }
+        mailbox.post(Event::ClientClosed);
+        assert_eq!(waiter.join().expect("no panic"), 1);
     }
 }

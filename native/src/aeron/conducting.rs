@@ -25,8 +25,8 @@ struct Shared {
     is_stopping: AtomicBool,
     /// Adds that the driver has not answered, or whose answer nobody has fetched.
     awaited: AtomicUsize,
-    /// Whether somebody waits at a mailbox who does the work where it is urgent.
-    is_helped: bool,
+    /// Where somebody waits who does the work where it is urgent.
+    mailbox: Option<MailboxHandle>,
     /// There are no threads to take turns with in a child of it.
     process: Process,
 }
@@ -40,14 +40,29 @@ impl Shared {
         self.is_stopping.load(Ordering::SeqCst)
     }
 
-    /// Do the conductor's work once, unless somebody is doing it; whether there was some.
-    fn try_work(&self) -> bool {
+    /// Do the conductor's work once, unless somebody is doing it; how much there was.
+    fn try_work(&self) -> i32 {
         let aeron = match self.aeron.try_lock() {
             Ok(aeron) => aeron,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+            Err(TryLockError::WouldBlock) => return 0,
         };
-        !self.is_stopping() && self.work(&aeron) > 0
+        if self.is_stopping() {
+            return 0;
+        }
+        self.work(&aeron)
+    }
+
+    /// Give the driver a command at once, and have it noticed when it is heard of another.
+    fn hand_on(&self) {
+        let Some(mailbox) = &self.mailbox else {
+            return;
+        };
+        // C counts the commands that it takes, one at a time, and what it hears. Where somebody
+        // else has taken this one, that counts there, and who waits is woken.
+        if self.try_work() > 1 {
+            mailbox.wake();
+        }
     }
 
     /// Do the conductor's work once; negative when the driver is lost.
@@ -89,7 +104,7 @@ impl Helper {
             return Helped::NotUrgent;
         }
         let is_awaited = shared.is_awaited();
-        match (is_awaited, shared.try_work()) {
+        match (is_awaited, shared.try_work() > 0) {
             (false, _) => Helped::NotUrgent,
             (true, false) => Helped::Awaiting,
             (true, true) => Helped::Heard,
@@ -132,23 +147,23 @@ impl Conducting {
             aeron: Mutex::new(AeronPointer(aeron)),
             is_stopping: AtomicBool::new(false),
             awaited: AtomicUsize::new(0),
-            is_helped: mailbox.is_some(),
+            mailbox,
             process: Process::this(),
         });
-        if let Some(mailbox) = &mailbox {
+        if let Some(mailbox) = &shared.mailbox {
             mailbox.help(Helper(Arc::downgrade(&shared)));
         }
         let for_thread = Arc::clone(&shared);
         let thread = Builder::new()
             .name("aeron-client".into())
-            .spawn(move || conduct(&for_thread, longest_park, mailbox.as_ref()))?;
+            .spawn(move || conduct(&for_thread, longest_park))?;
         Ok(Self { thread, shared })
     }
 
     /// Take note that an answer of the driver is awaited, until the result is dropped.
     pub fn awaiting(&self) -> Awaiting {
         self.shared.awaited.fetch_add(1, Ordering::SeqCst);
-        if !self.shared.is_helped {
+        if self.shared.mailbox.is_none() {
             self.hurry();
         }
         Awaiting(Arc::clone(&self.shared))
@@ -178,11 +193,7 @@ impl Awaiting {
     /// comes round to it only later. To be called outside of the client.
     pub fn handing_on(&self) -> impl FnOnce() + use<> {
         let shared = Arc::clone(&self.0);
-        move || {
-            if shared.is_helped {
-                shared.try_work();
-            }
-        }
+        move || shared.hand_on()
     }
 }
 
@@ -192,8 +203,9 @@ impl Drop for Awaiting {
     }
 }
 
-fn conduct(shared: &Shared, longest_park: Duration, mailbox: Option<&MailboxHandle>) {
+fn conduct(shared: &Shared, longest_park: Duration) {
     sleep_precisely();
+    let mailbox = shared.mailbox.as_ref();
     let mut idle = Backoff::new(10, 20, Duration::from_micros(1), longest_park);
     while !shared.is_stopping() {
         let worked = match shared.aeron.lock() {
@@ -219,5 +231,124 @@ fn conduct(shared: &Shared, longest_park: Duration, mailbox: Option<&MailboxHand
                 park
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::MediaDriver;
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::ffi::CString;
+    use std::ptr::null_mut;
+    use std::thread::sleep;
+
+    const COUNTER_TYPE: i32 = 4242;
+
+    /// A C client whose conductor works only when it is told to.
+    struct Client {
+        shared: Shared,
+        context: *mut c::aeron_context_t,
+    }
+
+    impl Client {
+        fn connect(aeron_dir: &str, mailbox: MailboxHandle) -> Self {
+            let dir = CString::new(aeron_dir).expect("no NUL");
+            let (mut context, mut aeron) = (null_mut(), null_mut());
+            // SAFETY: plain C construction; C copies the directory.
+            unsafe {
+                assert_eq!(c::aeron_context_init(&mut context), 0);
+                c::aeron_context_set_dir(context, dir.as_ptr());
+                assert_eq!(c::aeron_init(&mut aeron, context), 0);
+                c::aeron_context_set_use_conductor_agent_invoker(context, true);
+                c::aeron_start(aeron);
+            }
+            let shared = Shared {
+                aeron: Mutex::new(AeronPointer(aeron)),
+                is_stopping: AtomicBool::new(false),
+                awaited: AtomicUsize::new(0),
+                mailbox: Some(mailbox),
+                process: Process::this(),
+            };
+            Self { shared, context }
+        }
+
+        fn aeron(&self) -> *mut c::aeron_t {
+            self.shared.aeron.lock().expect("no panic").0
+        }
+
+        fn ask_for_counter(&self) {
+            let mut record = null_mut();
+            let label = c"asked for";
+            // SAFETY: the client is open; C copies the label.
+            let asked = unsafe {
+                c::aeron_async_add_counter(
+                    &mut record,
+                    self.aeron(),
+                    COUNTER_TYPE,
+                    std::ptr::null(),
+                    0,
+                    label.as_ptr(),
+                    label.count_bytes(),
+                )
+            };
+            assert_eq!(asked, 0);
+        }
+
+        /// How many counters the driver has made, as its own memory shows.
+        fn counters(&self) -> usize {
+            // SAFETY: the reader and its numbers are the client's, which is open.
+            unsafe {
+                let reader = c::aeron_counters_reader(self.aeron());
+                (0..c::aeron_counters_reader_max_counter_id(reader))
+                    .filter(|id| {
+                        let mut type_id = 0;
+                        c::aeron_counters_reader_counter_type_id(reader, *id, &mut type_id) == 0
+                            && type_id == COUNTER_TYPE
+                    })
+                    .count()
+            }
+        }
+    }
+
+    impl Drop for Client {
+        fn drop(&mut self) {
+            // SAFETY: nobody works with it any more.
+            unsafe {
+                c::aeron_close(self.aeron());
+                c::aeron_context_close(self.context);
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_heard_while_a_command_is_handed_on_wakes_who_waits() {
+        let folder =
+            std::env::temp_dir().join(format!("aerotape-conducting-{}", std::process::id()));
+        let aeron_dir = folder.to_str().expect("text").to_owned();
+        let properties = [
+            ("aeron.dir", aeron_dir.as_str()),
+            ("aeron.threading.mode", "SHARED"),
+        ];
+        let driver = MediaDriver::start(&BTreeMap::from(
+            properties.map(|(name, value)| (name.to_owned(), value.to_owned())),
+        ))
+        .expect("a driver");
+        let mailbox = MailboxHandle::default();
+        let client = Client::connect(&aeron_dir, mailbox.clone());
+        client.ask_for_counter();
+        client.shared.hand_on();
+        while client.counters() == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        // The driver has made it and says so next.
+        sleep(Duration::from_millis(50));
+        mailbox.was_woken();
+        client.ask_for_counter();
+        client.shared.hand_on();
+        assert!(mailbox.was_woken());
+        drop(client);
+        drop(driver);
+        let _ = std::fs::remove_dir_all(folder);
     }
 }

@@ -129,6 +129,15 @@ fn launch(properties: &BTreeMap<String, String>) -> Result<(Running, String)> {
 }
 
 impl MediaDriver {
+    pub(super) fn start(properties: &BTreeMap<String, String>) -> Result<Self> {
+        let (running, aeron_dir) = launch(properties)?;
+        Ok(Self {
+            running: Mutex::new(Some(running)),
+            aeron_dir,
+            process: fork::Process::this(),
+        })
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
         match self.running.lock() {
             Ok(guard) => guard,
@@ -163,12 +172,7 @@ impl Drop for MediaDriver {
 impl MediaDriver {
     #[staticmethod]
     fn launch(py: Python<'_>, properties: BTreeMap<String, String>) -> PyResult<Self> {
-        let (running, aeron_dir) = py.detach(|| launch(&properties))?;
-        Ok(Self {
-            running: Mutex::new(Some(running)),
-            aeron_dir,
-            process: fork::Process::this(),
-        })
+        Ok(py.detach(|| Self::start(&properties))?)
     }
 
     #[getter]
