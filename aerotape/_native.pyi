@@ -941,6 +941,12 @@ class RewrittenSegment:
     def changed(self) -> int:
         """Those that had another checksum."""
     @property
+    def changed_kind(self) -> int:
+        """Those of them whose checksum of the other kind was right."""
+    @property
+    def without(self) -> int:
+        """Those of them that had the session id, and so no checksum."""
+    @property
     def end_offset(self) -> int:
         """Where the frames ended."""
     @property
@@ -955,6 +961,8 @@ class _RewriteTask(Protocol):
     def path(self) -> PathLike[str]: ...
     @property
     def start_offset(self) -> int: ...
+    @property
+    def session_id(self) -> int: ...
 
 def rewrite_checksums(
     tasks: Sequence[_RewriteTask],

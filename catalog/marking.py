@@ -68,6 +68,11 @@ class Marking:
         before = (self.state_before, self.stop_position_before)
         return before != (self.state, self.stop_position) or self.cut_off is not None
 
+    @property
+    def hides(self) -> bool:
+        """Whether it is INVALID afterwards, and was not before."""
+        return self.state is RecordingState.INVALID is not self.state_before
+
 
 def decide(
     found: Verification,

@@ -1,7 +1,9 @@
 """Giving checksums to a directory that was recorded without, or with another one.
 
 A frame keeps its checksum in place of the session id, a catalog entry in its header. What they are
-over is not looked at: damage that a checksum would have shown is covered up by a new one.
+over is not looked at: damage that a checksum would have shown is covered up by a new one. So what
+stood there before is counted, and where others of the recording had right ones, those that had
+neither a right one nor the session id are told.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class ChecksumOutcome:
         segments: segment files gone through.
         frames: data frames in them.
         frames_changed: those that had another checksum or none.
+        frames_wrong: those of them that had a wrong checksum, as far as that can be known: other
+            frames had right ones, and these had neither kind nor the recording's session id.
         problems: what could not be done.
     """
 
@@ -38,6 +42,7 @@ class ChecksumOutcome:
     segments: int
     frames: int
     frames_changed: int
+    frames_wrong: int
     problems: tuple[Problem, ...]
 
 
@@ -103,6 +108,7 @@ class _Task:
 
     path: Path
     start_offset: int
+    session_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,11 @@ class _Run:
         first_base = first_segment_base(descriptor)
         begin = descriptor.start_position - first_base
         return [
-            _Task(file.path, begin if file.base_position == first_base else 0)
+            _Task(
+                file.path,
+                begin if file.base_position == first_base else 0,
+                descriptor.session_id,
+            )
             for file in self.files
         ]
 
@@ -132,7 +142,7 @@ class _Run:
         entry = self.entry
         if self.damage:
             problem = Problem(f"left as it is, its descriptor is damaged: {self.damage}")
-            return ChecksumOutcome(entry.recording_id, False, 0, 0, 0, (problem,))
+            return ChecksumOutcome(entry.recording_id, False, 0, 0, 0, 0, (problem,))
         changed = entry.checksum != _native.checksum(catalog.checksum, entry.body)
         if changed and not dry_run:
             catalog.update_checksum(entry)
@@ -147,11 +157,16 @@ class _Run:
         descriptor = entry.descriptor
         if not self.files and descriptor.stop_position != descriptor.start_position:
             problems.append(Problem("it has no segment files", descriptor.start_position))
+        frames, frames_changed = sum(r.frames for r in results), sum(r.changed for r in results)
+        changed_kind = sum(result.changed_kind for result in results)
+        wrong = frames_changed - changed_kind - sum(result.without for result in results)
+        was_kept = frames > frames_changed or changed_kind > 0
         return ChecksumOutcome(
             entry.recording_id,
             changed,
             len(self.files),
-            sum(result.frames for result in results),
-            sum(result.changed for result in results),
+            frames,
+            frames_changed,
+            wrong if was_kept else 0,
             tuple(problems),
         )

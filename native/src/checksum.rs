@@ -32,6 +32,14 @@ impl Checksum {
         }
     }
 
+    /// The other kind.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Crc32 => Self::Crc32c,
+            Self::Crc32c => Self::Crc32,
+        }
+    }
+
     /// Begin a checksum of what is too long to be in memory at once.
     pub fn begin(self) -> Running {
         match self {

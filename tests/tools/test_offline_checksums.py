@@ -24,6 +24,12 @@ def directory(tmp_path: Path) -> Path:
     return directory
 
 
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -69,6 +75,41 @@ def test_what_was_changed_is_told_and_verifies(
     assert main(["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32C]) == 0
     checked = archive_tool(directory, "verify", "0", "-a", "-checksum", CRC_32C)
     assert "(recordingId=0) OK" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("kind", ["crc-32", "crc-32c"])
+def test_frames_whose_checksum_was_wrong_are_counted(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Before it is covered up, and where others had right ones; the bytes are ArchiveTool's."""
+    checksum = ["tool", str(directory), "checksum"]
+    # Recorded without: nobody knows what is damaged.
+    path = directory / "0-0.rec"
+    overwrite(path, 40, b"damaged")
+    overwrite(path, 12, b"\x07")  # of another session, before an extension
+    assert main([*checksum, "crc-32", "0", "-a", "--json"]) == 0
+    (outcome,) = json.loads(capsys.readouterr().out)
+    assert outcome["frames_changed"] == outcome["frames"]
+    assert outcome["frames_wrong"] == 0
+    # What an extension without checksums has recorded is not damaged.
+    overwrite(path, 12, (-42).to_bytes(4, "little", signed=True))
+    second = (int.from_bytes(path.read_bytes()[:4], "little") + 31) & ~31
+    overwrite(path, second + 40, b"damaged")
+    overwrite(directory / f"0-{SEGMENT_LENGTH}.rec", 40, b"damaged")
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    assert main([*checksum, kind, "0", "-a", "--dry-run"]) == 3
+    shown = capsys.readouterr().out
+    assert "2 of these frames had a wrong checksum" in shown
+    assert "verify -a -checksum" in shown
+    assert content(directory) == before
+    assert main([*checksum, kind, "0", "-a", "--json"]) == 3
+    (outcome,) = json.loads(capsys.readouterr().out)
+    assert (outcome["frames_wrong"], outcome["problems"]) == (2, [])
+    assert outcome["frames_changed"] == (3 if kind == "crc-32" else outcome["frames"])
+    archive_tool(theirs, "checksum", CRC_32 if kind == "crc-32" else CRC_32C, "0", "-a")
+    assert content(directory) == content(theirs)
+    assert main([*checksum, kind, "0", "-a"]) == 0
 
 
 def test_a_frame_that_cannot_be_ends_the_segment(

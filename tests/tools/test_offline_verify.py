@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from support.mark_files import in_use
 from support.offline_directory import SEGMENT_LENGTH, build, content
 
 from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
+from aerotape.errors import SegmentError, UnknownRecordingError
 from aerotape.tools.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
@@ -170,6 +173,67 @@ def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[s
     assert check["bad_places"] == len(places) == 3
     assert check["frames"] == sound["frames"] - 2
     assert check["marked"]["state"] == "INVALID"
+
+
+def served(directory: Path) -> list[tuple[int, bytes]]:
+    """Return end and payload of the messages that readers get of recording 0, until they fail."""
+    messages = []
+    with suppress(SegmentError):
+        for message in open_directory(directory).recording(0).messages():
+            messages.append((message.end_position, bytes(message.payload)))
+    return messages
+
+
+@pytest.mark.parametrize("way", ["mark-valid", "repair"])
+@pytest.mark.parametrize(
+    ("damage", "begin"),
+    [
+        ("frame of another place", 2 * SEGMENT_LENGTH),
+        ("last segment cut short", 2 * SEGMENT_LENGTH + 2 * FRAME),
+        ("last segment missing", 2 * SEGMENT_LENGTH),
+        ("first segment cut short", 3 * FRAME),
+    ],
+)
+def test_what_is_marked_invalid_can_be_brought_back(
+    directory: Path, capsys: pytest.CaptureFixture[str], damage: str, begin: int, way: str
+) -> None:
+    """Only the catalog was written; all before the damage is served again, the report says how."""
+    before_damage = [message for message in served(directory) if message[0] <= begin]
+    assert before_damage
+    DAMAGES[damage](directory)
+    before = content(directory)
+    verify = ["tool", str(directory), "verify", "0", "-a"]
+    assert main([*verify, "--dry-run"]) == 3
+    foretold = capsys.readouterr().out
+    assert content(directory) == before
+    assert main(verify) == 3
+    told = capsys.readouterr().out
+    for text, verb in ((foretold, "would be"), (told, "are now")):
+        assert f"{verb} INVALID, so that clients do not see them: recordings 0\n" in text
+        assert "`repair`" in text
+        assert "`mark-valid ID`" in text
+    with pytest.raises(UnknownRecordingError):
+        served(directory)
+    assert {**content(directory), "archive.catalog": b""} == {**before, "archive.catalog": b""}
+    assert main(["tool", str(directory), way, "0"]) in (0, 3)
+    assert served(directory)[: len(before_damage)] == before_damage
+
+
+def test_a_stop_position_that_was_changed_is_told(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what it was before, for nothing else keeps that."""
+    end = end_of(directory)
+    stop_at(directory, end - 96)
+    main(["tool", str(directory), "verify", "0", "--dry-run", "--json"])
+    [check] = json.loads(capsys.readouterr().out)
+    assert (check["marked"]["stop_position"], check["marked"]["state"]) == (end, "VALID")
+    assert check["marked"]["stop_position_before"] == end - 96
+    main(["tool", str(directory), "verify", "0"])
+    told = capsys.readouterr().out
+    assert f"its stop position is now {end} (was {end - 96})\n" in told
+    assert "INVALID" not in told
+    assert end_of(directory) == end
 
 
 def test_a_directory_in_use_is_checked_and_not_marked(

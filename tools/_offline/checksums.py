@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import TYPE_CHECKING
 
 from aerotape.text import printable
 from aerotape.tools._offline._common import (
@@ -15,6 +16,9 @@ from aerotape.tools._offline._common import (
     checksum_name,
 )
 from aerotape.tools.output import Progress, emit
+
+if TYPE_CHECKING:
+    from aerotape.catalog.rechecksum import ChecksumOutcome
 
 
 def add_commands(commands: Commands) -> None:
@@ -35,7 +39,9 @@ def add_commands(commands: Commands) -> None:
 def _checksum(args: argparse.Namespace) -> int:
     """Compute checksums of descriptors and frames and store them.
 
-    Damage from before cannot be found by checksums any more then: verify first.
+    Damage from before cannot be found by checksums any more then: verify first. Where frames had
+    a wrong checksum, while others of their recording had right ones, it is told how many, and the
+    exit code is 3.
     """
     from aerotape.catalog.rechecksum import write_checksums
 
@@ -63,7 +69,17 @@ def _checksum(args: argparse.Namespace) -> int:
                 f"recording {outcome.recording_id}: {verb} {outcome.frames_changed} of "
                 f"{outcome.frames} checksums in {outcome.segments} segment files{descriptor}"
             )
+            if outcome.frames_wrong:
+                print(f"  {_wrong(outcome, args)}")
             for problem in outcome.problems:
                 place = f" ({problem.path})" if problem.path else ""
                 print(printable(f"  {problem.detail}{place}"))
-    return EXIT_DATA_SUSPECT if any(outcome.problems for outcome in outcomes) else 0
+    is_suspect = any(outcome.problems or outcome.frames_wrong for outcome in outcomes)
+    return EXIT_DATA_SUSPECT if is_suspect else 0
+
+
+def _wrong(outcome: ChecksumOutcome, args: argparse.Namespace) -> str:
+    told = f"{outcome.frames_wrong} of these frames had a wrong checksum and may be damaged"
+    if args.dry_run:
+        return f"{told}: `verify -a -checksum` tells which, and new checksums would cover it up"
+    return f"{told}, which checksums do not show any more"

@@ -19,6 +19,7 @@ from aerotape.tools._offline._common import (
     add_command,
     add_recording_id,
     checksum_name,
+    some_ids,
 )
 from aerotape.tools._times import add_time_options, positions, time_range
 from aerotape.tools.output import note
@@ -56,9 +57,10 @@ def _verify(args: argparse.Namespace) -> int:
     """Check descriptors and the last segment file of each recording, and mark what is bad.
 
     As Aeron's ArchiveTool: a recording with an error becomes INVALID, one that was INVALID and has
-    none becomes VALID, and stop positions become the ends of frames. While an archive is using the
-    directory, and with --dry-run, nothing is marked. Nor is it with times, which choose the segment
-    files to check: those that hold what may have been recorded then.
+    none becomes VALID, and stop positions become the ends of frames. The segment files stay as they
+    are; repair, or mark-valid, brings a recording back. While an archive is using the directory,
+    and with --dry-run, which reports only, nothing is marked. Nor is it with times, which choose
+    the segment files to check: those that hold what may have been recorded then.
     """
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.directory import open_directory
@@ -107,9 +109,18 @@ def _verify(args: argparse.Namespace) -> int:
     else:
         for check in found.checks:
             _print_check(check, markings.get(check.recording_id), checksum != "none", args)
+    hidden = [] if failed else [each.recording_id for each in markings.values() if each.hides]
+    if hidden and not args.json:
+        verb = "would be" if args.dry_run else "are now"
+        print(
+            f"{verb} INVALID, so that clients do not see them: "
+            f"recordings {some_ids(hidden, args)}\n"
+            "  `repair` takes the damage out and brings them back, `mark-valid ID` as they are"
+        )
     if failed:
         return EXIT_FAILURE
-    return 0 if all(check.ok for check in found.checks) else EXIT_DATA_SUSPECT
+    is_sound = all(check.ok for check in found.checks) and not hidden
+    return 0 if is_sound else EXIT_DATA_SUSPECT
 
 
 @contextmanager
@@ -147,7 +158,9 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
     if marked := markings.get(check.recording_id):
         row["marked"] = {
             "state": marked.state.name,
+            "state_before": marked.state_before.name,
             "stop_position": marked.stop_position,
+            "stop_position_before": marked.stop_position_before,
             "reason": marked.reason,
         }
     return row
@@ -180,7 +193,9 @@ def _print_check(
         reason = f": {marked.reason}" if marked.reason else ""
         print(printable(f"  {verb} {marked.state.name}{reason}"))
     if marked.stop_position != marked.stop_position_before:
-        print(f"  its stop position {verb} {marked.stop_position}")
+        print(
+            f"  its stop position {verb} {marked.stop_position} (was {marked.stop_position_before})"
+        )
     if marked.cut_off is not None:
         path, offset = marked.cut_off
         print(printable(f"  what is behind offset {offset} of {path} {verb} in quarantine"))

@@ -16,11 +16,12 @@ use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_DATA};
 
 const WINDOW_LENGTH: usize = 1 << 20;
 
-/// A segment file to go through, from `start_offset` on.
+/// A segment file to go through, from `start_offset` on; `session_id` is that of its recording.
 #[derive(Debug, FromPyObject)]
 pub struct RewriteTask {
     pub path: PathBuf,
     pub start_offset: u64,
+    pub session_id: i32,
 }
 
 /// What was done to a segment file; offsets are bytes from its start.
@@ -31,6 +32,10 @@ pub struct RewrittenSegment {
     pub frames: u64,
     /// Those that had another checksum.
     pub changed: u64,
+    /// Those of them whose checksum of the other kind was right.
+    pub changed_kind: u64,
+    /// Those of them that had the session id, and so no checksum.
+    pub without: u64,
     /// Where the frames ended.
     pub end_offset: u64,
     /// Why, when that was not the end of the frames.
@@ -91,7 +96,7 @@ impl RewrittenSegment {
             window.resize(wanted, 0);
             file.read_exact_at(&mut window, begin)?;
             let before = self.changed;
-            self.go_through(&mut window, begin, checksum);
+            self.go_through(&mut window, begin, checksum, task.session_id);
             if self.changed > before && !dry_run {
                 let used = (self.end_offset - begin).min(wanted as u64) as usize;
                 file.write_all_at(window.get(..used).unwrap_or_default(), begin)?;
@@ -129,7 +134,7 @@ impl RewrittenSegment {
     }
 
     /// Put checksums into the frames that are whole in `window`, which begins at `begin`.
-    fn go_through(&mut self, window: &mut [u8], begin: u64, checksum: Checksum) {
+    fn go_through(&mut self, window: &mut [u8], begin: u64, checksum: Checksum, session_id: i32) {
         loop {
             let at = (self.end_offset - begin) as usize;
             let rest = window.get_mut(at..).unwrap_or_default();
@@ -148,6 +153,11 @@ impl RewrittenSegment {
                 let sum = checksum.compute(body);
                 if sum != header.session_id {
                     self.changed += 1;
+                    if header.session_id == session_id {
+                        self.without += 1;
+                    } else if header.session_id == checksum.other().compute(body) {
+                        self.changed_kind += 1;
+                    }
                     if let Some(place) = rest.get_mut(SESSION_ID_OFFSET..SESSION_ID_OFFSET + 4) {
                         place.copy_from_slice(&sum.to_le_bytes());
                     }
