@@ -27,7 +27,8 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState, align
 from aerotape.catalog.leftovers import OwnedFile, index_owned_files
-from aerotape.catalog.stop_position import PAGE_LENGTH, first_segment_base
+from aerotape.catalog.segments import SegmentFile
+from aerotape.catalog.stop_position import PAGE_LENGTH, first_segment_base, frames_in_holes
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.catalog.verify import Verification
 from aerotape.errors import AerotapeError
@@ -172,6 +173,9 @@ class _Decision:
         self._checksum: ChecksumName = checksum
         self._ask = cut_off
         self._cut_off: tuple[Path, int] | None = None
+        # Offset in the last file up to which no frame was asked about.
+        self._asked_from = 0
+        self._is_left = False
 
     def make(self) -> Marking:
         state = before = RecordingState(self._entry.state)
@@ -181,6 +185,8 @@ class _Decision:
             reason, stop_position = str(error), NULL_VALUE
         if reason:
             state, stop_position = RecordingState.INVALID, self._descriptor.stop_position
+        elif self._is_left:
+            stop_position, self._cut_off = self._descriptor.stop_position, None
         elif self._files:
             state = RecordingState.VALID
         return Marking(
@@ -215,6 +221,13 @@ class _Decision:
         for path in sorted(positions) if self._all_segments else [last]:
             if fault := self._fault(path, positions[path]):
                 return fault, NULL_VALUE
+        # Once it has a stop position no start looks for what a power cut has taken.
+        segment = SegmentFile(last, positions[last])
+        self._is_left = (
+            descriptor.is_active
+            and self._checksum == "none"
+            and bool(frames_in_holes(descriptor, segment, self._asked_from))
+        )
         return "", max(stop_position, descriptor.start_position)
 
     def _check_descriptor(self) -> str:
@@ -257,11 +270,13 @@ class _Decision:
             end, begin = task.end_offset, check.last_frame_offset
             aligned = align(max(check.last_frame_length, 0), FRAME_ALIGNMENT)
             if begin < 0 or begin // PAGE_LENGTH == (begin + aligned - 1) // PAGE_LENGTH:
+                self._asked_from = end
                 return end
             doubtful = self._reference(path, base_position, begin).doubtful_offset
         else:
             reference = self._reference(path, base_position)
             end, doubtful = reference.end_offset, reference.doubtful_offset
+        self._asked_from = end if doubtful < 0 else doubtful
         if doubtful >= 0 and self._ask(path, doubtful):
             self._cut_off = (path, doubtful)
             return doubtful

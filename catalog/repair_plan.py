@@ -35,6 +35,7 @@ from aerotape.catalog.stop_position import (
     find_data_end,
     find_recording_end,
     first_segment_base,
+    frames_in_holes,
     own_segments,
 )
 from aerotape.errors import StorageError
@@ -207,13 +208,20 @@ class _Planning:
         descriptor = self.entry.descriptor
         if not descriptor.is_active:
             return descriptor.stop_position, []
-        end = find_recording_end(descriptor, own, self.checksum)
+        end = find_recording_end(descriptor, own, self.checksum, holes=True)
         self._beyond = [segment.path for segment in end.beyond]
+        found = []
+        if end.segment is not None and self.checksum == "none" and end.damaged_positions:
+            base = end.segment.base_position
+            found = [
+                Damage(base + begin, base + end_of_frame, "a frame that is partly in a hole")
+                for begin, end_of_frame in frames_in_holes(descriptor, end.segment, end.offset)
+            ]
         if end.segment is None or not end.torn:
-            return end.position, []
+            return end.position, found
         self._behind = Part(end.segment.path, end.offset, end.data_end)
         behind = max(end.data_end - end.offset, 0)
-        return end.position, [Damage(end.position, end.position + behind, end.torn)]
+        return end.position, [*found, Damage(end.position, end.position + behind, end.torn)]
 
     def _damages(self, own: Sequence[SegmentFile], stop: int) -> Iterator[Damage]:
         descriptor = self.entry.descriptor

@@ -148,7 +148,7 @@ def find_recording_end(
         from_position: begin of a frame, or the end of the last one; what is before is not looked
             at and taken as recorded.
         holes: what is in a hole of the file was not recorded; to be told of files that a recorder
-            wrote, and nobody copied.
+            wrote, and nobody copied. Without a checksum, that is: it would tell.
 
     Raises:
         StorageError: a file cannot be read.
@@ -161,9 +161,7 @@ def find_recording_end(
     index = len(own) - 1
     while found.frames == 0 and index > 0:
         before = own[index - 1]
-        follows = (
-            before.base_position == own[index].base_position - descriptor.segment_file_length
-        )
+        follows = before.base_position == own[index].base_position - descriptor.segment_file_length
         # Files between may be missing; but what holds something else proves nothing of the kind.
         if not follows and find_data_end(own[index].path, found.end_offset) == found.end_offset:
             break

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LISTED = 1000
 """So many problems of a recording are listed; the rest is counted."""
+_FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +293,19 @@ class _Check:
         if self._segments is None:
             end = self.recording.find_end(self._checksum)
         else:
-            end = find_recording_end(self._descriptor, segments, self._checksum)
+            end = find_recording_end(self._descriptor, segments, self._checksum, holes=True)
         self._stop_position = end.position
+        if end.damaged_positions and self._checksum == "none":
+            listed = ", ".join(str(position) for position in end.damaged_positions[:_FEW])
+            more = " …" if len(end.damaged_positions) > _FEW else ""
+            self._found(
+                Problem(
+                    f"{len(end.damaged_positions)} frames are partly in holes of the file, at "
+                    f"positions {listed}{more}: never wholly written, unless a copy made the holes",
+                    end.damaged_positions[0],
+                    str(end.segment.path) if end.segment else "",
+                )
+            )
         if end.torn:
             path = str(end.segment.path) if end.segment else ""
             self._found(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
+from support.holes import PAGE_LENGTH, punch
 
 from aerotape.catalog import refresh as refresh_module
 from aerotape.catalog import suspect
@@ -18,7 +19,6 @@ from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 
-PAGE_LENGTH = 4096
 NOW_MS = 1_700_000_000_123
 SEGMENT_LENGTH = 131_072
 
@@ -65,14 +65,6 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(data)
-
-
-def punch(path: Path, offset: int) -> None:
-    """Make a hole of a page, at least, of what is around an offset of a file."""
-    data, at = path.read_bytes(), offset - offset % PAGE_LENGTH
-    with path.open("wb") as file:
-        os.pwrite(file.fileno(), data[:at], 0)
-        os.pwrite(file.fileno(), data[at + PAGE_LENGTH :], at + PAGE_LENGTH)
 
 
 def straddling_last_frame(stream: SegmentBuilder) -> int:
