@@ -148,9 +148,12 @@ class Planner:
         self._compared: dict[int, set[Fingerprint]] = {}
         self._seen: dict[int, _Seen] = {}
         self._gone: set[int] = set()
+        self._followed: set[int] = set()
 
     def recordings(self) -> list[Recording]:
         """Look which recordings there are now, of those that are asked for.
+
+        One that was asked for in an earlier round still is when its channel is another by now.
 
         Raises:
             CatalogError: the archive directory cannot be read.
@@ -169,12 +172,13 @@ class Planner:
                 "OUT",
             )
         try:
-            recordings = choose_recordings(directory, read)
+            recordings = choose_recordings(directory, read, self._followed)
         except UnknownRecordingError:
             there = {recording.recording_id for recording in directory.recordings()}
             ids = [id for id in read.recording_ids or () if id in there or id not in self._seen]
             read = dataclasses.replace(read, recording_ids=tuple(ids))
-            recordings = choose_recordings(directory, read)
+            recordings = choose_recordings(directory, read, self._followed)
+        self._followed.update(each.recording_id for each in recordings if not each.damage)
         find_ends(recordings)
         return recordings
 
@@ -201,8 +205,12 @@ class Planner:
             that is known to be all that was asked for.
         """
         there = {plan.recording.recording_id for plan in plans}
-        known = self._seen.keys() - self._gone - there
-        ids = sorted(id for id in known if id >= 0)
+        known = {id for id in self._seen.keys() - self._gone - there if id >= 0}
+        if known:
+            # One that was damaged may turn out not to be what was asked for, which is not gone.
+            directory = self._options.read.open_directory()
+            known -= {recording.recording_id for recording in directory.recordings()}
+        ids = sorted(known)
         self._gone.update(ids)
         return [(id, self._seen[id].to_position, self._seen[id].is_done) for id in ids]
 

@@ -12,7 +12,7 @@ and goes into each range as its limit, so that all partitions agree.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -25,11 +25,18 @@ if TYPE_CHECKING:
     from aerotape.catalog.directory import ArchiveDirectory, Recording
 
 
-def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list[Recording]:
+def choose_recordings(
+    directory: ArchiveDirectory, options: ReadOptions, followed: Collection[int] = ()
+) -> list[Recording]:
     """Return the recordings that the options ask for, by ascending id.
 
     Damaged ones are among them unless their id is not asked for: what else the options choose by
     is not known of them.
+
+    Args:
+        directory: where they are.
+        options: what chooses them.
+        followed: as for `matching`.
 
     Raises:
         UnknownRecordingError: an id that was asked for does not exist.
@@ -39,11 +46,20 @@ def choose_recordings(directory: ArchiveDirectory, options: ReadOptions) -> list
         # One look at the catalog for all; what is not in it is the directory's to complain about.
         known = {recording.recording_id: recording for recording in recordings}
         recordings = [known.get(id) or directory.recording(id) for id in options.recording_ids]
-    return matching(recordings, options)
+    return matching(recordings, options, followed)
 
 
-def matching(recordings: Iterable[Recording], options: ReadOptions) -> list[Recording]:
-    """Return the recordings whose stream and channel the options ask for, and damaged ones."""
+def matching(
+    recordings: Iterable[Recording], options: ReadOptions, followed: Collection[int] = ()
+) -> list[Recording]:
+    """Return the recordings whose stream and channel the options ask for, and damaged ones.
+
+    Args:
+        recordings: those to choose from.
+        options: what chooses them.
+        followed: ids of recordings that were chosen before. They stay chosen with another channel,
+            for a recording can be given one at any time.
+    """
     return [
         recording
         for recording in recordings
@@ -51,7 +67,9 @@ def matching(recordings: Iterable[Recording], options: ReadOptions) -> list[Reco
         or (
             (options.stream_id is None or recording.descriptor.stream_id == options.stream_id)
             and (
-                options.channel is None or options.channel in recording.descriptor.original_channel
+                options.channel is None
+                or recording.recording_id in followed
+                or options.channel in recording.descriptor.original_channel
             )
         )
     ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,9 +90,14 @@ class Follower:
     fail_on_data_loss: bool
 
     def ends(self) -> dict[int, int]:
-        """Return where the recordings to follow end at present, by id; see `look` for errors."""
+        """Return where recordings end at present, by id, whatever their channel; errors as `look`.
+
+        Which are followed a checkpoint may know.
+        """
         recordings = self.options.open_directory().recordings()
-        return {each.recording_id: each.recorded_position for each in self._choose(recordings)}
+        there = {recording.recording_id for recording in recordings}
+        chosen = self._choose(recordings, there)
+        return {each.recording_id: each.recorded_position for each in chosen}
 
     def look(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
         """Look at the directory.
@@ -121,11 +126,11 @@ class Follower:
                 # One that was named is kept, to be told from a name that never was one.
                 if id not in in_catalog and self.options.recording_ids is None:
                     del kept[id]
-        return self._choose(recordings), kept
+        return self._choose(recordings, kept), kept
 
-    def _choose(self, recordings: list[Recording]) -> list[Recording]:
+    def _choose(self, recordings: list[Recording], followed: Collection[int]) -> list[Recording]:
         asked_for = [each for each in recordings if self._is_asked_for(each.recording_id)]
-        chosen = without_damaged(matching(asked_for, self.options), self.options)
+        chosen = without_damaged(matching(asked_for, self.options, followed), self.options)
         find_ends(chosen)
         return chosen
 

@@ -12,7 +12,11 @@ from built_archive import add_recording, fill
 from segment_builder import BEGIN, SegmentBuilder, crc32
 
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.layout import (
+    DESCRIPTOR_BLOCK_LENGTH,
+    DESCRIPTOR_HEADER_LENGTH,
+    RecordingState,
+)
 from aerotape.tools import parquet
 from aerotape.tools.main import main
 
@@ -60,6 +64,11 @@ def purge(archive_dir: Path, recording_id: int) -> None:
         catalog.change_state(recording_id, RecordingState.INVALID)
     for path in archive_dir.glob(f"{recording_id}-*.rec"):
         path.unlink()
+
+
+def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
+    with Catalog.open(archive_dir) as catalog:
+        catalog.replace_channel(recording_id, stripped_channel=channel, original_channel=channel)
 
 
 def test_a_warning_of_any_round_counts(
@@ -125,6 +134,36 @@ def test_a_recording_that_is_purged_ends_nothing(
     assert watch(*purges, options=("--recording-ids", "1,2")) == 0
     told = capfd.readouterr()
     assert told.err.endswith("all recordings that were asked for are gone\n")
+
+
+def test_a_recording_keeps_its_place_under_another_channel(
+    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One that `--channel` chose once is gone on with; one that was damaged then, and proves to be
+    of another channel, is neither converted nor told to be gone."""
+    live = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, live, live=True)
+    other = add_recording(archive_dir, fill(SegmentBuilder(), 6))
+    rename(archive_dir, other, "aeron:ipc")
+    catalog = archive_dir / "archive.catalog"
+    sound = catalog.read_bytes()
+    with Catalog.open(archive_dir, read_only=True) as entries:
+        strings = entries.entry(other).offset + DESCRIPTOR_HEADER_LENGTH + DESCRIPTOR_BLOCK_LENGTH
+    catalog.write_bytes(sound[:strings] + b"\xff" * 4 + sound[strings + 4 :])
+
+    def grow() -> None:
+        catalog.write_bytes(sound)
+        rename(archive_dir, 0, "aeron:udp?endpoint=elsewhere:1")
+        fill(live, 7).write(archive_dir)
+
+    options = ("--channel", "alias=prices", "--min-bytes", "1")
+    assert watch(grow, lambda: None, options=options) == 3
+    told = capfd.readouterr()
+    assert "gone" not in told.err
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    assert [line.get("messages") for line in lines] == [5, 7, 12]
+    assert positions_of(tmp_path / "out", 0) == expected_positions(archive_dir, 0)
+    assert positions_of(tmp_path / "out", other) == []
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -156,6 +156,28 @@ def test_options_of_batch_queries_hold(tmp_path: Path) -> None:
     assert of(Query(tmp_path, recordingIds="1").run(), 0) == []
 
 
+def test_a_recording_is_followed_under_another_channel(tmp_path: Path) -> None:
+    """One that the query has begun to read is read on, also when only what is there is taken."""
+    builders = [fill(SegmentBuilder(), 10, seed=seed) for seed in (1, 2)]
+    for builder in builders:
+        add_recording(tmp_path, builder, live=True)
+    query = Query(tmp_path, channel="alias=prices", recordingIds="0")
+    found = query.run()
+    for available_now in (False, True):
+        with Catalog.open(tmp_path) as catalog:
+            for id in (0, 1):
+                catalog.replace_channel(id, stripped_channel="s", original_channel="aeron:ipc")
+        for builder in builders:
+            fill(builder, 10, seed=3).write(tmp_path)
+        query.restart()
+        if available_now:
+            query.reader.prepareForTriggerAvailableNow()
+        found += query.run()
+    assert found == open_directory(tmp_path).recording(0).to_arrow().to_pylist()
+    query.restart(recordingIds="0,1")
+    assert query.run() == []
+
+
 def test_a_message_in_progress_waits(tmp_path: Path) -> None:
     """A message of which fragments are missing comes when it is whole; one whose end never comes
     is passed over, as in a batch query."""
