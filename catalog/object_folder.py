@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -42,7 +44,7 @@ ADVICE: Final = (
 """What to look at when a storage fails."""
 _HADOOP_NEEDS: Final = (
     " (Arrow's HadoopFileSystem needs Hadoop's libhdfs and Java: are HADOOP_HOME, JAVA_HOME and "
-    "CLASSPATH set?)"
+    "CLASSPATH set? or do without: `pip install hdfs-native`)"
 )
 
 
@@ -254,6 +256,9 @@ def _file_system(
             f"storage options are the arguments of pyarrow's {name}: {reason}", "storage"
         ) from None
     except Exception as error:
+        if scheme in _HADOOP and find_spec("hdfs_native"):
+            # It speaks HDFS without Hadoop's library and Java, as a file system of fsspec.
+            return _fsspec(f"{scheme}://{authority}", dict(options.items), options)
         needs = _HADOOP_NEEDS if scheme in _HADOOP else ""
         raise ConfigurationError(
             f"{scheme}://{authority}: {told(error, options)}{needs}", "path"
@@ -285,8 +290,13 @@ def _maker(fs: Any, name: str) -> Callable[..., fs.FileSystem]:
     return make
 
 
-_NUMBERS: Final = {
-    "request_timeout": float, "connect_timeout": float, "load_frequency": int,
+def _seconds(text: str) -> timedelta:
+    return timedelta(seconds=float(text))
+
+
+_NUMBERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "retry_time_limit": _seconds, "request_timeout": float, "connect_timeout": float,
+    "load_frequency": int,
     "port": int, "replication": int, "buffer_size": int, "default_block_size": int,
 }  # fmt: skip
 _TRUTH: Final = {"true": True, "false": False}
@@ -313,7 +323,9 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
         given: the options.
         options: the same, to keep their values out of messages.
     """
-    from pyarrow.fs import FSSpecHandler, PyFileSystem
+    from pyarrow.fs import PyFileSystem
+
+    from aerotape.catalog.dated_files import DatedHandler
 
     try:
         import fsspec
@@ -332,7 +344,7 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
         kind = fsspec.get_filesystem_class(place.partition("://")[0])
         # What is before the path (host, port, user) is the file system's to understand.
         arguments = {**kind._get_kwargs_from_urls(f"{place}/"), **arguments}
-        return PyFileSystem(FSSpecHandler(kind(**arguments)))
+        return PyFileSystem(DatedHandler(kind(**arguments)))
     except (ImportError, TypeError, ValueError) as error:
         reason = options.redacted(str(error).strip().partition("\n")[0])
         raise ConfigurationError(f"{place}: {reason}", "path") from None

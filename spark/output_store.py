@@ -238,7 +238,11 @@ class OutputStore:
             stream.write(data)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or a folder. A file takes the place of one that has the name."""
+        """Rename a file or a folder; a file takes the place of one that has the name.
+
+        Raises:
+            StorageError: it is not renamed. In HDFS it is never when the name is taken.
+        """
         with self._errors("move to", target):
             places = self._full(source), self._full(target)
             try:
@@ -248,6 +252,9 @@ class OutputStore:
                     raise
                 self._filesystem.copy_file(*places)
                 self._filesystem.delete_file(places[0])
+            if not (self.is_local or self.is_object_store) and self.exists(source):
+                # HDFS says so in an answer, which fsspec does not read.
+                raise OSError(errno.EEXIST, "it was not renamed; is the name taken?")
 
     def link(self, source: str, target: str) -> None:
         """Give a file of a local folder a second name."""

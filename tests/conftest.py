@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 from support import java
 
@@ -19,8 +20,11 @@ from aerotape import _native
 def pytest_configure(config: pytest.Config) -> None:
     """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored.
 
-    Spark's classes are kept with pytest's own things, for the many starts of Spark.
+    Spark's classes are kept with pytest's own things, for the many starts of Spark. An example of
+    hypothesis may take long, for the machine may be busy.
     """
+    hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
+    hypothesis.settings.load_profile("patient")
     if config.cache is not None:
         os.environ.setdefault("AEROTAPE_CACHE_DIR", str(config.cache.mkdir("aerotape")))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

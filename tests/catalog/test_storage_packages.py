@@ -91,6 +91,8 @@ class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 
     def mv(self, path: str, *positional: Any, **arguments: Any) -> None:
         self.strike("move")
+        if self.fails == "move to what is there" and self.exists(positional[0]):
+            return  # HDFS over HTTP
         super().mv(path, *positional, **arguments)
 
 
@@ -173,6 +175,22 @@ def test_writing_fails_with_the_place_and_the_reason(
         use(store)
 
 
+def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> None:
+    """Where the package tells nobody that the name was taken, a file is replaced all the same."""
+    store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
+    store.make_folder()
+    moody.fails = "move to what is there"
+    for data in (b"old", b"new"):
+        store.write("file", data)
+        assert store.read("file") == data
+    assert store.entries() == ["file"]
+    store.write("other", b"other")
+    with pytest.raises(
+        StorageError, match=r"^cannot move to moody://table/file: it was not renamed"
+    ):
+        store.move("other", "file")
+
+
 def test_one_that_cannot_be_reached_is_no_matter_of_options(moody: type[MoodyFileSystem]) -> None:
     """Some connect when they are made; arguments that they do not take are the user's."""
     moody.fails = "connect"
@@ -213,3 +231,13 @@ def test_a_stream_does_not_take_it_for_loss_of_data(
         reader.latestOffset(offset, ReadAllAvailable())
     moody.fails = ""
     assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+
+
+def test_times_are_given_in_seconds() -> None:
+    """Of GCS, whose package wants an object for them."""
+    options = {"anonymous": "true", "endpoint_override": "127.0.0.1:1", "scheme": "http"}
+    limit = {"retry_time_limit": "0.1"}
+    with pytest.raises(StorageError, match=r"^cannot read gs://tapes/archive"):
+        open_directory("gs://tapes/archive", {**options, **limit})
+    with pytest.raises(ConfigurationError, match=r"retry_time_limit: 'long' is not a number"):
+        open_directory("gs://tapes/archive", {**options, "retry_time_limit": "long"})

@@ -33,10 +33,13 @@ JAVA_SOURCES = Path(__file__).resolve().parent / "java" / "harness"
 AERON_ALL = "aeron-all-1.51.0.jar"
 SBE_ALL = "sbe-all-1.38.1.jar"
 PARQUET_AVRO = "parquet-avro-1.17.0.jar"
+HADOOP = "3.5.0"
+HADOOP_MINICLUSTER = f"hadoop-client-minicluster-{HADOOP}.jar"
 _IN_MAVEN_REPOSITORY = {
     AERON_ALL: "io/aeron/aeron-all/1.51.0",
     SBE_ALL: "uk/co/real-logic/sbe-all/1.38.1",
     PARQUET_AVRO: "org/apache/parquet/parquet-avro/1.17.0",
+    HADOOP_MINICLUSTER: f"org/apache/hadoop/hadoop-client-minicluster/{HADOOP}",
 }
 JAVA_OPENS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
