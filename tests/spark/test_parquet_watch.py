@@ -30,7 +30,7 @@ from aerotape.spark import task_runner
 
 
 class Tasks(TasksHere, Closing):
-    def __init__(self, master: str | None) -> None:
+    def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
         pass
 
     def close(self) -> None:
