@@ -86,8 +86,14 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
         try:
             if file.stat().st_size > 0:
                 break
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             pass
+        except NotADirectoryError:
+            raise AeronError(
+                f"no media driver in {aeron_dir}: it is not a directory; give that of one that "
+                "runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                errno.ENOTDIR,
+            ) from None
         except (OSError, ValueError):  # the native client says what is wrong with it
             break
         if time.monotonic_ns() >= deadline_ns:

@@ -259,7 +259,14 @@ class Conductor:
         if config.control_channel_enabled:
             uri = ChannelUri.parse(config.control_channel)
             uri.put("sparse", str(config.control_term_buffer_sparse).lower())
-            subscriptions.append(self._add_subscription(str(uri), config.control_stream_id))
+            try:
+                subscriptions.append(self._add_subscription(str(uri), config.control_stream_id))
+            except AeronError as error:
+                raise AeronError(
+                    f"cannot listen on aeron.archive.control.channel={config.control_channel}: is "
+                    f"its port free, and its address one of this machine? {error}",
+                    error.code,
+                ) from error
         subscriptions.append(
             self._add_subscription(config.local_control_channel, config.local_control_stream_id)
         )

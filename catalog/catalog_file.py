@@ -17,6 +17,7 @@ from typing import Self
 
 from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved, sync_directory
+from aerotape.catalog.location import why_no_file
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
@@ -76,10 +77,8 @@ class CatalogFile:
         try:
             # Not to wait for a writer when the name is that of a pipe.
             descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
-        except FileNotFoundError as error:
-            raise CatalogError(f"no catalog at {path}: is this an archive directory?", path) from (
-                error
-            )
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CatalogError(why_no_file(path, "catalog"), path) from error
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
         return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)

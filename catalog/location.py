@@ -113,6 +113,18 @@ def absolute_location(path: str | os.PathLike[str], name: str = "path") -> str:
     return str(location if isinstance(location, UrlPath) else location.absolute())
 
 
+def why_no_directory(path: Path) -> str | None:
+    """Return what is wrong with what should be a folder of this machine; None when it is one."""
+    if path.is_dir():
+        return None
+    return f"{'not a directory' if path.exists() else 'no such directory'}: {path}"
+
+
+def why_no_file(path: Path, what: str) -> str:
+    """Return why there is no file at `path`, the `what` of an archive directory."""
+    return why_no_directory(path.parent) or f"no {what} at {path}: is this an archive directory?"
+
+
 def require_local(path: Path, what: str) -> None:
     """Refuse a directory in a storage elsewhere for `what` only works here (ConfigurationError)."""
     if isinstance(path, UrlPath):

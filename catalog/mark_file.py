@@ -26,6 +26,7 @@ from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved
 from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.catalog.layout import SEMANTIC_VERSION
+from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark_claim import (
     READ_FLAGS,
     check_other_place,
@@ -199,10 +200,8 @@ class MarkFile(Closing):
                 data = read_content(path, descriptor)
             finally:
                 os.close(descriptor)
-        except FileNotFoundError as error:
-            raise MarkFileError(
-                f"no mark file at {path}: is this an archive directory?", path
-            ) from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MarkFileError(why_no_file(path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
         header = MarkFileHeader.decode(data)

@@ -31,6 +31,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import end_of_strings
 from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark_claim import in_use, now_epoch_ms, resolve
 from aerotape.catalog.mark_layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
 from aerotape.catalog.migration_journal import (
@@ -171,6 +172,8 @@ class _Mark:
         try:
             with path.open("rb") as file:
                 data = file.read(MESSAGE_HEADER.size + BLOCK_BEGIN.size)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MarkFileError(why_no_file(path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
         if len(data) < MESSAGE_HEADER.size + BLOCK_BEGIN.size:

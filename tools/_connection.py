@@ -13,8 +13,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.config.units import parse_duration_ns, parse_size
+from aerotape.archive.config.units import parse_size
 from aerotape.errors import ConfigurationError
+from aerotape.tools._arguments import (
+    ascii_text,
+    channel,
+    duration_ns,
+    int32,
+    property_duration_ns,
+)
 from aerotape.tools._secrets import read_secret, read_secret_file
 from aerotape.tools.output import note
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient, UserSecret
 
 _T = TypeVar("_T")
+_AERON_DIR_HELP: Final = "the media driver's directory (default: $AERON_DIR, or Aeron's)"
 
 AERON_DIR: Final = "aeron.dir"
 CONTROL_CHANNEL: Final = "aeron.archive.control.channel"
@@ -41,38 +49,42 @@ USER: Final = "aerotape.user"
 SECRET_FILE: Final = "aerotape.secret.file"
 CREDENTIALS_FILE: Final = "aerotape.credentials.file"
 
-_INTEGER_BASE_ANY: Final = 0
-
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the archive is."""
     group = parser.add_argument_group(
-        "connection", "defaults: properties given with -D, then the environment, then Aeron's"
+        "connection", "What is not given is taken from -D, then from the environment."
     )
-    group.add_argument("--aeron-dir", metavar="DIR", help="the media driver's directory")
+    group.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
     group.add_argument(
         "--control-channel",
         metavar="CHANNEL",
         type=channel,
-        help="where the archive listens (aeron:ipc)",
+        help="where the archive listens (default: aeron:ipc)",
     )
     group.add_argument(
-        "--control-stream-id", metavar="ID", type=int32, help="stream of the control channel (10)"
+        "--control-stream-id",
+        metavar="ID",
+        type=int32,
+        help="stream of the control channel (default: 10)",
     )
     group.add_argument(
         "--response-channel",
         metavar="CHANNEL",
         type=channel,
-        help="where the archive shall answer",
+        help="where the archive shall answer (default: chosen by the control channel)",
     )
     group.add_argument(
-        "--response-stream-id", metavar="ID", type=int32, help="stream for the answers (20)"
+        "--response-stream-id",
+        metavar="ID",
+        type=int32,
+        help="stream for the answers (default: 20)",
     )
     group.add_argument(
         "--timeout",
         metavar="TIME",
         type=duration_ns,
-        help="for the connect and each request: 5, 5s, 500ms (10s)",
+        help="for the connect and each request: 5, 5s, 500ms (default: 10s)",
     )
     group.add_argument("--user", metavar="NAME", help="who to be for the archive")
     group.add_argument(
@@ -89,15 +101,13 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         metavar="name=value",
         action="append",
         default=[],
-        help="a property, as the Java client names it",
+        help="a property, as the Java client names it; may be given many times",
     )
 
 
 def add_driver_option(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that look at a driver's files."""
-    parser.add_argument(
-        "--aeron-dir", metavar="DIR", help="the media driver's directory ($AERON_DIR, or Aeron's)"
-    )
+    parser.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
 
 
 def driver_directory(args: argparse.Namespace) -> str:
@@ -105,58 +115,6 @@ def driver_directory(args: argparse.Namespace) -> str:
     from aerotape.aeron import default_aeron_dir
 
     return args.aeron_dir or default_aeron_dir()
-
-
-def int32(text: str) -> int:
-    """Parse a stream id: 32 bits, decimal, or hexadecimal with 0x."""
-    return integer(text, -(1 << 31), (1 << 31) - 1)
-
-
-def int64(text: str) -> int:
-    """Parse an id or a position: 64 bits, decimal, or hexadecimal with 0x."""
-    return integer(text, -(1 << 63), (1 << 63) - 1)
-
-
-def identity(text: str) -> int:
-    """Parse an id or a position that an archive has given: 64 bits, not negative."""
-    return integer(text, 0, (1 << 63) - 1)
-
-
-def byte_length(text: str) -> int:
-    """Parse a length, bytes: 32 bits, more than nothing."""
-    return integer(text, 1, (1 << 31) - 1)
-
-
-def count(text: str) -> int:
-    """Parse a number of things: none or more."""
-    return integer(text, 0, (1 << 31) - 1)
-
-
-def ascii_text(text: str) -> str:
-    """Check what goes into an ASCII field of the control protocol."""
-    if not text.isascii():
-        raise argparse.ArgumentTypeError(f"{text!r} holds characters that are not ASCII")
-    return text
-
-
-def channel(text: str) -> str:
-    """Check a channel URI, which the archive would refuse with more words."""
-    try:
-        ChannelUri.parse(ascii_text(text))
-    except ConfigurationError as error:
-        raise argparse.ArgumentTypeError(f"{error}; for example aeron:ipc") from None
-    return text
-
-
-def integer(text: str, least: int, most: int) -> int:
-    """Parse an argument that is a number in a range."""
-    try:
-        value = int(text, _INTEGER_BASE_ANY)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
-    return value
 
 
 def connect(
@@ -184,7 +142,7 @@ def connect(
         "control_response_stream_id": settings.get(
             args.response_stream_id, RESPONSE_STREAM_ID, int32
         ),
-        "timeout_ns": settings.get(args.timeout, TIMEOUT, _timeout_ns),
+        "timeout_ns": settings.get(args.timeout, TIMEOUT, property_duration_ns),
         "credentials": _credentials(args, settings),
     }
     given = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
@@ -290,21 +248,3 @@ class _Settings:
         except argparse.ArgumentTypeError as error:
             where = f"-D{name}" if self._properties.get(name) else f"environment {variable}"
             raise ConfigurationError(f"{where}: {error}", name) from error
-
-
-def duration_ns(text: str) -> int:
-    """Parse a duration: ``500ms``, ``5s``, or a bare number of seconds."""
-    # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
-    return _timeout_ns(f"{text}s" if text.isdecimal() else text)
-
-
-def _timeout_ns(text: str) -> int:
-    try:
-        timeout_ns = parse_duration_ns("timeout", text)
-    except ConfigurationError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a duration like 5s or 500ms (units: ns, us, ms, s)"
-        ) from None
-    if timeout_ns <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be more than nothing")
-    return timeout_ns

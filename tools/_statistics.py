@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from aerotape.tools._arguments import count, identity
 from aerotape.tools._times import add_time_options
 
 
@@ -16,10 +17,10 @@ def add_statistics_options(parser: argparse.ArgumentParser) -> None:
         help="what goes from left to right (default: time where the recording has a time index)",
     )
     parser.add_argument(
-        "--bins", type=int, metavar="N", help="into how many equal parts to divide it"
+        "--bins", type=count, metavar="N", help="into how many equal parts to divide it"
     )
-    parser.add_argument("--from-position", type=int, metavar="P", help="begin there")
-    parser.add_argument("--to-position", type=int, metavar="P", help="end there")
+    parser.add_argument("--from-position", type=identity, metavar="P", help="begin there")
+    parser.add_argument("--to-position", type=identity, metavar="P", help="end there")
     add_time_options(parser)
 
 

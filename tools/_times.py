@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aerotape.errors import ConfigurationError
 from aerotape.times import TimeRange, parse_time
+from aerotape.tools._arguments import option
 from aerotape.tools.output import note
 
 if TYPE_CHECKING:
@@ -18,14 +17,14 @@ def add_time_options(parser: argparse.ArgumentParser) -> None:
     """Add --from-time and --to-time."""
     parser.add_argument(
         "--from-time",
-        type=_argument("--from-time"),
+        type=option(parse_time, "--from-time"),
         metavar="TIME",
         help="leave out what was certainly recorded before: ISO 8601 with a zone, or a number as "
         "1772357400000ms",
     )
     parser.add_argument(
         "--to-time",
-        type=_argument("--to-time"),
+        type=option(parse_time, "--to-time"),
         metavar="TIME",
         help="leave out what was certainly recorded then or later",
     )
@@ -56,15 +55,3 @@ def tell_what_is_known(recording: Recording, times: TimeRange) -> None:
             f"recording {recording.recording_id} has {what}: more may be chosen than was recorded "
             "in that time"
         )
-
-
-def _argument(name: str) -> Callable[[str], int]:
-    """Make argparse show what the parser of times says."""
-
-    def parse_argument(text: str) -> int:
-        try:
-            return parse_time(text, name)
-        except ConfigurationError as error:
-            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name}: ")) from None
-
-    return parse_argument

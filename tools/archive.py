@@ -30,16 +30,21 @@ EXIT_FAILURE = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument(
-        "--dir", metavar="D", help="archive directory (default: aeron.archive.dir, aeron-archive)"
+        "--dir",
+        metavar="DIR",
+        help="the archive directory (default: aeron.archive.dir, or aeron-archive)",
     )
     parser.add_argument(
-        "--aeron-dir", metavar="A", help="media driver directory (default: aeron.dir, $AERON_DIR)"
+        "--aeron-dir",
+        metavar="DIR",
+        help="the media driver's directory (default: aeron.dir, $AERON_DIR, or Aeron's)",
     )
     parser.add_argument(
         "--driver",
         choices=("embedded", "external"),
         default="embedded",
-        help="start a media driver in this process, or use the one that runs in the directory",
+        help="start a media driver in this process (the default), or use the one that runs in "
+        "--aeron-dir",
     )
     parser.add_argument(
         "--users", metavar="FILE", help="only let in who is in this file (see `aerotape users`)"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._connection import integer
+from aerotape.tools._arguments import integer
 from aerotape.tools.output import Progress, emit, note
 
 _NAMES: Final = ("record", "replay", "scan", "verify", "parquet")
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "measurements",
         nargs="*",
         metavar="WHAT",
-        help=f"what to measure, of {', '.join(_NAMES)} (all that can be)",
+        help=f"what to measure, of {', '.join(_NAMES)} (default: all that can be)",
     )
     parser.add_argument(
         "--bytes",
@@ -47,14 +47,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_size,
         default=_DEFAULT_BYTES,
-        help="length of each recording, bytes, or with k, m or g (256m)",
+        help="length of each recording, bytes, or with k, m or g (default: 256m)",
     )
     parser.add_argument(
         "--message-bytes",
         metavar="N",
         type=_message_bytes,
         default=256,
-        help="length of each message (256)",
+        help="length of each message (default: 256)",
     )
     parser.add_argument(
         "--rounds",
@@ -65,7 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "minute no other round begins",
     )
     parser.add_argument(
-        "--dir", metavar="D", type=Path, help="make files below this directory ($TMPDIR, or /tmp)"
+        "--dir",
+        metavar="D",
+        type=Path,
+        help="make files below this directory (default: $TMPDIR, or /tmp)",
     )
 
 

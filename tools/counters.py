@@ -13,7 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AeronError
-from aerotape.tools._connection import add_driver_option, driver_directory, int32
+from aerotape.tools._arguments import duration_s, int32
+from aerotape.tools._connection import add_driver_option, driver_directory
 from aerotape.tools.output import emit, emit_line, note
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--watch", action="store_true", help="show them again and again, until interrupted"
     )
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=_seconds, default=1.0, help="of --watch (1)"
+        "--interval",
+        metavar="TIME",
+        type=duration_s,
+        default=1.0,
+        help="of --watch: 1, 500ms (default: 1s)",
     )
     add_driver_option(parser)
 
@@ -119,13 +124,3 @@ def _note_if_dead(file: CncFile) -> None:
     else:
         age_s = time.time() - heartbeat_ms / 1_000
         note(f"no sign of life from the driver of {file.path} for {age_s:.0f} s (pid {file.pid})")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not 0.01 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0.01 to 86400")
-    return seconds

@@ -11,12 +11,15 @@ import json
 
 from aerotape.tools._settings import add_property_arguments, gather
 from aerotape.tools.archive import EXIT_OK, StopSignals
+from aerotape.tools.output import note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument(
-        "--aeron-dir", metavar="A", help="media driver directory (default: aeron.dir, $AERON_DIR)"
+        "--aeron-dir",
+        metavar="DIR",
+        help="the media driver's directory (default: aeron.dir, $AERON_DIR, or Aeron's)",
     )
     add_property_arguments(parser)
 
@@ -24,11 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the driver until SIGTERM or SIGINT."""
     from aerotape.aeron import default_aeron_dir, launch_driver
+    from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
 
     given = gather(args, {"aeron.dir": ("--aeron-dir", args.aeron_dir)}).values
     # A file may be one that an archive uses too.
-    not_ours = ("aeron.archive.", "aerotape.")
+    not_ours = (ARCHIVE_PREFIX, OWN_PREFIX)
     settings = {name: given[name] for name in given if not name.startswith(not_ours)}
+    for name in settings:
+        if not name.startswith("aeron."):
+            note(f"warning: {name} is not an Aeron property, ignored")
     aeron_dir = settings.get("aeron.dir") or default_aeron_dir()
     stop = StopSignals()
     driver = launch_driver({**settings, "aeron.dir": aeron_dir})

@@ -1,6 +1,6 @@
 """Show the error logs of an archive and of its media driver, each error once.
 
-With ARCHIVE_DIR: the archive's log in its mark file, then the log of the driver that the mark file
+With DIR: the archive's log in its mark file, then the log of the driver that the mark file
 names. With --aeron-dir alone: the log of that driver. Archive and driver may run or be dead.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "directory", metavar="ARCHIVE_DIR", type=Path, nargs="?", help="the archive directory"
+        "directory", metavar="DIR", type=Path, nargs="?", help="the archive directory"
     )
     add_driver_option(parser)
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._connection import add_connection_options, channel, connect, identity, int32
+from aerotape.tools._arguments import add_recording_id, add_stream
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 from aerotape.tools.record import add_recording_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
-    parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
+    add_recording_id(parser)
+    add_stream(parser)
     add_recording_options(parser)
     add_connection_options(parser)
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import AerotapeError
-from aerotape.tools._connection import (
-    add_connection_options,
-    ascii_text,
-    connect,
-    identity,
-    int32,
-)
+from aerotape.tools._arguments import FRAGMENT_HELP, ascii_text, identity, int32
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
@@ -21,12 +16,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "channel",
         metavar="FRAGMENT",
         type=ascii_text,
-        help="channels that hold this text, like endpoint=HOST:PORT",
+        help=FRAGMENT_HELP,
     )
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
-    parser.add_argument("session_id", metavar="SESSION_ID", type=int32)
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32, help="the stream's id")
     parser.add_argument(
-        "--from", dest="from_id", metavar="ID", type=identity, default=0, help="the least id (0)"
+        "session_id",
+        metavar="SESSION_ID",
+        type=int32,
+        help="the session's id, as `aerotape list` shows it",
+    )
+    parser.add_argument(
+        "--from",
+        dest="from_id",
+        metavar="ID",
+        type=identity,
+        default=0,
+        help="the least id (default: 0)",
     )
     add_connection_options(parser)
 

@@ -12,14 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, UnknownRecordingError
-from aerotape.tools._connection import (
-    add_connection_options,
-    ascii_text,
-    connect,
-    count,
-    int32,
-    int64,
-)
+from aerotape.tools._arguments import add_stream_filter, count, identity
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 if TYPE_CHECKING:
@@ -29,17 +23,13 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--id", metavar="ID", type=int64, help="this recording only")
-    parser.add_argument("--from", dest="from_id", metavar="ID", type=int64, help="the first id (0)")
-    parser.add_argument("--to", dest="to_id", metavar="ID", type=int64, help="the last id")
-    parser.add_argument("--count", metavar="N", type=count, help="at most so many")
+    parser.add_argument("--id", metavar="ID", type=identity, help="this recording only")
     parser.add_argument(
-        "--channel",
-        metavar="FRAGMENT",
-        type=ascii_text,
-        help="channels that hold this text, like endpoint=HOST:PORT",
+        "--from", dest="from_id", metavar="ID", type=identity, help="the first id (default: 0)"
     )
-    parser.add_argument("--stream-id", metavar="ID", type=int32)
+    parser.add_argument("--to", dest="to_id", metavar="ID", type=identity, help="the last id")
+    parser.add_argument("--count", metavar="N", type=count, help="at most so many")
+    add_stream_filter(parser)
     add_connection_options(parser)
 
 

@@ -42,6 +42,10 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_TERMINATED: Final = 143
 
+_MORE: Final = """`aerotape COMMAND --help` tells more.
+Results go to standard output, everything else to standard error.
+Exit codes: 0 done; 1 failure; 2 arguments or settings that cannot be used, and nothing was done;
+3 done, but data was lost or is suspect; 130, 143, 141 interrupted, terminated, output closed."""
 _NOT_COMMANDS: Final = frozenset({"main", "output"})
 
 
@@ -66,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; those of the process when None.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_standard_streams()
     try:
         try:
             with _terminating():
@@ -82,6 +87,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_BROKEN_PIPE
+
+
+def _open_standard_streams() -> None:
+    """Point standard streams that the caller has closed nowhere.
+
+    Else the next file that is opened, one of the archive's, would be taken for one of them.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, so this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 class _Terminated(KeyboardInterrupt):
@@ -144,8 +165,7 @@ class _TopParser(_Parser):
         names = command_names()
         width = max((len(name) for name in names), default=0)
         lines = [f"  {name:<{width}}  {_help_line(name)}" for name in names]
-        more = "`aerotape COMMAND --help` tells more."
-        return "\n".join([super().format_help(), "commands:", *lines, "", more, ""])
+        return "\n".join([super().format_help(), "commands:", *lines, "", _MORE, ""])
 
 
 def _top_parser() -> argparse.ArgumentParser:

@@ -22,6 +22,7 @@ from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
 from aerotape.replay.damage import check_mode, parse_mode
 from aerotape.spark import options as parse
+from aerotape.tools._arguments import duration_s, int32, option
 from aerotape.tools._times import add_time_options, time_range
 from aerotape.tools.output import Progress, emit, emit_line, note
 
@@ -62,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mode",
-        type=_argument(parse_mode, "--mode"),
+        type=option(parse_mode, "--mode"),
         default="FAILFAST",
         help="what becomes of damaged messages and malformed payloads: FAILFAST (the default), "
         "DROPMALFORMED or PERMISSIVE, as in the data source",
@@ -71,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=help_text)
     parser.add_argument(
         "--partition-bytes",
-        type=_argument(parse.parse_partition_bytes, "--partition-bytes"),
+        type=option(parse.parse_partition_bytes, "--partition-bytes"),
         default=parse.DEFAULT_PARTITION_BYTES,
         metavar="N[k|m|g]",
         help="bytes of recording for each task and file (default: 128m)",
@@ -104,22 +105,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch",
         nargs="?",
-        type=_seconds,
+        type=duration_s,
         const=_WATCH_S,
-        metavar="SECONDS",
-        help="go on, looking for what is new every so often (default: 10), until stopped",
+        metavar="TIME",
+        help="go on, looking for what is new every so often (default: 10s), until stopped",
     )
     parser.add_argument(
         "--min-bytes",
-        type=_argument(parse.parse_partition_bytes, "--min-bytes"),
+        type=option(parse.parse_partition_bytes, "--min-bytes"),
         metavar="N[k|m|g]",
         help="leave a live recording alone until it has so much new (default: with --watch 16m)",
     )
     parser.add_argument(
         "--max-delay",
-        type=_seconds,
-        metavar="SECONDS",
-        help="with --watch, convert less than that after so long (default: 300)",
+        type=duration_s,
+        metavar="TIME",
+        help="with --watch, convert less than that after so long (default: 300s)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be converted, change nothing"
@@ -129,23 +130,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recording-ids",
-        type=_argument(parse.parse_recording_ids, "--recording-ids"),
+        type=option(parse.parse_recording_ids, "--recording-ids"),
         metavar="ID[,ID...]",
         help="only these recordings",
     )
     parser.add_argument(
-        "--channel", metavar="TEXT", help="only recordings whose original channel contains this"
+        "--channel", metavar="FRAGMENT", help="only recordings whose original channel contains this"
     )
-    parser.add_argument("--stream-id", type=int, metavar="ID", help="only recordings of it")
+    parser.add_argument("--stream-id", type=int32, metavar="ID", help="only recordings of it")
     parser.add_argument(
         "--from-position",
-        type=_argument(parse.parse_position, "--from-position"),
+        type=option(parse.parse_position, "--from-position"),
         metavar="P",
         help="leave out messages that begin before P",
     )
     parser.add_argument(
         "--to-position",
-        type=_argument(parse.parse_position, "--to-position"),
+        type=option(parse.parse_position, "--to-position"),
         metavar="P",
         help="leave out messages that begin at P or later",
     )
@@ -353,25 +354,3 @@ def _exit_code(recordings: list[RecordingReport]) -> int:
     if any(each.error is not None or each.warnings for each in recordings):
         return _EXIT_DATA_SUSPECT
     return _EXIT_OK
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above zero")
-    return seconds
-
-
-def _argument(convert: Callable[[str, str], _T], name: str) -> Callable[[str], _T]:
-    """Make argparse show what a parser of options says."""
-
-    def parse_argument(text: str) -> _T:
-        try:
-            return convert(text, name)
-        except ConfigurationError as error:
-            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name}: ")) from None
-
-    return parse_argument

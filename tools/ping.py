@@ -6,14 +6,15 @@ import argparse
 import statistics
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._connection import add_connection_options, connect, count
+from aerotape.tools._arguments import count
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "--count", metavar="N", type=count, default=10, help="how often to ask (10)"
+        "--count", metavar="N", type=count, default=10, help="how often to ask (default: 10)"
     )
     add_connection_options(parser)
 

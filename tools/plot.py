@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.tools._arguments import identity
 from aerotape.tools._statistics import add_statistics_options, statistics_arguments
 from aerotape.tools._times import tell_what_is_known, time_range
 from aerotape.tools.output import Progress, emit, note
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "recording_id",
-        type=int,
+        type=identity,
         nargs="?",
         metavar="RECORDING_ID",
         help="the recording; may be left out where there is only one",
@@ -123,5 +124,7 @@ def _save(statistics: RecordingStatistics, out: Path) -> None:
     try:
         figure.savefig(beside, format=_format(out), dpi=_DOTS_PER_INCH)
         beside.replace(out)
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror or error}", out) from error
     finally:
         beside.unlink(missing_ok=True)

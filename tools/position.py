@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools._arguments import add_recording_id
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_recording_id(parser)
     add_connection_options(parser)
 
 

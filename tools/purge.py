@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from aerotape.tools._arguments import add_recording_id
 from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_recording_id(parser)
     add_confirmation_option(parser)
     add_connection_options(parser)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._connection import add_connection_options, channel, connect, int32
+from aerotape.tools._arguments import add_stream
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32)
+    add_stream(parser)
     add_recording_options(parser)
     add_connection_options(parser)
 
@@ -26,7 +26,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "--source",
         choices=("local", "remote"),
         default="local",
-        help="local: the publishers use the archive's media driver (default)",
+        help="local: the publishers use the archive's media driver (the default)",
     )
     parser.add_argument("--auto-stop", action="store_true", help="stop when the first stream ends")
 

@@ -16,15 +16,8 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
-from aerotape.tools._connection import (
-    add_connection_options,
-    byte_length,
-    channel,
-    connect,
-    count,
-    int32,
-    int64,
-)
+from aerotape.tools._arguments import add_recording_id, byte_length, channel, count, int32, int64
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools._times import add_time_options, positions, time_range
 from aerotape.tools.output import Progress, emit, emit_line
 
@@ -38,11 +31,16 @@ _SHOWN_BYTES: Final = 48
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=int64)
+    add_recording_id(parser)
     parser.add_argument(
-        "--position", metavar="P", type=int64, help="from here, bytes (the recording's start)"
+        "--position",
+        metavar="P",
+        type=int64,
+        help="from here, bytes (default: the recording's start)",
     )
-    parser.add_argument("--length", metavar="N", type=int64, help="so much, bytes (to the end)")
+    parser.add_argument(
+        "--length", metavar="N", type=int64, help="so much, bytes (default: to the end)"
+    )
     add_time_options(parser)
     parser.add_argument(
         "--archive-dir",

@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AeronTimeoutError, AerotapeError, ConfigurationError
-from aerotape.tools._connection import (
-    add_connection_options,
-    byte_length,
-    channel,
-    connect,
-    identity,
-    int32,
-)
+from aerotape.tools._arguments import byte_length, channel, identity, int32
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import Progress, emit, note
 
 if TYPE_CHECKING:
@@ -30,7 +24,9 @@ _LOOK_NS: Final = 200_000_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("src_recording_id", metavar="SOURCE_ID", type=identity)
+    parser.add_argument(
+        "src_recording_id", metavar="SOURCE_ID", type=identity, help="the recording's id there"
+    )
     parser.add_argument(
         "src_control_channel",
         metavar="SOURCE_CHANNEL",
@@ -38,7 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where the source archive listens, as the archive reaches it",
     )
     parser.add_argument(
-        "--source-stream-id", metavar="ID", type=int32, default=10, help="stream there (10)"
+        "--source-stream-id",
+        metavar="ID",
+        type=int32,
+        default=10,
+        help="stream there (default: 10)",
     )
     parser.add_argument(
         "--extend", metavar="ID", type=identity, help="a stopped recording here to be extended"
@@ -54,11 +54,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--replication-channel",
         metavar="CHANNEL",
         type=channel,
-        help="to which the source replays (the archive's own setting)",
+        help="to which the source replays (default: the archive's own setting)",
     )
-    parser.add_argument("--channel-tag", metavar="ID", type=identity)
-    parser.add_argument("--subscription-tag", metavar="ID", type=identity)
-    parser.add_argument("--session-id", metavar="ID", type=int32, help="of the replay (any)")
+    parser.add_argument("--channel-tag", metavar="ID", type=identity, help="of the subscription")
+    parser.add_argument(
+        "--subscription-tag",
+        metavar="ID",
+        type=identity,
+        help="of the subscription that the copy is recorded from",
+    )
+    parser.add_argument(
+        "--session-id", metavar="ID", type=int32, help="of the replay (default: any)"
+    )
     parser.add_argument(
         "--file-io-max-length",
         metavar="N",

@@ -31,7 +31,7 @@ _EXIT_FAILURE = 1
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("directory", metavar="ARCHIVE_DIR", type=Path, help="archive directory")
+    parser.add_argument("directory", metavar="DIR", type=Path, help="the archive directory")
     parser.add_argument("policy", metavar="POLICY", type=Path, help="what is to be kept, TOML")
     parser.add_argument(
         "--dry-run", action="store_true", help="tell what would go and why, and delete nothing"

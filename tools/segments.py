@@ -13,9 +13,10 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.tools._arguments import add_recording_id, identity
 from aerotape.tools._common import add_common_options
 from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument("source_id", metavar="SOURCE_ID", type=identity)
             action.add_argument("target_id", metavar="TARGET_ID", type=identity)
         else:
-            action.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+            add_recording_id(action)
         if name in ("detach", "purge"):
             action.add_argument("position", metavar="POSITION", type=identity, help=_POSITION_HELP)
         if name in ("delete", "purge"):

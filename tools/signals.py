@@ -15,15 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools._connection import (
-    add_connection_options,
-    ascii_text,
-    connect,
-    count,
-    duration_ns,
-    identity,
-    int32,
-)
+from aerotape.tools._arguments import add_stream_filter, count, duration_ns, identity
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit_line, note
 
 if TYPE_CHECKING:
@@ -52,17 +45,14 @@ class Happening:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("--recording", metavar="ID", type=identity, help="this recording only")
-    parser.add_argument(
-        "--channel", metavar="FRAGMENT", type=ascii_text, default="", help="channels with this text"
-    )
-    parser.add_argument("--stream-id", metavar="ID", type=int32)
+    add_stream_filter(parser)
     parser.add_argument("--count", metavar="N", type=count, help="end after so many lines")
     parser.add_argument(
         "--interval",
         metavar="TIME",
         type=duration_ns,
         default=500_000_000,
-        help="time between two looks (500ms)",
+        help="time between two looks (default: 500ms)",
     )
     add_connection_options(parser)
 
@@ -180,7 +170,7 @@ def _is_wanted(found: RecordingDescriptor, args: argparse.Namespace) -> bool:
     return (
         args.recording in (None, found.recording_id)
         and args.stream_id in (None, found.stream_id)
-        and args.channel in found.stripped_channel
+        and (args.channel or "") in found.stripped_channel
     )
 
 

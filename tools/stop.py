@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.tools._connection import add_connection_options, channel, connect, int32, int64
+from aerotape.tools._arguments import channel, identity, int32, int64
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
@@ -18,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--subscription", metavar="ID", type=int64, help="the id that `record` has printed"
     )
-    parser.add_argument("--recording", metavar="ID", type=int64, help="a live recording's id")
+    parser.add_argument("--recording", metavar="ID", type=identity, help="a live recording's id")
     add_connection_options(parser)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._connection import add_connection_options, connect, identity, int64
+from aerotape.tools._arguments import identity, int64
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 

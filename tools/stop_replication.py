@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._connection import add_connection_options, connect, int64
+from aerotape.tools._arguments import int64
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 

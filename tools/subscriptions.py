@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._connection import add_connection_options, ascii_text, connect, count, int32
+from aerotape.tools._arguments import add_stream_filter, count
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument(
-        "--channel",
-        metavar="FRAGMENT",
-        type=ascii_text,
-        default="",
-        help="channels that hold this text, like endpoint=HOST:PORT",
-    )
-    parser.add_argument("--stream-id", metavar="ID", type=int32)
+    add_stream_filter(parser)
     parser.add_argument("--count", metavar="N", type=count, help="at most so many")
     add_connection_options(parser)
 
@@ -33,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
                     "channel": found.stripped_channel,
                 }
                 for found in client.list_recording_subscriptions(
-                    args.channel, args.stream_id, count=args.count
+                    args.channel or "", args.stream_id, count=args.count
                 )
             ),
             args,

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Final
 
-from aerotape.catalog.location import parse_location, require_local
+from aerotape.catalog.location import parse_location, require_local, why_no_directory
 from aerotape.errors import StorageError
 from aerotape.url_path import UrlPath
 
@@ -67,8 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(args.directory, UrlPath):
         if not args.reads_urls:
             require_local(args.directory, args.action)
-    elif not args.directory.is_dir():
-        reason = "not a directory" if args.directory.exists() else "no such directory"
-        raise StorageError(f"{reason}: {args.directory}", args.directory)
+    elif (fault := why_no_directory(args.directory)) is not None:
+        raise StorageError(fault, args.directory)
     code: int = args.run_action(args)
     return code

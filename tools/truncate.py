@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import AerotapeError
+from aerotape.tools._arguments import add_recording_id, identity
 from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._connection import add_connection_options, connect, identity
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_recording_id(parser)
     parser.add_argument(
         "position", metavar="POSITION", type=identity, help="the new end, bytes: where a frame is"
     )

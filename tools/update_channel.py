@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import UnknownRecordingError
-from aerotape.tools._connection import add_connection_options, channel, connect, identity
+from aerotape.tools._arguments import add_recording_id, channel
+from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("recording_id", metavar="RECORDING_ID", type=identity)
+    add_recording_id(parser)
     parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
     add_connection_options(parser)
 

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._arguments import count
 from aerotape.tools._secrets import read_secret
 from aerotape.tools.output import emit
 
@@ -26,8 +27,8 @@ _ROLES = ("read", "record", "admin")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("action", choices=("add", "remove", "list"))
+    parser.add_argument("file", metavar="FILE", type=Path, help="the users file; `add` makes it")
+    parser.add_argument("action", choices=("add", "remove", "list"), help="what to do")
     parser.add_argument("name", metavar="NAME", nargs="?", help="the user to add or remove")
     group = parser.add_argument_group(
         "add", "of a user that is there already: gives it another secret and role"
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
     )
     group.add_argument(
-        "--iterations", metavar="N", type=int, help="how slow guessing is to be (200000)"
+        "--iterations", metavar="N", type=count, help="how slow guessing is to be (default: 200000)"
     )
 
 

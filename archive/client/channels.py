@@ -7,6 +7,7 @@ share the archive's control channel and, over IPC, one response channel.
 from __future__ import annotations
 
 import random
+import re
 from typing import Final
 
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
@@ -20,6 +21,7 @@ DEFAULT_REPLAY_STREAM_ID: Final = 40
 
 # AeronArchive.Context: a control stream is small, and the driver's default MTU does.
 _CONTROL_DEFAULTS: Final = {"term-length": "65536", "mtu": "1408", "sparse": "true"}
+_HOST_AND_PORT: Final = re.compile(r".+:[0-9]+")
 _LOOPBACK_PREFIXES: Final = ("localhost:", "127.", "[::1]:")
 
 
@@ -27,12 +29,19 @@ def default_response_channel(request_channel: str) -> str:
     """Return where the archive at `request_channel` can answer.
 
     Raises:
-        ConfigurationError: the archive is on another host, so that only the caller can know.
+        ConfigurationError: the channel has no host and port, or the archive is on another host,
+            so that only the caller can know.
     """
     uri = ChannelUri.parse(request_channel)
     if uri.is_ipc:
         return "aeron:ipc"
     endpoint = uri.get("endpoint") or ""
+    if not _HOST_AND_PORT.fullmatch(endpoint):
+        raise ConfigurationError(
+            f"control channel {request_channel} does not say where the archive listens: give it "
+            "an endpoint with host and port, like aeron:udp?endpoint=HOST:8010",
+            "aeron.archive.control.channel",
+        )
     if endpoint.startswith(_LOOPBACK_PREFIXES):
         return f"aeron:udp?endpoint={_host(endpoint)}:0"
     raise ConfigurationError(

@@ -118,7 +118,9 @@ def _await_request_stream(
         if time.monotonic_ns() >= deadline_ns:
             raise AeronTimeoutError(
                 f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
-                f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s)"
+                f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
+                "the channel and stream of one that runs (control_request_channel, "
+                "--control-channel)"
             )
         time.sleep(_RETRY_SLEEP_S)
 

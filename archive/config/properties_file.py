@@ -42,7 +42,8 @@ def _read(place: str) -> str:
             with Path(place).open("rb") as file:
                 data = file.read(MAX_FILE_LENGTH + 1)
     except (OSError, ValueError) as error:
-        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        why = getattr(error, "reason", None) or error
+        why = getattr(why, "strerror", None) or why
         raise ConfigurationError(f"cannot be read: {why}") from error
     if len(data) > MAX_FILE_LENGTH:
         raise ConfigurationError(f"is longer than {MAX_FILE_LENGTH} bytes")

@@ -237,6 +237,19 @@ def test_an_external_driver_and_its_death(
         driver.stdout.close()
 
 
+def test_a_control_channel_that_is_taken(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
+    """The property, the channel and what to look at are named."""
+    other = start_daemon()
+    refused = aerotape(
+        "archive", "--dir", str(tmp_path / "second"), "--aeron-dir", str(tmp_path / "driver"),
+        f"-Daeron.archive.control.channel={other.control_channel}",
+    )  # fmt: skip
+    assert refused.returncode == 1
+    [line] = refused.stderr.splitlines()
+    named = f"cannot listen on aeron.archive.control.channel={other.control_channel}: "
+    assert line.startswith(f"aerotape archive: {named}is its port free")
+
+
 def test_two_archives_with_one_id_on_a_driver(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
 ) -> None:

@@ -180,6 +180,27 @@ def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
     assert caught.value.code == -1000
 
 
+def test_a_file_is_no_drivers_directory(tmp_path: Path) -> None:
+    """No driver will come to be there, so nobody waits for it."""
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(AeronError, match="it is not a directory; give that of one that runs"):
+        aerotape.Aeron(file, driver_timeout_ns=3_600_000_000_000)
+
+
+def test_a_driver_tells_what_it_does_not_know(tmp_path: Path) -> None:
+    """Names that are not Aeron's are ignored, and that is said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(tmp_path / "driver"),
+         "-Dareon.mtu.length=1408", "-Daeron.term.buffer.length=1"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    first, last = done.stderr.splitlines()
+    assert first == "warning: areon.mtu.length is not an Aeron property, ignored"
+    assert "term length" in last
+
+
 def test_a_second_driver_in_a_directory_is_refused(aeron: aerotape.Aeron) -> None:
     """The error names the directory and the two ways out."""
     second = subprocess.run(

@@ -78,6 +78,15 @@ def test_no_driver(tmp_path: Path) -> None:
         aerotape.connect(aeron_dir=tmp_path / "nothing", timeout_ns=1_000_000_000)
 
 
+@pytest.mark.parametrize(
+    "endpoint", ["", "?endpoint=localhost", "?endpoint=192.0.2.1", "?mtu=1408"]
+)
+def test_a_control_channel_needs_host_and_port(endpoint: str) -> None:
+    """Else it is not an archive elsewhere that is the matter."""
+    with pytest.raises(ConfigurationError, match="an endpoint with host and port, like"):
+        aerotape.connect(control_request_channel=f"aeron:udp{endpoint}")
+
+
 def test_an_archive_elsewhere_needs_a_response_channel() -> None:
     """Before anything is opened: only the caller knows an address that the archive can reach."""
     with pytest.raises(ConfigurationError, match="control response channel"):

@@ -190,6 +190,31 @@ def test_closed_standard_output() -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize("closed", [[1], [0, 1, 2]])
+def test_standard_streams_that_are_closed_are_nobodys_files(
+    tmp_path: Path, closed: list[int]
+) -> None:
+    """A command does its work; none of its files gets the number of one of them."""
+    script = "import os\n"
+    script += "".join(f"os.close({number})\n" for number in closed)
+    script += (
+        "from aerotape.tools.main import main\n"
+        f"code = main(['users', {str(tmp_path / 'users')!r}, 'list'])\n"
+        "places = {os.readlink(f'/proc/self/fd/{number}') for number in " + repr(closed) + "}\n"
+        "os._exit(code if places == {os.devnull} else 99)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> None:
+    """Without a traceback: as a shell's `>&-` starts it, with no stream at all in Python."""
+    command = f"{sys.executable} -m aerotape archive --print-config --dir {tmp_path / 'a'} >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_bugs_are_not_hidden(install: Install) -> None:
     """An exception that is no user's mistake keeps its traceback."""
     install(_raise(ZeroDivisionError()))

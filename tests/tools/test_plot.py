@@ -121,7 +121,7 @@ def test_the_only_recording_needs_no_id(
         (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after to_position"),
         (["0", "-o", "x"], 2, "cannot draw into x"),
-        (["0", "-o", "no/such/folder/x.png"], 1, "no/such/folder"),
+        (["0", "-o", "no/such/folder/x.png"], 1, "cannot write no/such/folder/x.png: No such file"),
     ],
 )
 def test_bad_use_is_one_line(

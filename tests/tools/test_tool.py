@@ -240,7 +240,8 @@ def test_a_copy_without_its_mark_file_is_described(
         (["verify", "-checksum", "md5"], 2, "unknown checksum 'md5'"),
         (["describe", "-a"], 2, "unrecognized arguments: -a"),
         (["pid", "3"], 2, "unrecognized arguments: 3"),
-        (["verify", "three"], 2, "invalid int value"),
+        (["verify", "three"], 2, "is not an integer"),
+        (["mark-valid", "-1"], 2, "is not from 0"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "required"),
     ],
@@ -268,6 +269,36 @@ def test_a_directory_that_is_none_exits_1(
     assert "no such directory" in capsys.readouterr().err
     assert main(["tool", str(tmp_path), "verify"]) == 1
     assert "no catalog" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])
+def test_all_commands_tell_a_directory_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """With the words of `tool`, wherever it is that they find out."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[directory]\nmax_size = "1g"\n')
+    Catalog.open(tmp_path, create=True, capacity_bytes=4096).close()
+    for name, words in (("none", "no such directory"), ("policy.toml", "not a directory")):
+        place = str(tmp_path / name)
+        arguments = {
+            "parquet": ["parquet", place, str(tmp_path / "out"), "--dry-run"],
+            "diff": ["tool", str(tmp_path), "diff", place],
+            "retain": ["retain", place, str(policy), "--yes"],
+        }.get(command, [command, place])
+        assert main(arguments) == 1
+        assert capsys.readouterr().err.endswith(f": {words}: {place}\n")
+
+
+@pytest.mark.parametrize("command", ["compact", "delete-orphaned-segments", "migrate"])
+def test_nothing_is_asked_about_what_is_no_archive_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """That it is none comes first."""
+    assert main(["tool", str(tmp_path), command]) == 1
+    error = capsys.readouterr().err
+    assert "Go on?" not in error
+    assert error.endswith("is this an archive directory?\n")
 
 
 def test_a_damaged_descriptor_does_not_spoil_the_rest(

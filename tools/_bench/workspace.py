@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from aerotape.catalog.location import why_no_directory
 from aerotape.errors import StorageError
 from aerotape.tools.output import note
 
@@ -45,8 +46,8 @@ def workspace(parent: Path | None, length: int, *, needs_driver: bool) -> Iterat
         StorageError: there is no such folder, or not enough room.
     """
     parent = Path(tempfile.gettempdir()) if parent is None else parent
-    if not parent.is_dir():
-        raise StorageError(f"no such directory: {parent}", parent)
+    if (fault := why_no_directory(parent)) is not None:
+        raise StorageError(fault, parent)
     aeron_parent = parent
     if needs_driver:
         # Log buffers are memory that driver and clients share; a full tmpfs ends a process.

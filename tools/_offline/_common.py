@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aerotape.errors import ConfigurationError
+from aerotape.tools._arguments import identity
 from aerotape.tools._common import add_common_options
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) 
     parser.add_argument(
         "recording_id",
         metavar="RECORDING_ID",
-        type=int,
+        type=identity,
         nargs="?" if optional else None,
         help="one recording only" if optional else "the recording",
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.text import printable
+from aerotape.tools._arguments import int64
 from aerotape.tools._confirm import add_confirmation_option, confirm
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
@@ -31,7 +32,7 @@ def add_commands(commands: Commands) -> None:
         add_recording_id(add_command(commands, name, run_it, writes=True), optional=False)
     capacity = add_command(commands, "capacity", _capacity, writes=True)
     capacity.add_argument(
-        "capacity_bytes", metavar="BYTES", type=int, nargs="?", help="the length to grow to"
+        "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the length to grow to"
     )
     compact = add_command(commands, "compact", _compact, writes=True)
     compact.add_argument(
@@ -133,13 +134,13 @@ def _compact(args: argparse.Namespace) -> int:
 
     if args.online:
         return _compact_online(args)
-    if not args.dry_run:
-        confirm(
-            args,
-            "delete all recordings that are not valid, with their segment files",
-            any_input=True,
-        )
     with changing(args) as catalog:
+        if not args.dry_run:
+            confirm(
+                args,
+                "delete all recordings that are not valid, with their segment files",
+                any_input=True,
+            )
         before = catalog.capacity_bytes
         plan = (plan_compaction if args.dry_run else compact)(catalog, args.directory)
         row = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.text import printable
+from aerotape.tools._arguments import identity
 from aerotape.tools._offline._common import Commands, add_command
 from aerotape.tools.output import Progress, emit
 
@@ -22,7 +23,7 @@ def add_commands(commands: Commands) -> None:
     parser = add_command(commands, "diff", _diff)
     parser.add_argument("other", metavar="OTHER_DIR", type=Path, help="the other directory")
     parser.add_argument(
-        "recording_id", metavar="RECORDING_ID", type=int, nargs="?", help="one recording only"
+        "recording_id", metavar="RECORDING_ID", type=identity, nargs="?", help="one recording only"
     )
 
 

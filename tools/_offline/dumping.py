@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._arguments import count
 from aerotape.tools._offline._common import EXIT_DATA_SUSPECT, Commands, add_command
 from aerotape.tools._offline.describing import print_section, recording_row
 from aerotape.tools._times import add_time_options, positions, time_range
@@ -25,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "dump", _dump, reads_urls=True)
     parser.add_argument(
-        "limit", metavar="FRAMES", type=int, nargs="?", help="how many of each recording at most"
+        "limit", metavar="FRAMES", type=count, nargs="?", help="how many of each recording at most"
     )
     add_time_options(parser)
 

@@ -24,9 +24,8 @@ def _migrate(args: argparse.Namespace) -> int:
     from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
     from aerotape.catalog.migration import migrate, plan_migration
 
-    if args.dry_run:
-        done = plan_migration(args.directory)
-    else:
+    done = plan_migration(args.directory)
+    if not args.dry_run:
         confirm(
             args,
             f"migrate {args.directory}, of which there should be a copy, to the latest version",

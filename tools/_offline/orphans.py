@@ -34,8 +34,6 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     from aerotape.catalog.leftovers import delete_files, find_orphans
 
     whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
-    if not args.dry_run:
-        confirm(args, f"delete all orphaned segment files{whose}", any_input=True)
     with changing(args) as catalog:
         if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
             raise UnknownRecordingError(
@@ -44,6 +42,7 @@ def _delete_orphans(args: argparse.Namespace) -> int:
             )
         orphans = find_orphans(catalog, args.directory, args.recording_id)
         if not args.dry_run:
+            confirm(args, f"delete all orphaned segment files{whose}", any_input=True)
             delete_files(orphans.paths)
     for entry in orphans.undecided:
         note(

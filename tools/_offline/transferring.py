@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aerotape.tools._arguments import identity
 from aerotape.tools._offline._common import (
     Commands,
     add_command,
@@ -34,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording that was exported")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--id", dest="recording_id", metavar="N", type=int, help="the id that it gets, if free"
+        "--id", dest="recording_id", metavar="N", type=identity, help="the id that it gets, if free"
     )
     which.add_argument("--keep-id", action="store_true", help="the id that it had, if free")
 
