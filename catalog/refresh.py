@@ -21,10 +21,20 @@ from aerotape.catalog.descriptor import (
     RecordingDescriptor,
     RecordingExtent,
     describe_problem,
+    max_position,
 )
+from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.outcomes import Finding, Outcome, RecordingOutcome
-from aerotape.catalog.segments import SegmentFile, index_segment_files, segment_file_size
+from aerotape.catalog.segments import (
+    SegmentFile,
+    index_segment_files,
+    lacks_blank_segment,
+    make_blank_segment,
+    segment_base_position,
+    segment_file_name,
+    segment_file_size,
+)
 from aerotape.catalog.stop_position import (
     RecordingEnd,
     belongs,
@@ -189,6 +199,7 @@ class _Repair:
             # Before the repair moves any of the files away.
             findings = _inspect(self._descriptor, self._segments, end.position)
             findings += self._judge(end)
+            self._make_file_of(end)
         except (StorageError, OSError) as error:
             path = Path(getattr(error, "path", "") or getattr(error, "filename", None) or "")
             finding = Finding(Outcome.UNREADABLE, str(error), path, suspect=True)
@@ -197,6 +208,30 @@ class _Repair:
         outcome = self._outcome(end.position, findings, repaired=True)
         self._catalog.recording_stopped(self._id, end.position, self._now_ms)
         return outcome
+
+    def _make_file_of(self, end: RecordingEnd) -> None:
+        """Have the file there that the recording goes on in, as recorders leave it.
+
+        A power cut may have taken its name, or its length. Without it `verify`, Java's too, takes a
+        recording that ends with a segment for one that goes beyond its files, and hides it.
+        """
+        descriptor = self._descriptor
+        base = segment_base_position(
+            descriptor.start_position,
+            end.position,
+            descriptor.term_buffer_length,
+            descriptor.segment_file_length,
+        )
+        path = self._directory / segment_file_name(self._id, base)
+        # Where none is made for want of space the recording is served all the same.
+        with contextlib.suppress(OSError, StorageError):
+            if (
+                end.segment
+                and end.position < max_position(descriptor)
+                and lacks_blank_segment(path)
+            ):
+                make_blank_segment(path, descriptor.segment_file_length)
+                sync_directory(self._directory)
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool

@@ -21,7 +21,6 @@ is wrong, or its files are on a file system that is not mounted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +29,12 @@ from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, m
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segment_checks import ByteProgress, check_recording
-from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_name
+from aerotape.catalog.segments import (
+    SegmentFile,
+    lacks_blank_segment,
+    segment_base_position,
+    segment_file_name,
+)
 from aerotape.catalog.stop_position import (
     find_data_end,
     find_recording_end,
@@ -307,9 +311,7 @@ class _Planning:
         ):
             return None
         path = own[0].path.with_name(segment_file_name(self.entry.recording_id, stop))
-        # One that was being made when a repair was killed is empty. No other is there to be opened.
-        is_there = os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0)
-        return None if is_there else path
+        return path if lacks_blank_segment(path) else None
 
     def _behind_end(
         self, own: Sequence[SegmentFile], start: int, stop: int

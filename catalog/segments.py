@@ -170,6 +170,11 @@ def segment_file_size(path: Path) -> int:
     return status.st_size
 
 
+def lacks_blank_segment(path: Path) -> bool:
+    """Whether a file is to be made: it is not there, or a crash came while it was being made."""
+    return not os.path.lexists(path) or (path.is_file() and path.stat().st_size == 0)
+
+
 def make_blank_segment(path: Path, segment_length: int) -> None:
     """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
     with path.open("ab") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from built_archive import add_entry
 from segment_builder import SegmentBuilder, crc32
 from support.holes import PAGE_LENGTH, punch
+from support.tool_commands import run
 
 from aerotape.catalog import refresh as refresh_module
 from aerotape.catalog import suspect
@@ -21,6 +23,7 @@ from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 
 NOW_MS = 1_700_000_000_123
 SEGMENT_LENGTH = 131_072
+BLANK = bytes(SEGMENT_LENGTH)
 
 
 class Crashed:
@@ -42,6 +45,12 @@ class Crashed:
         outcomes = refresh(self.catalog, self.path, checksum=self.checksum, now_ms=NOW_MS)
         assert outcomes[0].recording_id == self.recording_id
         return outcomes[0]
+
+    def is_verified(self) -> bool:
+        """Whether `verify` finds no fault with it."""
+        self.catalog.close()
+        done = run("tool", self.path, "verify", self.recording_id, "--json")
+        return done.code == 0 and json.loads(done.out)[0]["marked"] is None
 
     def files(self) -> dict[str, bytes]:
         return {p.name: p.read_bytes() for p in self.path.iterdir() if p.suffix != ".catalog"}
@@ -318,7 +327,8 @@ def test_a_zero_length_segment_after_a_full_one_is_harmless(crashed: Crashed) ->
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.suspect) == (Outcome.ZERO_LENGTH_SEGMENT, False)
     assert outcome.stop_position == SEGMENT_LENGTH
-    assert crashed.files() == before
+    assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
+    assert crashed.is_verified()
 
 
 def test_a_zero_length_first_segment_is_an_empty_recording(crashed: Crashed) -> None:
@@ -327,6 +337,33 @@ def test_a_zero_length_first_segment_is_an_empty_recording(crashed: Crashed) -> 
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.ZERO_LENGTH_SEGMENT, 0)
     assert not outcome.suspect
+    assert crashed.files() == {crashed.segment().name: BLANK}
+    assert crashed.is_verified()
+
+
+def test_a_next_segment_whose_name_is_lost_is_made_again(crashed: Crashed) -> None:
+    """Without it `verify` would take the recording for one that goes beyond its files."""
+    full_first_segment(crashed.stream)
+    crashed.stream.write(crashed.path)
+    before = crashed.files()
+    assert not crashed.refresh().findings
+    assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
+    assert crashed.is_verified()
+
+
+def test_a_next_segment_that_cannot_be_made_is_done_without(
+    crashed: Crashed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording has its end all the same."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(refresh_module, "make_blank_segment", fail)
+    full_first_segment(crashed.stream)
+    crashed.stream.write(crashed.path)
+    outcome = crashed.refresh()
+    assert (outcome.repaired, outcome.stop_position) == (True, SEGMENT_LENGTH)
 
 
 def test_an_empty_segment_after_one_that_is_not_full_is_moved_away(crashed: Crashed) -> None:
@@ -384,7 +421,7 @@ def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.LONG_SEGMENT, SEGMENT_LENGTH)
     assert not outcome.suspect
-    assert crashed.files() == before
+    assert crashed.files() == {**before, crashed.segment(SEGMENT_LENGTH).name: BLANK}
 
 
 def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
