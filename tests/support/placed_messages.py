@@ -10,6 +10,7 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -37,6 +38,15 @@ class _Publication(Protocol):
     @property
     def position(self) -> int: ...
     def offer(self, data: bytes) -> int: ...
+
+
+class _Message(Protocol):
+    @property
+    def position(self) -> int: ...
+    @property
+    def end_position(self) -> int: ...
+    @property
+    def payload(self) -> object: ...
 
 
 def offer_placed(publication: _Publication, stream_id: int) -> bool:
@@ -158,14 +168,9 @@ def check_placed(
     promised = stop if promised is None else promised
     check_bytes(recording.archive_dir, descriptor, promised, joins)
     try:
-        for found in read_messages(recording, checksum=checksum):
-            for join in joins:
-                if position < join < min(_end(descriptor, position), found.position + 1):
-                    position = join  # behind part of a message
-            assert found.position == _begin(descriptor, position), f"no message at {position}"
-            expected = placed(descriptor.stream_id, found.position)
-            assert found.payload == expected, f"another message than published at {found.position}"
-            position, count = found.end_position, count + 1
+        messages = read_messages(recording, checksum=checksum)
+        for end in _checked(descriptor, messages, joins):
+            position, count = end, count + 1
         position = max((position, *(each for each in joins if each <= stop)))
         assert _end(descriptor, position) > stop, f"messages end at {position}"
     except (AssertionError, StorageError) as error:
@@ -173,6 +178,39 @@ def check_placed(
             error.add_note(f"{what}: {position} of {stop} are good")
             raise
     return count
+
+
+def check_replayed(descriptor: RecordingDescriptor, messages: Iterable[_Message], end: int) -> int:
+    """Check each message of a replay from a recording's start to the end of a frame.
+
+    Returns:
+        How many there are.
+    """
+    position, count = descriptor.start_position, 0
+    for reached in _checked(descriptor, messages):
+        position, count = reached, count + 1
+    assert position <= end < _end(descriptor, position), f"messages end at {position} of {end}"
+    return count
+
+
+def _checked(
+    descriptor: RecordingDescriptor, messages: Iterable[_Message], joins: tuple[int, ...] = ()
+) -> Iterator[int]:
+    """Give the end of each message that follows the one before it and is what was published.
+
+    Raises:
+        AssertionError: one is missing or another.
+    """
+    position = descriptor.start_position
+    for found in messages:
+        for join in joins:
+            if position < join < min(_end(descriptor, position), found.position + 1):
+                position = join  # behind part of a message
+        assert found.position == _begin(descriptor, position), f"no message at {position}"
+        expected = placed(descriptor.stream_id, found.position)
+        assert found.payload == expected, f"another message than published at {found.position}"
+        position = found.end_position
+        yield position
 
 
 def _begin(descriptor: RecordingDescriptor, position: int) -> int:

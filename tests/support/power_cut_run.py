@@ -17,6 +17,7 @@ the channel becomes longer. What clients were told is noted as JSON, each note a
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import mmap
 import random
@@ -29,13 +30,17 @@ from typing import Any
 import aerotape
 from aerotape.archive.archive import Archive
 from aerotape.catalog import layout
-from aerotape.cnc import CncFile
+from aerotape.cnc import CncFile, CounterRecord
 from support.java import FAST_ARCHIVE, FAST_DRIVER, free_port
 from support.placed_messages import offer_placed
 from support.recording import wait_until
 
 SEGMENT_LENGTH = 65_536
 RECORDING_POSITION_TYPE_ID = 100
+STEP_S = 30.0
+"""How long a step may take."""
+RUN_S = 120.0
+"""How long all of it may take: then it ends, telling where its threads are."""
 _SHIM = ctypes.CDLL(None)
 
 
@@ -71,16 +76,23 @@ class _Counters:
 
     def watch(self, session_id: int) -> int:
         """Watch the position counter of a recording; return its recording's id."""
-        while True:
-            for counter in self._file.counters(RECORDING_POSITION_TYPE_ID):
-                if int.from_bytes(counter.key[8:12], "little", signed=True) == session_id:
-                    recording_id = int.from_bytes(counter.key[:8], "little")
-                    offset = self._file._values + counter.counter_id * 128
-                    note("counter", recording_id, self.count)
-                    _SHIM.power_cut_watch(ctypes.c_void_p(self._base + offset))
-                    self.count += 1
-                    return recording_id
-            time.sleep(0.002)
+        what = f"the recording of session {session_id}"
+        wait_until(lambda: bool(self._of(session_id)), what, STEP_S)
+        counter = self._of(session_id)[0]
+        recording_id = int.from_bytes(counter.key[:8], "little")
+        offset = self._file._values + counter.counter_id * 128
+        note("counter", recording_id, self.count)
+        _SHIM.power_cut_watch(ctypes.c_void_p(self._base + offset))
+        self.count += 1
+        return recording_id
+
+    def _of(self, session_id: int) -> list[CounterRecord]:
+        found = self._file.counters(RECORDING_POSITION_TYPE_ID)
+        return [
+            each
+            for each in found
+            if each.key[8:12] == session_id.to_bytes(4, "little", signed=True)
+        ]
 
 
 class Stream:
@@ -109,15 +121,19 @@ class Stream:
         end = self.publication.position + length
         while self.publication.position < end:
             for _ in range(self.run.draw.randint(1, 8)):
-                if not offer_placed(self.publication, self.stream_id):
-                    time.sleep(0.001)
+                # Nobody takes it any more when the recording has failed.
+                what = f"the publication behind {self.publication.position} of recording"
+                wait_until(self._offer, f"{what} {self.recording_id}", STEP_S)
             if self.run.draw.random() < 0.5:
                 self.await_recorded()
+
+    def _offer(self) -> bool:
+        return offer_placed(self.publication, self.stream_id)
 
     def await_recorded(self) -> int:
         position = self.publication.position
         client, recording_id = self.run.client, self.recording_id
-        wait_until(lambda: client.recording_position(recording_id) == position, "recording")
+        wait_until(lambda: client.recording_position(recording_id) == position, "recording", STEP_S)
         note("recorded", recording_id, position)
         return position
 
@@ -127,7 +143,7 @@ class Stream:
         note("counter", self.recording_id, -1)
         client = self.run.client
         client.stop_recording_subscription(self.subscription_id)
-        wait_until(lambda: client.stop_position(self.recording_id) == position, "the end")
+        wait_until(lambda: client.stop_position(self.recording_id) == position, "the end", STEP_S)
         note("stopped", self.recording_id, position)
         self.publication.close()
         return position
@@ -202,7 +218,7 @@ class Run:
         """Cut back and wait until the files are gone."""
         before = self.count_files()
         assert ask(position) > 0
-        wait_until(lambda: self.count_files() < before, "the deletion")
+        wait_until(lambda: self.count_files() < before, "the deletion", STEP_S)
         time.sleep(0.05)
 
     def count_files(self) -> int:
@@ -211,6 +227,7 @@ class Run:
 
 def main(arguments: list[str]) -> None:
     root, aeron_dir, seed, *properties = arguments
+    faulthandler.dump_traceback_later(RUN_S, exit=True)
     for name in ("INT", "LONG"):
         setattr(layout, name, _SeenStruct(getattr(layout, name)))
     run = Run(Path(root), Path(aeron_dir), int(seed), dict(p.split("=", 1) for p in properties))

@@ -1,0 +1,154 @@
+"""Some of what power cuts leave, opened by the daemon, by ArchiveTool and by the Java archive.
+
+`test_power_cuts` goes through all of them with our own readers; here a few are drawn, in which a
+segment file, the catalog or the mark file is not as it was last written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.archives import EMBEDDED_DRIVER
+from support.daemon import AerotapeArchive, age_mark_file
+from support.java import JavaArchive, archive_tool
+from support.placed_messages import check_replayed
+from support.power_cut import Cut
+from support.recorded_archive import CHECKSUMS, promises, record
+
+import aerotape
+
+KINDS = {"segment": ".rec", "catalog": "archive.catalog", "mark file": "archive-mark.dat"}
+OF_EACH = 2
+LEVEL = 1
+CHECKSUM: Final = "crc-32c"
+PROPERTIES = {"aeron.archive.record.checksum": CHECKSUMS[CHECKSUM]}
+VERIFY = ("verify", "-a", "-checksum", CHECKSUMS[CHECKSUM])
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder in memory."""
+    with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir="/dev/shm") as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def cuts(folder: Path, request: pytest.FixtureRequest) -> dict[str, list[Cut]]:
+    """What power cuts may leave after a client has been promised something, some of each kind."""
+    seed: int = request.config.getoption("--kill-seed")
+    found: dict[str, list[Cut]] = {kind: [] for kind in KINDS}
+    latest: dict[str, bytes] = {}
+    run = record(folder / "aeron", folder, LEVEL, CHECKSUM, seed)
+    at_one_place: list[Cut] = []
+
+    def sort() -> None:
+        for cut in at_one_place:
+            if any(each.must_be_there for each in promises(cut).values()):
+                for kind, suffix in KINDS.items():
+                    names = [n for n in latest.keys() | cut.files.keys() if n.endswith(suffix)]
+                    if any(latest.get(name) != cut.files.get(name) for name in names):
+                        found[kind].append(cut)
+        at_one_place.clear()
+
+    for cut in run.power_cuts(seed):
+        if at_one_place and at_one_place[0].place != cut.place:
+            sort()
+        at_one_place.append(cut)
+        if cut.kind == "everything":
+            latest = dict(cut.files)
+    sort()
+    draw = random.Random(seed)
+    return {kind: draw.sample(states, OF_EACH) for kind, states in found.items()}
+
+
+@pytest.fixture(scope="module")
+def driver_dir(folder: Path) -> Iterator[Path]:
+    """The directory of a media driver for all archives here."""
+    path = folder / "driver"
+    with aerotape.MediaDriver.launch(path, EMBEDDED_DRIVER):
+        yield path
+
+
+@pytest.fixture(params=[(kind, n) for kind in KINDS for n in range(OF_EACH)], ids=str)
+def cut(cuts: dict[str, list[Cut]], request: pytest.FixtureRequest) -> Cut:
+    """One of them."""
+    kind: str
+    number: int
+    kind, number = request.param
+    return cuts[kind][number]
+
+
+@pytest.fixture
+def directory(cut: Cut, folder: Path) -> Iterator[Path]:
+    """The archive directory that it leaves."""
+    left = folder / "left"
+    cut.write(left)
+    # To an archive it looks as if the one before had been dead for long.
+    with contextlib.suppress(AssertionError, struct.error):
+        age_mark_file(left / "a" / "archive")
+    yield left / "a" / "archive"
+    shutil.rmtree(left)
+
+
+def check_served(archive: AerotapeArchive | JavaArchive, driver_dir: Path, cut: Cut) -> int:
+    """Replay what clients had been promised, each byte of it; return how many messages it is."""
+    count = 0
+    with aerotape.connect(
+        aeron_dir=driver_dir,
+        control_request_channel=archive.control_channel,
+        control_response_channel="aeron:ipc",
+    ) as client:
+        for number, promised in promises(cut).items():
+            descriptor = client.list_recording(number)
+            if not promised.must_be_there:
+                continue
+            what = f"{cut}: recording {number}, {promised}, {descriptor}"
+            assert descriptor is not None, what
+            assert descriptor.stop_position >= promised.position, what
+            if promised.stop is not None:
+                assert descriptor.stop_position == promised.stop, what
+            start = descriptor.start_position
+            if promised.stream_id:
+                assert descriptor.stream_id == promised.stream_id, what
+                assert start in promised.starts, what
+            length = promised.position - start
+            if length > 0:
+                with client.replay(number, start, length=length) as messages:
+                    count += check_replayed(descriptor, messages, promised.position)
+    return count
+
+
+def verified(directory: Path, cut: Cut) -> None:
+    """Let ArchiveTool verify each frame of what was promised."""
+    done = archive_tool(directory, *VERIFY, answers="y\n")
+    for number, promised in promises(cut).items():
+        if promised.must_be_there and promised.position > min(promised.starts):
+            assert f"(recordingId={number}) OK" in done.stdout, f"{cut}: {done}"
+
+
+def test_the_daemon_serves_what_was_promised(cut: Cut, directory: Path, driver_dir: Path) -> None:
+    """Of whatever was torn; and ArchiveTool finds in order what it then leaves."""
+    with AerotapeArchive(directory, driver_dir, driver="external", properties=PROPERTIES) as ours:
+        check_served(ours, driver_dir, cut)
+        assert ours.stop() == 0
+    verified(directory, cut)
+
+
+def test_java_serves_what_was_promised(cut: Cut, directory: Path, driver_dir: Path) -> None:
+    """ArchiveTool describes it, the Java archive starts on it, whatever was torn."""
+    described = archive_tool(directory, "describe")
+    assert described.returncode == 0, described.stderr
+    told = {int(number) for number in re.findall(r"\|recordingId=([0-9]+)\|", described.stdout)}
+    known = promises(cut)
+    assert {number for number, each in known.items() if each.must_be_there} <= told, str(cut)
+    with JavaArchive(directory, driver_dir, driver="external", properties=PROPERTIES) as java:
+        check_served(java, driver_dir, cut)

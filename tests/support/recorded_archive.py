@@ -1,0 +1,85 @@
+"""What an archive at work does to files, and what its clients were told until the power failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aerotape.catalog.layout import ChecksumName
+from support.power_cut import Cut, Run, build_shim, recorded
+from support.power_cut_run import RUN_S
+
+CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
+
+
+@dataclass
+class Promised:
+    """What clients know of a recording."""
+
+    position: int = 0
+    counter: int = -1
+    stop: int | None = None
+    starts: set[int] = field(default_factory=lambda: {0})
+    is_purged: bool = False
+    stream_id: int = 0
+    channels: set[str] = field(default_factory=set)
+
+    @property
+    def must_be_there(self) -> bool:
+        return not self.is_purged and (self.counter >= 0 or self.stream_id > 0)
+
+
+def promises(cut: Cut) -> dict[int, Promised]:
+    """Work out what had been promised when the power failed."""
+    known: dict[int, Promised] = {}
+    for text in cut.notes:
+        what, *arguments = json.loads(text)
+        if not arguments:
+            continue
+        recording = known.setdefault(arguments[0], Promised())
+        value: Any = arguments[1] if len(arguments) > 1 else None
+        if what == "made":
+            recording.stream_id = value
+        elif what == "recorded":
+            recording.position = value
+        elif what == "counter":
+            recording.counter, recording.stop = value, None
+        elif what == "stopped":
+            recording.stop = recording.position = value
+        elif what == "cut":
+            recording.position, recording.stop = value, None
+        elif what == "start":
+            recording.starts.add(value)
+        elif what == "purge":
+            recording.is_purged = True
+        elif what == "channel":
+            recording.channels = {value}
+        elif what == "new channel":
+            recording.channels.add(value)
+    for recording in known.values():
+        if 0 <= recording.counter < len(cut.counters):
+            recording.position = max(recording.position, cut.counters[recording.counter])
+    return known
+
+
+def record(aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, seed: int) -> Run:
+    """Have an archive at work and return what it does to files."""
+    root = aeron_dir.parent / "root"
+    root.mkdir()
+    run = recorded(
+        build_shim(tmp_path),
+        root,
+        tmp_path / "log",
+        [
+            *(sys.executable, "-m", "support.power_cut_run", str(root), str(aeron_dir), str(seed)),
+            f"aeron.archive.file.sync.level={level}",
+            f"aeron.archive.catalog.file.sync.level={level}",
+            f"aeron.archive.record.checksum={CHECKSUMS[checksum]}",
+        ],
+        RUN_S + 30,
+    )
+    run.check_complete()
+    return run
