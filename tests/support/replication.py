@@ -109,12 +109,24 @@ class Pair:
         )
         return result
 
-    def await_signals(self, last: str, timeout_s: float = 15.0) -> list[dict[str, Any]]:
-        """Return the signals up to the one named; an error that comes between looks like one."""
+    def await_signals(
+        self, last: str, timeout_s: float = 15.0, replica_id: int = NULL
+    ) -> list[dict[str, Any]]:
+        """Return the signals up to the one named; an error that comes between looks like one.
+
+        With the recording that is replicated to they may take as long as it grows.
+        """
         deadline_s = time.monotonic() + timeout_s
         signals: list[dict[str, Any]] = []
+        position = NULL
         while last not in [signal["signal"] for signal in signals]:
-            assert time.monotonic() < deadline_s, f"no {last} signal, but {signals}"
+            if replica_id != NULL:
+                before = position
+                position = self.destination.client.call("getMaxRecordedPosition", replica_id)
+                if position != before:
+                    deadline_s = time.monotonic() + timeout_s
+            what = f"{signals}, and recording {replica_id} is at {position}"
+            assert time.monotonic() < deadline_s, f"no {last} signal, but {what}"
             try:
                 signals += self.destination.client.call("takeSignals")
             except JavaArchiveException as error:
