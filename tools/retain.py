@@ -43,8 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan, ask, delete, and tell what went."""
     from aerotape.archive.retention.policy import read_policy
+    from aerotape.catalog.location import why_no_directory
+    from aerotape.errors import StorageError
 
     policy = read_policy(args.policy)
+    if problem := why_no_directory(args.directory):
+        raise StorageError(problem, args.directory)
     header = _active_mark(args.directory)
     if header is None:
         return _run_offline(args, policy)

@@ -65,6 +65,30 @@ def check_refused(done: subprocess.CompletedProcess[str], directory: Path) -> No
     assert done.stdout == ""
 
 
+# ---- no archive directory ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["nothing", "an empty directory", "a file"])
+def test_commands_on_what_is_no_archive_directory(tmp_path: Path, aside: Path, kind: str) -> None:
+    """Each says so in a line that names the place, and leaves it as it is."""
+    place = tmp_path / "place"
+    if kind == "a file":
+        place.write_text("something else")
+    elif kind == "an empty directory":
+        place.mkdir()
+    for name, command in COMMANDS.items():
+        done = run(*command.arguments(place, aside))
+        assert (done.code, done.out) == (1, ""), (name, done)
+        [line] = done.err.splitlines()
+        assert str(place) in line, name
+        assert "os error" not in line, (name, line)
+    assert place.exists() == (kind != "nothing")
+    if kind == "a file":
+        assert place.read_text() == "something else"
+    elif kind == "an empty directory":
+        assert not list(place.iterdir())
+
+
 # ---- a mark file of another version --------------------------------------------------------------
 
 
