@@ -24,6 +24,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.own_copy import make_own
 from aerotape.catalog.repair_plan import Damage, Part, RepairPlan, plan_repair
 from aerotape.catalog.segment_checks import ByteProgress
 from aerotape.catalog.segments import (
@@ -250,6 +251,8 @@ def _in_segments(
 def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
     """Overwrite a range of a segment file with padding frames; the file is made if need be."""
     base = int(path.stem.partition("-")[2])
+    if path.exists():
+        make_own(path)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         length = os.fstat(file).st_size

@@ -177,9 +177,14 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
 def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
     """Turn all bytes of a segment from `offset` on into zeros, and give it a length if told to.
 
+    Where the file has other names too, they keep what it held (`make_own`).
+
     Raises:
         StorageError: it cannot be done.
     """
+    from aerotape.catalog.own_copy import make_own
+
+    make_own(path)
     try:
         with path.open("r+b") as file:
             before = os.fstat(file.fileno()).st_size

@@ -91,6 +91,8 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
     Raises:
         StorageError: they cannot be changed.
     """
+    from aerotape.catalog.own_copy import make_own
+
     recording_id, end = descriptor.recording_id, descriptor.stop_position
     base = segment_base_position(
         descriptor.start_position,
@@ -105,8 +107,11 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
             # A blank one too: the recorder would have to read all of it to know.
             _put_aside(path)
             is_changed = True
-        elif segment.base_position == base and not is_blank_from(path, end - base):
-            erase_tail(path, end - base)
+        elif segment.base_position == base:
+            # What is going to be recorded there is not for another recording of the same file.
+            make_own(path)
+            if not is_blank_from(path, end - base):
+                erase_tail(path, end - base)
     if is_changed:
         force_names(archive_dir)
 

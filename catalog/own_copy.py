@@ -1,0 +1,71 @@
+"""Segment files that have several names, and are about to be written to under one of them.
+
+Where a migration of segments was cut short, a file is in two recordings; where a backup was made of
+hard links, also in that. What one of them loses or gets behind its end must not change the other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from aerotape.catalog.durability import sync_directory
+from aerotape.errors import StorageError
+
+_COPY_SUFFIX: Final = ".own"
+_CHUNK_LENGTH: Final = 1 << 20
+
+
+def make_own(path: Path) -> None:
+    """Give a file that has other names too a copy under this one; it is on storage then.
+
+    The copy has the same holes, time and mode. Killed meanwhile, it leaves a file that counts for
+    nothing, and which the next copy takes the place of.
+
+    Raises:
+        StorageError: it cannot be copied; then it is as it was.
+    """
+    temporary = None
+    try:
+        if path.stat().st_nlink < 2:
+            return
+        own = path.resolve()
+        temporary = own.with_name(own.name + _COPY_SUFFIX)
+        with own.open("rb", buffering=0) as source, temporary.open("wb", buffering=0) as target:
+            length = os.fstat(source.fileno()).st_size
+            target.truncate(length)
+            _copy_data(source.fileno(), target.fileno(), length)
+            shutil.copystat(own, temporary)
+            os.fsync(target.fileno())
+        temporary.rename(own)
+        sync_directory(own.parent)
+    except OSError as error:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot copy {path}, which is also under another name: {error.strerror}", path
+        ) from error
+
+
+def _copy_data(source: int, target: int, length: int) -> None:
+    offset = 0
+    while offset < length:
+        try:
+            offset = os.lseek(source, offset, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # only a hole is left
+            raise
+        hole = os.lseek(source, offset, os.SEEK_HOLE)
+        while offset < hole:
+            data = os.pread(source, min(_CHUNK_LENGTH, hole - offset), offset)
+            if not data:
+                raise OSError(errno.EIO, "it was cut short meanwhile")
+            while data:
+                count = os.pwrite(target, data, offset)
+                offset, data = offset + count, data[count:]
