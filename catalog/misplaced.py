@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
+from aerotape.catalog.segments import SegmentFile
 from aerotape.catalog.stop_position import FRAME_HEADER_LENGTH
 
 # Of a frame's header: length, type (padding or data), term offset, stream id, term id.
@@ -63,6 +64,31 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
     """
     [head] = read_heads([path])
     return misplaced_head(descriptor, head, base_position)
+
+
+def sort_out(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
+) -> tuple[list[Path], list[str]]:
+    """Sort out which files of a recording that is to go hold frames of another place.
+
+    Of a recording whose descriptor is so damaged that this cannot be told, all are its own.
+
+    Returns:
+        The files that go, in the order given; and for each other one that it is left, and why.
+    """
+    if lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length):
+        return [segment.path for segment in segments], []
+    own: list[Path] = []
+    left: list[str] = []
+    heads = read_heads([segment.path for segment in segments])
+    for segment, head in zip(segments, heads, strict=True):
+        # What is there but cannot be read is to be deleted all the same.
+        reason = "" if head.error else misplaced_head(descriptor, head, segment.base_position)
+        if reason and head.is_file:
+            left.append(f"left {segment.path}: {reason}")
+        else:
+            own.append(segment.path)
+    return own, left
 
 
 def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_position: int) -> str:

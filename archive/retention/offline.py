@@ -13,11 +13,13 @@ from aerotape.archive.retention.plan import Removal
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.leftovers import delete_files
+from aerotape.catalog.misplaced import sort_out
 from aerotape.catalog.segment_moves import base_positions
 from aerotape.catalog.segments import list_files_to_delete, segment_file_name
 from aerotape.catalog.suspect import clear_marks
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.catalog.time_index_upkeep import cut_before
+from aerotape.errors import StorageError
 
 _CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")
 
@@ -27,15 +29,18 @@ def carry_out(catalog: Catalog, archive_dir: Path, removal: Removal) -> None:
 
     Raises:
         CatalogError: the catalog cannot be changed; then no file is gone.
-        StorageError: a file cannot be deleted.
+        StorageError: a file cannot be deleted, or is left since it holds frames of another place.
     """
     recording_id, descriptor = removal.recording_id, removal.descriptor
     if removal.new_start_position is None:
         catalog.change_state(recording_id, RecordingState.DELETED)
         files = list_files_to_delete(archive_dir, recording_id)
-        delete_files(each.path for each in reversed(files))
+        own, left = sort_out(descriptor, files[::-1])
+        delete_files(own)
         clear_marks(archive_dir, recording_id)
         remove_time_index(archive_dir, recording_id)
+        if left:
+            raise StorageError("; ".join(left), archive_dir)
         return
     bases = base_positions(descriptor, descriptor.start_position, removal.new_start_position)
     catalog.set_start_position(recording_id, removal.new_start_position)

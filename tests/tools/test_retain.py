@@ -204,6 +204,20 @@ def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
     assert segments(directory, 1) == []
 
 
+def test_a_file_that_holds_something_else_is_left_and_told(
+    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By mistake it has a name of a recording that goes as a whole."""
+    mistaken = segment(directory, 1, 40)
+    segment(directory, 2, 1).rename(mistaken)
+    before = mistaken.read_bytes()
+    assert main(["retain", str(directory), str(policy), "--yes"]) == 1
+    told = capsys.readouterr()
+    assert f"left {mistaken}: its first frame has" in told.out + told.err
+    assert mistaken.read_bytes() == before
+    assert all_segments(directory) == [[2], [40], [0], [0, 1]]
+
+
 def test_a_catalog_with_checksums_keeps_them_right(directory: Path, policy: Path) -> None:
     with Catalog.open(directory, checksum="crc-32c") as catalog:
         for recording_id in catalog.recording_ids():

@@ -10,11 +10,13 @@ from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.misplaced import sort_out
 from aerotape.catalog.segments import list_files_to_delete
 from aerotape.catalog.suspect import clear_marks
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.catalog.time_index_upkeep import cut_after
 from aerotape.codecs import archive as codecs
+from aerotape.errors import StorageError
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
@@ -64,15 +66,22 @@ def _purge_recording(
     if not conductor.deletions.allows(session, correlation_id, recording_id):
         return
     archive_dir = conductor.archive_dir
+    descriptor = conductor.catalog.entry(recording_id).descriptor
+    left: list[str] = []
+
+    def find_files() -> list[Path]:
+        files = list_files_to_delete(archive_dir, recording_id)
+        own, others = sort_out(descriptor, files[::-1])
+        left.extend(others)
+        return own
+
     conductor.catalog.change_state(recording_id, RecordingState.DELETED)
     conductor.deletions.delete(
         session,
         correlation_id,
         recording_id,
-        prepare=lambda: [
-            each.path for each in reversed(list_files_to_delete(archive_dir, recording_id))
-        ],
-        finish=lambda: _forget(archive_dir, recording_id),
+        prepare=find_files,
+        finish=lambda: _forget(archive_dir, recording_id, left),
     )
 
 
@@ -96,9 +105,11 @@ def _cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int)
     return paths
 
 
-def _forget(archive_dir: Path, recording_id: int) -> None:
+def _forget(archive_dir: Path, recording_id: int, left: list[str]) -> None:
     clear_marks(archive_dir, recording_id)
     remove_time_index(archive_dir, recording_id)
+    if left:
+        raise StorageError("; ".join(left), archive_dir)
 
 
 HANDLERS: Handlers = {

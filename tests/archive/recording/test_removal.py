@@ -324,3 +324,23 @@ def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> N
     conductor.purge()
     assert conductor.finish()[-1] == "DELETE"
     assert not mark.exists() and not quarantine.exists()
+
+
+def test_a_purge_leaves_files_that_hold_frames_of_another_place(conductor: Conductor) -> None:
+    """By mistake they have got a name of the recording; it is gone all the same, and they are told.
+
+    The next start of an archive leaves them too."""
+    other = SegmentBuilder(recording_id=conductor.add(stream_id=7), stream_id=7)
+    other.message(b"not to be lost" * 100)
+    other.write(conductor.archive_dir)
+    [path] = list_segment_files(conductor.archive_dir, other.recording_id)
+    mistaken = conductor.archive_dir / f"{conductor.recording_id}-{40 * SEGMENT}.rec"
+    path.path.rename(mistaken)
+    before, count = mistaken.read_bytes(), len(conductor.bases)
+    conductor.purge()
+    ok, (code, text), signal = conductor.finish()
+    assert (ok, code, signal) == (("OK", count - 1), ErrorCode.GENERIC, "DELETE")
+    assert text.startswith(f"left {mistaken}: its first frame has stream id 7")
+    assert mistaken.read_bytes() == before
+    assert conductor.bases == [40 * SEGMENT]
+    assert not conductor.catalog.has_recording(conductor.recording_id)
