@@ -127,7 +127,7 @@ class Archive(Closing):
             ArchiveInUseError: another archive has the directory.
             AerotapeError: the driver, the catalog or the mark file cannot be used.
         """
-        merged = {name: text_of(value) for name, value in (properties or {}).items()}
+        merged = _texts({} if properties is None else properties)
         if dir is not None:
             merged["aeron.archive.dir"] = str(dir)
         if aeron_dir is not None:
@@ -339,6 +339,17 @@ class Archive(Closing):
         """Leave stop positions behind even when forgotten open; not from a forked child."""
         if os.getpid() == self._pid:
             self.close()
+
+
+def _texts(properties: Mapping[str, object]) -> dict[str, str]:
+    """Return properties as properties files have them (ConfigurationError)."""
+    if not isinstance(properties, Mapping):
+        kind = type(properties).__name__
+        raise ConfigurationError(f"properties must be a mapping, not {kind}", "properties")
+    for name in properties:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"properties: {name!r} is no name", "properties")
+    return {name: text_of(value) for name, value in properties.items()}
 
 
 def _make_directory(path: Path) -> Path:

@@ -66,6 +66,11 @@ def count(name: str, value: int) -> int:
     return integer(name, value, 0, _INT32_MAX)
 
 
+def timeout(name: str, value: int) -> int:
+    """Check how long to wait, nanoseconds: not negative."""
+    return integer(name, value, 0, _INT64_MAX)
+
+
 def optional_length(name: str, value: int | None) -> int:
     """Return a length of 32 bits, more than nothing; -1 for None."""
     return -1 if value is None else integer(name, value, 1, _INT32_MAX)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
-from aerotape.archive.client import channels
+from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.handshake import open_session
 from aerotape.archive.client.session import ControlSession
@@ -58,17 +58,29 @@ def prepare(options: ConnectOptions) -> Connecting:
 
     Raises:
         AeronError: there is no media driver.
-        ConfigurationError: the response channel must be given.
+        ConfigurationError: an option is none, or the response channel must be given.
     """
     credentials, on_challenge = credentials_of(
         options.get("credentials", b""), options.get("on_challenge")
     )
-    request_channel = options.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL)
+    request_channel = arguments.channel(
+        "control_request_channel",
+        options.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL),
+    )
+    request_stream_id = arguments.any_int32(
+        "control_request_stream_id",
+        options.get("control_request_stream_id", channels.DEFAULT_CONTROL_STREAM_ID),
+    )
     response_channel = options.get("control_response_channel")
     if response_channel is None:
         response_channel = channels.default_response_channel(request_channel)
-    timeout_ns = options.get("timeout_ns", DEFAULT_TIMEOUT_NS)
-    client_name = options.get("client_name", "aerotape")
+    arguments.channel("control_response_channel", response_channel)
+    response_stream_id = arguments.any_int32(
+        "control_response_stream_id",
+        options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
+    )
+    timeout_ns = arguments.timeout("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
+    client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
     owned = None
     aeron = options.get("aeron")
     if aeron is None:
@@ -80,13 +92,9 @@ def prepare(options: ConnectOptions) -> Connecting:
         open_session,
         aeron.native,
         request_channel=request_channel,
-        request_stream_id=options.get(
-            "control_request_stream_id", channels.DEFAULT_CONTROL_STREAM_ID
-        ),
+        request_stream_id=request_stream_id,
         response_channel=response_channel,
-        response_stream_id=options.get(
-            "control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID
-        ),
+        response_stream_id=response_stream_id,
         timeout_ns=timeout_ns,
         credentials=credentials,
         on_challenge=on_challenge,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from aerotape.archive.security.scram import answer_challenge
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ConfigurationError
 
 
 class Credentials(Protocol):
@@ -29,7 +29,16 @@ class UserSecret:
     """
 
     def __init__(self, user: str, secret: str | bytes, *, plain: bool = False) -> None:
-        """Remember both; the secret in UTF-8 when it is text."""
+        """Remember both; the secret in UTF-8 when it is text.
+
+        Raises:
+            ConfigurationError: no user is named so, or the secret is neither text nor bytes.
+        """
+        if not isinstance(user, str) or not user or ":" in user:
+            raise ConfigurationError(f"user {user!r}: a name is text without a colon", "user")
+        if not isinstance(secret, str | bytes):
+            kind = type(secret).__name__
+            raise ConfigurationError(f"secret must be text or bytes, not {kind}", "secret")
         self.user = user
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._is_plain = plain
@@ -56,7 +65,17 @@ class UserSecret:
 def credentials_of(
     credentials: bytes | Credentials, on_challenge: Callable[[bytes], bytes] | None
 ) -> tuple[bytes, Callable[[bytes], bytes] | None]:
-    """Return what goes with the connect request, and what answers a challenge."""
+    """Return what goes with the connect request, and what answers a challenge.
+
+    Raises:
+        ConfigurationError: they are no credentials.
+    """
     if isinstance(credentials, bytes):
         return credentials, on_challenge
+    if not hasattr(credentials, "encoded_credentials"):
+        raise ConfigurationError(
+            "credentials must be bytes or have encoded_credentials and on_challenge, as"
+            f" aerotape.UserSecret(user, secret) has, not {type(credentials).__name__}",
+            "credentials",
+        )
     return credentials.encoded_credentials(), on_challenge or credentials.on_challenge

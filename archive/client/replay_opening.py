@@ -106,7 +106,7 @@ def open_replay(
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None
-    if length is not None and length < 0:
+    if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     if position is None:
         start: int = yield start_position(wish.recording_id)

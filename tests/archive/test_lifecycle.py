@@ -307,6 +307,14 @@ def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
         assert catalog.stop_position(0) == live.position
 
 
+@pytest.mark.parametrize("properties", [[("aeron.archive.id", 5)], {5: "aeron.archive.id"}])
+def test_launch_with_what_are_no_properties(tmp_path: Path, properties: Any) -> None:
+    """Nothing is made."""
+    with pytest.raises(ConfigurationError, match="properties"):
+        Archive.launch(dir=tmp_path / "archive", properties=properties)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_launch_with_a_driver_of_no_kind(tmp_path: Path) -> None:
     """The argument is checked before anything is made."""
     with pytest.raises(ConfigurationError, match="embedded or external"):

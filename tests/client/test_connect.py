@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import java
@@ -85,6 +86,37 @@ def test_a_control_channel_needs_host_and_port(endpoint: str) -> None:
     """Else it is not an archive elsewhere that is the matter."""
     with pytest.raises(ConfigurationError, match="an endpoint with host and port, like"):
         aerotape.connect(control_request_channel=f"aeron:udp{endpoint}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("control_request_channel", 5),
+        ("control_request_channel", "udp"),
+        ("control_request_stream_id", "10"),
+        ("control_request_stream_id", 1 << 31),
+        ("control_response_channel", b"aeron:ipc"),
+        ("control_response_stream_id", 2.0),
+        ("timeout_ns", -1),
+        ("timeout_ns", 1e9),
+        ("timeout_ns", "5s"),
+        ("client_name", "\u00f6"),
+        ("credentials", "alice:secret"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path: Path, name: str, value: Any) -> None:
+    """They are named, before a media driver is looked for."""
+    with pytest.raises(ConfigurationError, match=name):
+        aerotape.connect(aeron_dir=tmp_path / "none", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("user", "secret"), [("", "x"), ("a:b", "x"), (b"alice", "x"), ("alice", 5), ("alice", None)]
+)
+def test_users_that_cannot_be(user: Any, secret: Any) -> None:
+    """Secrets are not shown."""
+    with pytest.raises(ConfigurationError):
+        aerotape.UserSecret(user, secret)
 
 
 def test_an_archive_elsewhere_needs_a_response_channel() -> None:
