@@ -133,7 +133,7 @@ def _cut_off(
     archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
 ) -> None:
     """Copy what is behind `offset` aside and turn it into zeros."""
-    recording_id, position = marking.recording_id, marking.stop_position
+    recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
     target = suspect.quarantine_path(archive_dir, recording_id, position, now_ms)
     suspect.copy_tail(path, offset, path.stat().st_size, target)
     detail = f"the last frame may be torn: it is in {target.name}, the recording ends before it"
@@ -185,6 +185,8 @@ class _Decision:
             reason, stop_position = str(error), NULL_VALUE
         if reason:
             state, stop_position = RecordingState.INVALID, self._descriptor.stop_position
+            # What is wrong may be the descriptor, and the frame a good one.
+            self._cut_off = None
         elif self._is_left:
             stop_position, self._cut_off = self._descriptor.stop_position, None
         elif self._files:

@@ -246,14 +246,13 @@ class _Planning:
                 begin = task.base_position + bad.offset
                 yield Damage(begin, begin + bad.length, bad.detail)
             behind = check.behind
-            if (
-                behind is not None
-                and self._behind is None
-                and (behind.end_offset > task.end_offset or behind.end == "invalid")
-            ):
+            if behind is not None and self._behind is None:
+                # Also behind a gap: there verify has a recording end that has lost a page.
                 data_end = find_data_end(task.path, task.end_offset)
-                self._behind = Part(task.path, task.end_offset, data_end)
-                yield Damage(stop, task.base_position + data_end, "bytes behind the stop position")
+                if data_end > task.end_offset:
+                    self._behind = Part(task.path, task.end_offset, data_end)
+                    end = task.base_position + data_end
+                    yield Damage(stop, end, "bytes behind the stop position")
         if stop > max(expected, descriptor.start_position):
             yield _missing(descriptor, expected, stop)
 

@@ -364,3 +364,24 @@ def test_states_of_others_stay(archive: Path, capsys: pytest.CaptureFixture[str]
     assert main(["tool", str(archive), "repair"]) == 0
     assert capsys.readouterr().out == "recording 1: OK\nrecording 2: OK\n"
     assert main(["tool", str(archive), "repair", "9"]) == 1
+
+
+def test_what_verify_has_put_behind_the_end_is_kept(
+    archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has a recording end where a page is lost, as ArchiveTool's does: an extension would
+    overwrite the good frames behind, of which nobody keeps a copy then."""
+    base = 3 * SEGMENT_LENGTH
+    [gap, *behind] = [m for m in stream.messages if m.position >= base + 1000]
+    overwrite(archive, gap.position, bytes(gap.end_position - gap.position))
+    main(["tool", str(archive), "verify", "1", "-a"])
+    with Catalog.open(archive, read_only=True) as catalog:
+        assert catalog.stop_position(1) == gap.position
+    capsys.readouterr()
+    done = run(archive, capsys)
+    assert done["stop_position"] == gap.position
+    [copy] = (archive / "aerotape-quarantine").glob(f"1-*/1-{base}.rec.*")
+    for message in behind:
+        assert stream.frames[message.position] in copy.read_bytes()
+    path = archive / f"1-{base}.rec"
+    assert not any(path.read_bytes()[gap.position - base :])

@@ -251,3 +251,19 @@ def test_a_directory_in_use_is_checked_and_not_marked(
     with Catalog.open(directory, read_only=True) as catalog:
         states = [entry.state for entry in catalog.entries()]
     assert states[2] == RecordingState.INVALID
+
+
+def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its start position is damaged: there good frames look like one that may be torn."""
+    main(["tool", str(directory), "checksum", CRC_32, "0", "-a"])
+    with Catalog.open(directory) as catalog:
+        catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)
+    before = content(directory)
+    capsys.readouterr()
+    arguments = ["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32, "--yes"]
+    assert main(arguments) == 3
+    assert "is now INVALID: the descriptor's checksum fails" in capsys.readouterr().out
+    after = content(directory)
+    assert {name for name in after if after[name] != before.get(name)} == {"archive.catalog"}
