@@ -5,6 +5,7 @@ They are killed there, or the power fails.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -146,6 +147,27 @@ def test_repair_of_a_bad_middle_and_a_bad_end(
         assert open_directory(copy).recording(1).suspect_notes
     assert served is not None
     assert (len(served) > len(before)) == (not options)
+
+
+def test_repair_where_the_last_file_is_gone(
+    tmp_path: Path, cut_short: CutShort, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However far the empty file that takes its place has come, verify has nothing to hide."""
+    directory, stream = damaged_archive(tmp_path)
+    last = stream.segment_path(directory, stream.position - 1)
+    last.unlink()
+    end = stream.segment_base(stream.position - 1)
+    expected = [(m.position, m.payload) for m in stream.messages if m.end_position <= end]
+    assert expected
+    for copy, _ in cut_short(directory, "repair"):
+        if open_directory(copy).recording(1).descriptor.stop_position == end:
+            assert (copy / last.name).read_bytes() == bytes(stream.segment_length)
+        assert main(["tool", str(copy), "repair"]) in (0, 3)
+        assert messages(copy, 1) == expected
+        assert (copy / last.name).read_bytes() == bytes(stream.segment_length)
+        capsys.readouterr()
+        main(["tool", str(copy), "verify", "-a", "--dry-run", "--json"])
+        assert [row["marked"] for row in json.loads(capsys.readouterr().out)] == [None, None]
 
 
 def is_somewhere(copy: Path, directory: Path) -> bool:
