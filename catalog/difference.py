@@ -11,7 +11,11 @@ from typing import Any
 from aerotape.catalog.descriptor import describe_problem
 from aerotape.catalog.directory import ArchiveDirectory, Recording
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segments import segment_base_position, segment_file_name
+from aerotape.catalog.segments import (
+    open_regular_file,
+    segment_base_position,
+    segment_file_name,
+)
 from aerotape.errors import AerotapeError, StorageError, UnknownRecordingError
 
 _CHUNK_LENGTH = 1 << 20
@@ -184,7 +188,7 @@ class _Reader:
         path, offset = _place(self._recording, position)
         if path != self._path:
             self.close()
-            self._file, self._path = path.open("rb"), path
+            self._file, self._path = open_regular_file(path), path
         self._file.seek(offset)
         data: bytes = self._file.read(length)
         if len(data) < length:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import stat
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
 from aerotape.catalog.segments import (
     SegmentFile,
     list_segment_files,
+    open_regular_file,
     segment_base_position,
     segment_file_name,
 )
@@ -285,12 +285,7 @@ class Recording:
     def open_segment(self, base_position: int) -> BinaryIO:
         """Open the segment file that begins there (FileNotFoundError, StorageError)."""
         path = self._archive_dir / segment_file_name(self.recording_id, base_position)
-        # A pipe of that name would wait for somebody to write to it.
-        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            file.close()
-            raise StorageError(f"{path} is not a regular file: move it away", path)
-        return file
+        return open_regular_file(path)
 
     def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
         """Read a little of the segment file that begins there; less at its end.

@@ -40,7 +40,13 @@ from aerotape.catalog.migration_journal import (
     remove_journal,
     write_journal,
 )
-from aerotape.catalog.segments import MAX_LONG, SEGMENT_SUFFIX, file_names, segment_file_name
+from aerotape.catalog.segments import (
+    MAX_LONG,
+    SEGMENT_SUFFIX,
+    file_names,
+    open_regular_file,
+    segment_file_name,
+)
 from aerotape.errors import CatalogError, MarkFileError, StorageError
 
 _OLD_ALIGNMENT: Final = 1024
@@ -170,12 +176,14 @@ class _Mark:
     def read(cls, archive_dir: Path) -> _Mark:
         path = resolve(archive_dir)
         try:
-            with path.open("rb") as file:
+            with open_regular_file(path) as file:
                 data = file.read(MESSAGE_HEADER.size + BLOCK_BEGIN.size)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise MarkFileError(why_no_file(path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
+        except StorageError as error:
+            raise MarkFileError(str(error), path) from error
         if len(data) < MESSAGE_HEADER.size + BLOCK_BEGIN.size:
             raise MarkFileError(f"{path} is too short for a mark file", path)
         # Late archives of version 3 put a message header before it.
@@ -212,9 +220,12 @@ class _OldCatalog:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._data = path.read_bytes()
+            with open_regular_file(path) as file:
+                self._data = file.read()
         except OSError as error:
             raise CatalogError(f"cannot read catalog {path}: {error.strerror}", path) from error
+        except StorageError as error:
+            raise CatalogError(str(error), path) from error
         if len(self._data) < layout.CATALOG_HEADER_LENGTH:
             raise CatalogError(f"catalog {path} is shorter than its header", path)
         self.version, _, self._next_recording_id, alignment = layout.CATALOG_HEADER.unpack_from(

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
@@ -168,6 +169,20 @@ def segment_file_size(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(f"{path} is not a regular file", path)
     return status.st_size
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open a file to read from; a pipe of that name would wait for somebody to write to it.
+
+    Raises:
+        OSError: it cannot be opened.
+        StorageError: it is not a regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StorageError(f"{path} is not a regular file: move it away", path)
+    return os.fdopen(descriptor, "rb")
 
 
 def lacks_blank_segment(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ from segment_builder import SegmentBuilder
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.misplaced import is_long_enough, misplacement, read_heads
+from aerotape.catalog.misplaced import (
+    SegmentHead,
+    is_long_enough,
+    misplaced_head,
+    misplacement,
+    read_heads,
+)
+from aerotape.records import replace
 
 SEGMENT_LENGTH = 131_072
 
@@ -38,6 +46,17 @@ def test_a_file_with_its_own_frames_is_in_its_place(
         (tmp_path / "blank").write_bytes(bytes(length))
         assert misplacement(descriptor, tmp_path / "blank", 0) == ""
     assert misplacement(descriptor, tmp_path / "none", 0) == ""
+
+
+def test_term_ids_wrap_around(descriptor: RecordingDescriptor) -> None:
+    """The terms of a stream may be counted over the largest id there is."""
+    last = replace(descriptor, initial_term_id=(1 << 31) - 1)
+    header = struct.pack("<iBBHiiiiq", 64, 1, 0xC0, 1, 0, 3, last.stream_id, -(1 << 31), 0)
+    head = SegmentHead(0, True, SEGMENT_LENGTH, 0, header)
+    assert misplaced_head(last, head, last.term_buffer_length) == ""
+    assert "it would have 1001, -2147483647 and 0" in misplaced_head(
+        last, head, 2 * last.term_buffer_length
+    )
 
 
 def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingDescriptor) -> None:

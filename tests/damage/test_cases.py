@@ -193,6 +193,13 @@ def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
     assert all("go on behind the stop position" in reason for reason in kept.values())
 
 
+def test_segments_that_were_detached_go(directory: Path) -> None:
+    """Though they hold the recording's own frames: that is what detaching is for."""
+    offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
+    put(directory, 0, offset, struct.pack("<q", 2 * _TERM))
+    assert orphans(directory) == (0, ["0-0.rec"], {})
+
+
 def test_segments_before_a_start_position_that_cannot_be_are_kept(directory: Path) -> None:
     """Detaching moves the start to where a segment begins."""
     offset = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET

@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -131,14 +133,23 @@ POLICY = '[[rule]]\nname = "all"\nmax_recording_size = "64k"\n'
 
 def as_nobody(work: Callable[[], dict[str, Done]]) -> dict[str, Done]:
     """Have this done by a child process without any privileges; for tests that run as root."""
+
+    def without_privileges() -> dict[str, Done]:
+        os.setgroups([])
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
+        return work()
+
+    return in_child(without_privileges, timeout_s=300)
+
+
+def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str, Done]:
+    """Have this done by a child process, which is killed when it does not end (AssertionError)."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(reader)
-            os.setgroups([])
-            os.setgid(_NOBODY)
-            os.setuid(_NOBODY)
             try:
                 rows = {name: [done.code, done.out, done.err] for name, done in work().items()}
             except BaseException as error:  # told to the parent, which fails then
@@ -148,8 +159,13 @@ def as_nobody(work: Callable[[], dict[str, Done]]) -> dict[str, Done]:
         finally:
             os._exit(0)
     os.close(writer)
+    give_up = threading.Timer(timeout_s, os.kill, (child, signal.SIGKILL))
+    give_up.start()
     with os.fdopen(reader) as pipe:
-        told = json.load(pipe)
-    os.waitpid(child, 0)
-    assert "" not in told, told[""][2]
-    return {name: Done(*row) for name, row in told.items()}
+        told = pipe.read()
+    give_up.cancel()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"it did not end within {timeout_s} s"
+    rows = json.loads(told)
+    assert "" not in rows, rows[""][2]
+    return {name: Done(*row) for name, row in rows.items()}

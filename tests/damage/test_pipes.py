@@ -1,0 +1,108 @@
+"""Named pipes where files are to be: nobody waits for somebody to write to them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.damaged_directory import BuiltDirectory, content, copy_directory
+from support.damages import MARK_FILE, Hit
+from support.promise import check_untouched
+from support.tool_commands import COMMANDS, POLICY, Done, in_child, run
+
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import CATALOG_FILE_NAME
+from aerotape.catalog.refresh import refresh
+
+_TERM = 65_536
+_HIT = Hit("pipes", frozenset({0, 2, 4, 6}))
+# Within a recording, at the end of one without a stop position, behind an end, of one that is not
+# valid, of nobody, and what else is named for recordings.
+_BESIDE_THE_CATALOG = (
+    f"0-{2 * _TERM}.rec",
+    f"2-{2 * _TERM}.rec",
+    f"4-{9 * _TERM}.rec",
+    "6-0.rec",
+    "77-0.rec",
+    "aerotape-0.time-index",
+    "aerotape-0.suspect",
+)
+_PLACES = {
+    "segments": _BESIDE_THE_CATALOG,
+    "catalog": (CATALOG_FILE_NAME,),
+    "mark file": (MARK_FILE,),
+}
+
+
+def put_pipes(directory: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (directory / name).unlink(missing_ok=True)
+        os.mkfifo(directory / name)
+
+
+@pytest.fixture(params=_PLACES)
+def names(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Where the pipes are."""
+    return _PLACES[request.param]
+
+
+@pytest.fixture
+def source(built: BuiltDirectory, tmp_path: Path, names: tuple[str, ...]) -> Path:
+    """The directory with them."""
+    directory = copy_directory(built.path, tmp_path / "archive")
+    put_pipes(directory, names)
+    return directory
+
+
+def test_no_command_waits_for_a_pipe(
+    built: BuiltDirectory, source: Path, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Each ends, and what reads has changed nothing."""
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "policy.toml").write_text(POLICY)
+    (aside / "original").symlink_to(built.path)
+    assert run("tool", built.path, "export", "5", aside / "recording").code == 0
+    before = content(source)
+    # One process for those that read; each of those that write has its own copy.
+    reads = {name: each for name, each in COMMANDS.items() if not each.writes}
+    writes = {name: each for name, each in COMMANDS.items() if each.writes}
+    begun = tmp_path / "begun"
+
+    def run_all() -> dict[str, Done]:
+        told = {}
+        for name, command in {**reads, **writes}.items():
+            begun.write_text(name)
+            directory = source if name in reads else copy_directory(source, tmp_path / name)
+            told[name] = run(*command.arguments(directory, aside))
+        return told
+
+    try:
+        told = in_child(run_all, timeout_s=120)
+    except AssertionError as error:
+        error.add_note(f"in {begun.read_text()}")
+        raise
+    for name, done in told.items():
+        assert done.code in (0, 1, 3), (name, done)
+    assert content(source) == before
+    if names == _BESIDE_THE_CATALOG:
+        check_untouched(built, source, _HIT)
+        for name in set(writes) - {"mark-invalid", "retain"}:
+            check_untouched(built, tmp_path / name, _HIT)
+
+
+def test_no_start_waits_for_a_pipe(source: Path, names: tuple[str, ...]) -> None:
+    """It does what it can, or says why it cannot."""
+
+    def start() -> dict[str, Done]:
+        if names != _BESIDE_THE_CATALOG:
+            return {"start": run("archive", f"--dir={source}", "--aeron-dir=/nowhere")}
+        with Catalog.open(source) as catalog:
+            refresh(catalog, source, checksum="crc-32c", now_ms=9)
+        return {"start": Done(0, "", "")}
+
+    done = in_child(start, timeout_s=60)["start"]
+    if names != _BESIDE_THE_CATALOG:
+        assert done.code == 1, done
+        assert names[0] in done.err, done
