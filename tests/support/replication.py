@@ -13,6 +13,7 @@ from support.java import JavaArchiveException, JavaClient
 
 CONTROL_STREAM_ID = 10
 NULL = -1
+_BATCH = 2_000
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,18 @@ class Recorded:
 
     def offer(self, count: int) -> int:
         """Have further messages recorded; return the position after them."""
-        if count:
+        # Some at a time: each time there is a limit to how long it may take.
+        while count > 0:
+            batch = min(count, _BATCH)
             offered = self.side.client.offer(
                 self.publication,
                 seed=self.stream_id,
                 first_index=self._count,
-                count=count,
+                count=batch,
                 max_length=3000,
             )
-            self._count += count
+            self._count += batch
+            count -= batch
             self.position = offered["position"]
             reached = self.side.client.await_counter(self._counter["counterId"], self.position)
             assert reached == self.position
