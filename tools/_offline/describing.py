@@ -295,10 +295,11 @@ def _errors(args: argparse.Namespace) -> int:
 
 def _count(args: argparse.Namespace) -> int:
     """Print the number of valid recordings."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.directory import directory_at
     from aerotape.catalog.layout import RecordingState
 
-    entries = open_directory(args.directory).entries()
-    count = sum(1 for entry in entries if entry.state == RecordingState.VALID)
+    valid = int(RecordingState.VALID)
+    with directory_at(args.directory).open_catalog() as catalog:
+        count = sum(1 for entry in catalog.listed_entries() if entry.state == valid)
     emit({"entries": count}, args) if args.json else print(count)
     return 0
