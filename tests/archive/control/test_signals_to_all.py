@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,27 @@ def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaCl
         ("DELETE", -1),
     ]
     assert [name for name, _ in heard.of(made.recording_id)] == ["START", "STOP", "DELETE"]
+
+
+def test_a_java_archive_replicates_between_signals_of_others(
+    run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], telling: Any
+) -> None:
+    """The archive that replicates from ours is a client too: it takes no signal for an answer."""
+    asking, _ = pair
+    made, detached = record(asking, count=300), record(asking, count=20)
+    with run_archive("java") as java, JavaClient(java.aeron_dir) as client:
+        client.connect(java.control_channel)
+        heard = Signals(client)
+        replicated(client, telling.control_channel, made)
+        deadline = time.monotonic() + 20
+        while "REPLICATE_END" not in names(heard):
+            # There is nothing to delete; it is signalled all the same.
+            asking.call("deleteDetachedSegments", detached.recording_id)
+            Signals(asking).await_of(detached.recording_id, 1)
+            assert time.monotonic() < deadline, heard.taken
+        [copy] = client.call("listRecordings", 0, 10)
+        assert copy["stopPosition"] == made.position
+        assert "SYNC" in names(heard)
 
 
 # ---- our client ---------------------------------------------------------------------------------
