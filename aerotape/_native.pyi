@@ -881,10 +881,10 @@ def read_segment_heads(
 ) -> list[tuple[int, bool, int, int, bytes]]:
     """Read how segment files begin.
 
-    Returns a tuple for each: error number (0 when there was none), whether it is a regular file, its
-    length in bytes, and the offset of the first 32 bytes that are not all zero, which may be a frame's
-    header, with these bytes. They are fewer at the end of the file, and none where the first 64 KiB
-    are blank.
+    Returns a tuple for each: error number (0 when there was none), whether it is a regular file,
+    its length in bytes, and the offset of the first 32 bytes that are not all zero, which may be a
+    frame's header, with these bytes. They are fewer at the end of the file, and none where the
+    first 64 KiB are blank.
     """
 
 def check_segments(
