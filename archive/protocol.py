@@ -21,11 +21,6 @@ def semantic_version(major: int, minor: int, patch: int) -> int:
     return major << 16 | minor << 8 | patch
 
 
-def semantic_version_text(version: int) -> str:
-    """Return ``major.minor.patch``."""
-    return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}.{version & 0xFF}"
-
-
 PROTOCOL_MAJOR_VERSION = 1
 PROTOCOL_VERSION = semantic_version(PROTOCOL_MAJOR_VERSION, 12, 0)
 # The first version whose archives tell their id.

@@ -78,7 +78,7 @@ class CatalogFile:
             # Not to wait for a writer when the name is that of a pipe.
             descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise CatalogError(why_no_file(path, "catalog"), path) from error
+            raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
             raise CatalogError(f"cannot open catalog {path}: {error.strerror}", path) from error
         return cls._opened(path, descriptor, read_only, capacity_bytes, sync_level, lazily)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aerotape.catalog import layout
+from aerotape.catalog.segments import segment_base_position
 from aerotape.errors import CatalogError
 from aerotape.records import record
 
@@ -196,6 +197,16 @@ class RecordingExtent(NamedTuple):
     def is_active(self) -> bool:
         """Whether no stop position is set."""
         return self.stop_position == NULL_VALUE
+
+
+def segment_base(descriptor: RecordingDescriptor | RecordingExtent, position: int) -> int:
+    """Return the base position of the segment file of a recording that holds `position`."""
+    return segment_base_position(
+        descriptor.start_position,
+        position,
+        descriptor.term_buffer_length,
+        descriptor.segment_file_length,
+    )
 
 
 def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.descriptor import describe_problem
+from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.directory import ArchiveDirectory, Recording
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segments import (
     open_regular_file,
-    segment_base_position,
     segment_file_name,
 )
 from aerotape.errors import AerotapeError, StorageError, UnknownRecordingError
@@ -130,12 +129,7 @@ def _state(recording: Recording) -> str:
 
 def _place(recording: Recording, position: int) -> tuple[Path, int]:
     descriptor = recording.descriptor
-    base = segment_base_position(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    base = segment_base(descriptor, position)
     path = recording.archive_dir / segment_file_name(recording.recording_id, base)
     return path, position - base
 

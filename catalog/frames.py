@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog import layout
+from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.segments import segment_base_position, segment_file_name
+from aerotape.catalog.segments import segment_file_name
 from aerotape.errors import SegmentError
 
 FRAME_HEADER_LENGTH: Final = 32
@@ -78,12 +79,7 @@ def read_frames(
     if to_position is not None:
         end = min(end, to_position)
     while position < end:
-        base = segment_base_position(
-            descriptor.start_position,
-            position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
+        base = segment_base(descriptor, position)
         segment_end = base + descriptor.segment_file_length
         for frame in _read_segment(recording, base, position, min(segment_end, end)):
             yield frame

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.misplaced import begins_with_frame, goes_on_at, misplacement
@@ -27,7 +27,6 @@ from aerotape.catalog.segments import (
     SEGMENT_SUFFIX,
     SegmentFile,
     file_names,
-    segment_base_position,
 )
 from aerotape.catalog.stop_position import first_segment_base, walk
 from aerotape.catalog.suspect import read_marks
@@ -197,18 +196,12 @@ def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:
         return True
     descriptor = entry.descriptor
 
-    def base(position: int) -> int:
-        return segment_base_position(
-            descriptor.start_position,
-            position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
-
-    if file.base_position < base(descriptor.start_position):
+    if file.base_position < segment_base(descriptor, descriptor.start_position):
         return True
     # Where a recording without a stop position ends is not known.
-    return not descriptor.is_active and file.base_position > base(descriptor.stop_position)
+    return not descriptor.is_active and file.base_position > segment_base(
+        descriptor, descriptor.stop_position
+    )
 
 
 # ---- compaction ----------------------------------------------------------------------------------

@@ -120,9 +120,9 @@ def why_no_directory(path: Path) -> str | None:
     return f"{'not a directory' if path.exists() else 'no such directory'}: {path}"
 
 
-def why_no_file(path: Path, what: str) -> str:
+def why_no_file(archive_dir: Path, path: Path, what: str) -> str:
     """Return why there is no file at `path`, the `what` of an archive directory."""
-    return why_no_directory(path.parent) or f"no {what} at {path}: is this an archive directory?"
+    return why_no_directory(archive_dir) or f"no {what} at {path}: is this an archive directory?"
 
 
 def require_local(path: Path, what: str) -> None:

@@ -201,7 +201,7 @@ class MarkFile(Closing):
             finally:
                 os.close(descriptor)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise MarkFileError(why_no_file(path, "mark file"), path) from error
+            raise MarkFileError(why_no_file(Path(archive_dir), path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
         header = MarkFileHeader.decode(data)

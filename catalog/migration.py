@@ -179,7 +179,7 @@ class _Mark:
             with open_regular_file(path) as file:
                 data = file.read(MESSAGE_HEADER.size + BLOCK_BEGIN.size)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise MarkFileError(why_no_file(path, "mark file"), path) from error
+            raise MarkFileError(why_no_file(archive_dir, path, "mark file"), path) from error
         except OSError as error:
             raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
         except StorageError as error:

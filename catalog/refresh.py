@@ -22,6 +22,7 @@ from aerotape.catalog.descriptor import (
     RecordingExtent,
     describe_problem,
     max_position,
+    segment_base,
 )
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
@@ -31,7 +32,6 @@ from aerotape.catalog.segments import (
     index_segment_files,
     lacks_blank_segment,
     make_blank_segment,
-    segment_base_position,
     segment_file_name,
     segment_file_size,
 )
@@ -216,12 +216,7 @@ class _Repair:
         recording that ends with a segment for one that goes beyond its files, and hides it.
         """
         descriptor = self._descriptor
-        base = segment_base_position(
-            descriptor.start_position,
-            end.position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
+        base = segment_base(descriptor, end.position)
         path = self._directory / segment_file_name(self._id, base)
         # Where none is made for want of space the recording is served all the same.
         with contextlib.suppress(OSError, StorageError):

@@ -20,7 +20,7 @@ from typing import Any
 from aerotape import __version__
 from aerotape.catalog import quarantine, suspect
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -30,7 +30,6 @@ from aerotape.catalog.segment_checks import ByteProgress
 from aerotape.catalog.segments import (
     index_segment_files,
     make_blank_segment,
-    segment_base_position,
     segment_file_name,
 )
 from aerotape.catalog.suspect import SuspectNote
@@ -239,9 +238,7 @@ def _in_segments(
     length = descriptor.segment_file_length
     position = damage.begin
     while position < damage.end:
-        base = segment_base_position(
-            descriptor.start_position, position, descriptor.term_buffer_length, length
-        )
+        base = segment_base(descriptor, position)
         end = min(damage.end, base + length)
         path = archive_dir / segment_file_name(descriptor.recording_id, base)
         yield path, position - base, end - base

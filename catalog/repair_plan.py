@@ -25,14 +25,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, max_position
+from aerotape.catalog.descriptor import (
+    RecordingDescriptor,
+    describe_problem,
+    max_position,
+    segment_base,
+)
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segment_checks import ByteProgress, check_recording
 from aerotape.catalog.segments import (
     SegmentFile,
     lacks_blank_segment,
-    segment_base_position,
     segment_file_name,
 )
 from aerotape.catalog.stop_position import (
@@ -333,12 +337,7 @@ class _Planning:
 
     def _base(self, position: int) -> int:
         descriptor = self.entry.descriptor
-        return segment_base_position(
-            descriptor.start_position,
-            position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
+        return segment_base(descriptor, position)
 
     def _count_missing(self, own: Sequence[SegmentFile], filled: Sequence[Damage]) -> int:
         length = self.entry.descriptor.segment_file_length

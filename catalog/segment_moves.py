@@ -13,11 +13,10 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.segments import (
     FRAME_ALIGNMENT,
-    segment_base_position,
     segment_file_name,
     segment_file_size,
 )
@@ -36,12 +35,7 @@ def base_positions(descriptor: RecordingDescriptor, position: int, end_position:
 
     The one that begins at `end_position` is not among them.
     """
-    first = segment_base_position(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    first = segment_base(descriptor, position)
     return range(first, end_position, descriptor.segment_file_length)
 
 

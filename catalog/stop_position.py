@@ -30,9 +30,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.descriptor import RecordingDescriptor, RecordingExtent, max_position
+from aerotape.catalog.descriptor import (
+    RecordingDescriptor,
+    RecordingExtent,
+    max_position,
+    segment_base,
+)
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_size
+from aerotape.catalog.segments import SegmentFile, segment_file_size
 from aerotape.errors import StorageError
 from aerotape.records import field, record
 
@@ -330,12 +335,7 @@ def missing_base_positions(
     """
     if stop_position <= descriptor.start_position:
         return 0, []
-    last = segment_base_position(
-        descriptor.start_position,
-        stop_position - 1,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    last = segment_base(descriptor, stop_position - 1)
     bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
     present = {segment.base_position for segment in segments if segment.base_position in bases}
     missing = (base for base in bases if base not in present)

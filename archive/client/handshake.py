@@ -17,8 +17,8 @@ from aerotape.archive.protocol import (
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
-    semantic_version_text,
 )
+from aerotape.catalog.layout import version_string
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
 
@@ -200,7 +200,7 @@ def _accept(session: ControlSession, answer: codecs.ControlResponse) -> int:
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
             f"cannot {_WHAT}: the archive speaks protocol version "
-            f"{semantic_version_text(version)}, this client {PROTOCOL_MAJOR_VERSION}.x",
+            f"{version_string(version)}, this client {PROTOCOL_MAJOR_VERSION}.x",
             correlation_id=answer.correlation_id,
         )
     # An archive keeps repeating its answer until the client has said something.

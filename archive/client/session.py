@@ -21,7 +21,7 @@ from aerotape.archive.client.call import Call, Listing, Request
 from aerotape.archive.client.outcome import error_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.signals import SignalQueue, signal_of
-from aerotape.archive.protocol import semantic_version_text
+from aerotape.catalog.layout import version_string
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
@@ -110,7 +110,7 @@ class ControlSession:
     @property
     def archive_version_text(self) -> str:
         """The protocol version of the archive: ``1.12.0``."""
-        return semantic_version_text(self.archive_version)
+        return version_string(self.archive_version)
 
     # -- sending -------------------------------------------------------------------------------
 

@@ -22,10 +22,10 @@ from aerotape.archive.protocol import (
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     ErrorCode,
-    semantic_version_text,
 )
 from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.archive.security.authorisation import GuardedAuthorisation
+from aerotape.catalog.layout import version_string
 from aerotape.codecs import archive as codecs
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.replay.tokens import ReplayTokens, redirect
@@ -245,6 +245,6 @@ def _why_invalid(version: int | None) -> str | None:
     if version is not None and version >> 16 & 0xFF == PROTOCOL_MAJOR_VERSION:
         return None
     return (
-        f"invalid client version {semantic_version_text(version or 0)},"
-        f" archive is {semantic_version_text(PROTOCOL_VERSION)}"
+        f"invalid client version {version_string(version or 0)},"
+        f" archive is {version_string(PROTOCOL_VERSION)}"
     )

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import Refusal
-from aerotape.catalog.descriptor import describe_problem
+from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.segments import (
     DELETE_SUFFIX,
     is_blank_from,
     list_segment_files,
-    segment_base_position,
 )
 from aerotape.catalog.suspect import erase_tail
 from aerotape.errors import StorageError
@@ -94,12 +93,7 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
     from aerotape.catalog.own_copy import make_own
 
     recording_id, end = descriptor.recording_id, descriptor.stop_position
-    base = segment_base_position(
-        descriptor.start_position,
-        end,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    base = segment_base(descriptor, end)
     is_changed = False
     for segment in list_segment_files(archive_dir, recording_id):
         path = segment.path

@@ -18,7 +18,7 @@ from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.session import Requester
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.segment_moves import (
     SegmentMove,
     base_positions,
@@ -29,7 +29,6 @@ from aerotape.catalog.segment_moves import (
 )
 from aerotape.catalog.segments import (
     list_files_to_delete,
-    segment_base_position,
     segment_file_name,
 )
 from aerotape.catalog.time_index_file import remove_time_index
@@ -304,12 +303,7 @@ class SegmentMoves:
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:
-    return position == segment_base_position(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    return position == segment_base(descriptor, position)
 
 
 def _check_migration(source: RecordingDescriptor, target: RecordingDescriptor) -> None:

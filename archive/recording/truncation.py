@@ -11,12 +11,16 @@ import struct
 from pathlib import Path
 
 from aerotape.archive.protocol import ErrorCode
-from aerotape.catalog.descriptor import FRAME_ALIGNMENT, RecordingDescriptor, describe_problem
+from aerotape.catalog.descriptor import (
+    FRAME_ALIGNMENT,
+    RecordingDescriptor,
+    describe_problem,
+    segment_base,
+)
 from aerotape.catalog.segments import (
     is_blank_from,
     list_files_to_delete,
     list_segment_files,
-    segment_base_position,
     segment_file_name,
 )
 from aerotape.catalog.suspect import erase_tail
@@ -54,7 +58,7 @@ def check_frame(archive_dir: Path, descriptor: RecordingDescriptor, position: in
         ArchiveError: none does.
         StorageError: the segment file cannot be read.
     """
-    base = _base(descriptor, position)
+    base = segment_base(descriptor, position)
     if position not in (descriptor.start_position, descriptor.stop_position, base):
         path = archive_dir / segment_file_name(descriptor.recording_id, base)
         _check_frame(path, position - base, descriptor, position)
@@ -76,12 +80,12 @@ def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) 
     if position == descriptor.start_position:
         everything = list_files_to_delete(archive_dir, recording_id)
         return [each.path for each in reversed(everything)]
-    base = _base(descriptor, position)
+    base = segment_base(descriptor, position)
     behind = base if position == base else base + descriptor.segment_file_length
     # Also those behind the stop position: a truncation that was cut short has left them.
     segments = list_segment_files(archive_dir, recording_id)
     bases = {each.base_position for each in segments if each.base_position >= behind}
-    last_base = _base(descriptor, descriptor.stop_position)
+    last_base = segment_base(descriptor, descriptor.stop_position)
     if last_base >= behind:
         # Counted though it may not be there: where the recording ends on its boundary it is empty.
         bases.add(last_base)
@@ -92,15 +96,6 @@ def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) 
     return [
         archive_dir / segment_file_name(recording_id, each) for each in sorted(bases, reverse=True)
     ]
-
-
-def _base(descriptor: RecordingDescriptor, position: int) -> int:
-    return segment_base_position(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
 
 
 def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, position: int) -> None:

@@ -20,11 +20,11 @@ from typing import Final
 from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segments import SegmentFile, segment_base_position, segment_file_name
+from aerotape.catalog.segments import SegmentFile, segment_file_name
 from aerotape.catalog.suspect import marked_recording
 from aerotape.catalog.time_index import TimeIndex, read_points
 from aerotape.catalog.time_index_file import parse_time_index_name
@@ -96,18 +96,10 @@ def _holding(
 ) -> Holding:
     recording_id = descriptor.recording_id
 
-    def base(position: int) -> int:
-        return segment_base_position(
-            descriptor.start_position,
-            position,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
-
     end_position = usage.live.get(recording_id, descriptor.stop_position)
     is_live = recording_id in usage.live
-    last = base(max(end_position, descriptor.start_position))
-    first = base(descriptor.start_position)
+    last = segment_base(descriptor, max(end_position, descriptor.start_position))
+    first = segment_base(descriptor, descriptor.start_position)
     segments = [
         file
         for file in files
@@ -125,7 +117,7 @@ def _holding(
     if is_live:
         removable, in_use = (last - first) // length, "it is being recorded"
     if recording_id in usage.replayed:
-        replayed = (base(usage.replayed[recording_id]) - first) // length
+        replayed = (segment_base(descriptor, usage.replayed[recording_id]) - first) // length
         if replayed < removable:
             removable, in_use = replayed, "it is being replayed"
     removable = max(min(removable, len(segments)), 0)

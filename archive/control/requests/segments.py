@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers, is_known
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
-from aerotape.catalog.segments import segment_base_position
+from aerotape.catalog.descriptor import segment_base
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ArchiveError
 
@@ -24,14 +24,6 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
     """
     descriptor = conductor.segments.descriptor(recording_id)
 
-    def segment_of(place: int) -> int:
-        return segment_base_position(
-            descriptor.start_position,
-            place,
-            descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )
-
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(
             f"segments of recording {recording_id} cannot be detached:"
@@ -39,9 +31,11 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
             ErrorCode.GENERIC,
         )
 
-    if position != segment_of(position):
+    if position != segment_base(descriptor, position):
         raise refuse("is not where a segment begins")
-    lower_bound = segment_of(descriptor.start_position) + descriptor.segment_file_length
+    lower_bound = (
+        segment_base(descriptor, descriptor.start_position) + descriptor.segment_file_length
+    )
     if position < lower_bound:
         raise refuse(f"is before the second segment, lowerBound={lower_bound}")
     end_position = descriptor.stop_position
@@ -50,13 +44,14 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
         if recording is None:
             raise refuse("cannot be checked: where the recording ends is not known")
         end_position = recording.position
-    upper_bound = segment_of(end_position)
+    upper_bound = segment_base(descriptor, end_position)
     if position > upper_bound:
         raise refuse(f"is beyond the last segment, upperBound={upper_bound}")
     replay = conductor.replays.lowest(recording_id)
-    if replay is not None and position > segment_of(replay.position):
+    if replay is not None and position > segment_base(descriptor, replay.position):
         raise refuse(
-            f"is beyond what is being replayed, upperBound={segment_of(replay.position)}"
+            "is beyond what is being replayed,"
+            f" upperBound={segment_base(descriptor, replay.position)}"
             f" streamId={replay.request.stream_id} channel={replay.request.channel}"
         )
 
