@@ -59,12 +59,12 @@ def test_detaching_moves_the_start_and_leaves_the_files(either: Any, client: Jav
     client.call("takeSignals")
     assert client.call("deleteDetachedSegments", stream.recording_id) == 2
     [signal] = signals_until(client, stream.recording_id, "DELETE")
-    assert signal == {
+    assert {
         "recordingId": stream.recording_id,
         "subscriptionId": -1,
         "position": -1,
         "signal": "DELETE",
-    }
+    }.items() <= signal.items()
     assert files_of(either, stream) == [2, 3]
     assert positions(client, stream) == (2 * TERM, 3 * TERM + 1024)
 
