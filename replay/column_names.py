@@ -10,6 +10,8 @@ from aerotape.errors import ConfigurationError
 
 def check_columns(columns: Sequence[str], known: Sequence[str], name: str = "columns") -> None:
     """Refuse columns that are not known, named twice, or none at all (ConfigurationError)."""
+    if isinstance(columns, str):
+        raise ConfigurationError(f"{name}: {columns!r} is no list of names", name)
     for column in columns:
         if column not in known:
             close = get_close_matches(column, known, 1)

@@ -149,6 +149,8 @@ class ReadOptions:
             if key.lower().startswith(STORAGE_PREFIX):
                 storage[key[len(STORAGE_PREFIX) :]] = value
                 continue
+            if key == "paths":  # Spark's word for a list given to load()
+                raise ConfigurationError("load() takes one archive directory, not several", "path")
             if key.lower() not in known:
                 close = get_close_matches(key.lower(), known, 1)
                 hint = f", do you mean {known[close[0]]}?" if close else ""

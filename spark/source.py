@@ -14,9 +14,10 @@ to be handed over: that worker gets a `FilteringReader`, any other a `BatchReade
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pyspark
 from pyspark.sql.datasource import (
@@ -35,16 +36,19 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from aerotape.errors import ConfigurationError
+from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.spark.options import COLUMN_TYPES, ReadOptions
 from aerotape.spark.stream_options import StreamOptions
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql.datasource import Filter
+    from pyspark.sql.datasource import DataSourceWriter, Filter
 
     from aerotape.replay.reader import RecordingRange
     from aerotape.spark.pushdown import Selection
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _FILTERING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -56,6 +60,19 @@ _SPARK_TYPES: dict[str, DataType] = {
 }
 
 
+def without_calls(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let errors of ours leave a function alone: Spark prints all calls that led to an error."""
+
+    @wraps(function)
+    def plain(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except AerotapeError as error:
+            raise error.with_traceback(None) from None
+
+    return plain
+
+
 class AerotapeDataSource(DataSource):
     """Messages of an archive directory's recordings, one row each.
 
@@ -63,6 +80,7 @@ class AerotapeDataSource(DataSource):
         ConfigurationError: an option is unknown or has a value that cannot be.
     """
 
+    @without_calls
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self.read_options = ReadOptions.parse(options)
@@ -104,6 +122,10 @@ class AerotapeDataSource(DataSource):
             ) from error
         batches = BatchReader(self.read_options, schema)
         return StreamReader(self.read_options, self.stream_options, batches)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Refuse to write (ConfigurationError)."""
+        raise ConfigurationError("the data source only reads: recordings are made by an archive")
 
     def _check_schema(self, schema: StructType) -> None:
         known = table_types(self.read_options)
@@ -166,6 +188,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
         self._selection: Selection | None = None
 
+    @without_calls
     def partitions(self) -> list[InputPartition]:
         """Cut what is recorded at this moment into partitions."""
         from aerotape.spark.planning import (
@@ -190,7 +213,10 @@ class BatchReader(DataSourceReader):
         """Scan a partition's ranges into Arrow record batches."""
         # Spark makes up one partition, of its own class, when there is nothing to read.
         if isinstance(partition, ScanPartition):
-            yield from table_batches(self._options, self._schema, partition.ranges)
+            try:  # as `without_calls`
+                yield from table_batches(self._options, self._schema, partition.ranges)
+            except AerotapeError as error:
+                raise error.with_traceback(None) from None
 
 
 def table_batches(

@@ -80,6 +80,8 @@ def test_columns_are_chosen_among_all(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["Price"])
     with pytest.raises(ConfigurationError, match="named twice in note, note"):
         recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "note"])
+    with pytest.raises(ConfigurationError, match="'note' is no list of names"):
+        recording(tmp_path).to_arrow(schema=ir, template="Order", columns="note")
 
 
 MIXED = (

@@ -129,9 +129,25 @@ def test_a_live_recording_is_read_as_it_was_when_planned(
 def test_bad_options_reach_the_user(
     spark: SparkSession, archive_dir: Path, options: dict[str, str], complaint: str
 ) -> None:
-    """What was wrong with an option stands in the exception that the query raises."""
-    with pytest.raises(Exception, match=complaint):
+    """What was wrong with an option stands in the exception that the query raises, not under the
+    calls that found it."""
+    with pytest.raises(Exception, match=complaint) as raised:
         load(spark, archive_dir, **options).count()
+    assert str(raised.value).count("Traceback") == 1
+    assert str(raised.value).count("  File ") <= 2
+
+
+def test_what_the_source_does_not_do_is_told(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """Several directories at once, a directory that is none, and writing."""
+    with pytest.raises(Exception, match=r"load\(\) takes one archive directory, not several"):
+        spark.read.format("aerotape").load([str(archive_dir), str(archive_dir)])
+    with pytest.raises(Exception, match="CatalogError: no such") as raised:
+        load(spark, tmp_path / "none").count()
+    assert str(raised.value).count("  File ") <= 2
+    with pytest.raises(Exception, match="the data source only reads"):
+        load(spark, archive_dir).write.format("aerotape").mode("append").save(str(tmp_path / "t"))
 
 
 def test_damaged_frames_go_where_the_mode_says(spark: SparkSession, tmp_path: Path) -> None:
