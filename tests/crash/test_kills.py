@@ -112,7 +112,7 @@ def test_kill_during_recording(
         "aeron.archive.catalog.file.sync.level": str(level),
         "aeron.archive.record.checksum": JAVA_NAMES[checksum],
     }
-    checked = 0
+    checked = promised = 0
     streams: list[Stream] = []
     for number in range(rounds + 1):
         where = f"round {number} of --kill-seed={seed}, checksum {checksum}, level {level}"
@@ -132,8 +132,10 @@ def test_kill_during_recording(
                 time.sleep(draw.uniform(0, LATEST_KILL_S))
                 for each in streams:
                     each.reported = aeron.native.counters().value(each.counter_id)
+                    promised += each.reported - (each.joins[-1] if each.joins else 0)
                 archive.kill()
             for each in streams:
                 each.end()
         age_mark_file(archive_dir)
     assert checked > 0
+    assert promised > 0, "the counters have said nothing"
