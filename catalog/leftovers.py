@@ -161,6 +161,9 @@ def _why_kept(
         return f"the start position {start} is not where a segment begins"
     if descriptor.is_active:
         return ""
+    if file.base_position < stop:
+        # Only in another order of segments than that of the start position.
+        return f"what is before the stop position {stop} may be in it: is the start position right?"
     for other in owned:
         base = other.base_position
         if (

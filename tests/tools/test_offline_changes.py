@@ -265,3 +265,19 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
         for reading in ("describe", "describe-all", "count-entries", "capacity", "pid", "errors"):
             assert main(["tool", str(directory), reading]) == 0
         assert content(directory) == before
+
+
+def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From such a start the segments would begin elsewhere, and this one behind the last."""
+    directory = build(tmp_path / "archive")
+    with Catalog.open(directory) as catalog:
+        start = SEGMENT_LENGTH + 65_536 + 64
+        assert catalog.stop_position(0) < start + SEGMENT_LENGTH - 64
+        catalog.set_start_position(0, start)
+    before = {name: data for name, data in content(directory).items() if name.startswith("0-")}
+    assert main(["tool", str(directory), "delete-orphaned-segments", "0", "--yes"]) in (0, 3)
+    assert "is the start position right?" in capsys.readouterr().err
+    after = content(directory)
+    assert {name: after.get(name) for name in before} == before
