@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Final
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.spark import class_archive
+from aerotape.spark.failures import cause
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
+_MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
 
 _QUIET_AND_QUICK: Final = {
     "spark.ui.enabled": "false",
@@ -155,10 +157,13 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
                 _kill_jvm(interrupt)
             raise
         except Exception as error:  # py4j's and Spark's own have no base in common
-            raise AerotapeError(
-                f"Spark does not start with master {master!r}; is a JDK 17 or later on the PATH "
-                f"or in JAVA_HOME? ({_first_line(error)})"
-            ) from error
+            reason = cause(error)
+            if "JAVA_GATEWAY_EXITED" in reason:
+                reason = (
+                    "its Java process ended, perhaps with the words above; is a JDK 17 or later on "
+                    "the PATH or in JAVA_HOME?"
+                )
+            raise AerotapeError(f"Spark does not start with master {master!r}: {reason}") from error
 
 
 @contextmanager
@@ -168,6 +173,16 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
 
         yield SparkSession.builder.getOrCreate()
+
+
+def check_master(master: str | None) -> None:
+    """Raise ConfigurationError when Spark knows no such master; Java would tell it in ten lines."""
+    if master is not None and not master.startswith(_MASTERS):
+        raise ConfigurationError(
+            f"{master!r} is no master of Spark's: name local[N], spark://HOST:PORT, yarn or "
+            "k8s://https://HOST:PORT",
+            "master",
+        )
 
 
 def require_spark() -> None:
@@ -231,7 +246,3 @@ def _kill_jvm(interrupt: KeyboardInterrupt) -> None:
         if isinstance(process, subprocess.Popen):
             process.kill()
             process.wait()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

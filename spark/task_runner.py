@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from aerotape.closing import Closing
 from aerotape.errors import AerotapeError
 from aerotape.replay.reader import RecordingRange
+from aerotape.spark.failures import cause
 from aerotape.spark.parquet_writer import RangeOutcome, WriteSettings, write_ranges
-from aerotape.spark.session import job_context
+from aerotape.spark.session import check_master, job_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -24,7 +24,6 @@ OnDone = Callable[[int], None]
 """Called with the number of partitions that are done."""
 
 _POLL_S: Final = 0.2
-_PYTHON_ERROR: Final = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Invalid): ")
 
 
 class TaskRunner(Protocol):
@@ -44,7 +43,12 @@ class SparkTasks(Closing):
     """Runs tasks in a Spark context, which is started when the first ones come."""
 
     def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
-        """Choose Spark's master URL and how it logs: see `aerotape.spark.session.job_context`."""
+        """Choose Spark's master URL and how it logs: see `aerotape.spark.session.job_context`.
+
+        Raises:
+            ConfigurationError: there is no such master.
+        """
+        check_master(master)
         self._master = master
         self._whole_log = whole_log
         self._spark = ExitStack()
@@ -72,7 +76,7 @@ class SparkTasks(Closing):
             tasks = context.parallelize(partitions, len(partitions))
             return list(tasks.mapPartitions(partial(write_ranges, settings=settings)).collect())
         except Exception as error:  # py4j's and Spark's own have no base in common
-            raise AerotapeError(f"the Spark job failed: {_cause(error)}") from error
+            raise AerotapeError(f"the Spark job failed: {cause(error)}") from error
         except BaseException:
             # A session that is not ours goes on, and so would the tasks.
             with suppress(Exception):
@@ -90,13 +94,6 @@ class SparkTasks(Closing):
                 job_context(self._master, "aerotape parquet", whole_log=self._whole_log)
             )
         return self._context
-
-
-def _cause(error: Exception) -> str:
-    """Find the line of Spark's long story that tells what went wrong in a task."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    python = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return (python or [line for line in lines if line] or [type(error).__name__])[0]
 
 
 def _watch(context: SparkContext, done: threading.Event, on_done: OnDone | None) -> None:

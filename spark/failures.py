@@ -1,0 +1,40 @@
+"""What went wrong in Spark, in one line: its own stories are long, and begin with the call."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_PYTHON: Final = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Invalid): ")
+_LOST_TASK: Final = re.compile(r"Lost task .*? executor [^)]*\): (.*)")
+_JAVA_CLASS: Final = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
+_ADVICE: Final = (
+    (
+        re.compile(r"ModuleNotFoundError|Cannot run program"),
+        "do workers run a Python with aerotape[spark]? PYSPARK_PYTHON names it",
+    ),
+    (
+        re.compile(r"worker exited unexpectedly"),
+        "was it killed, for want of memory say? fewer tasks at once need less",
+    ),
+)
+
+
+def cause(error: Exception) -> str:
+    """Find the line of Spark's story that tells what went wrong, in Python or in Java.
+
+    Args:
+        error: what py4j or PySpark has raised.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if python := [line for line in lines if _PYTHON.match(line)]:
+        line = python[0]
+    else:
+        # py4j says first which call it was, then what Java has thrown.
+        thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+        line = (thrown or lines or [type(error).__name__])[0]
+        if lost := _LOST_TASK.search(line):
+            line = lost[1]
+        line = _JAVA_CLASS.sub("", line, count=1) if _JAVA_CLASS.match(line) else line
+    advice = [f" ({told})" for about, told in _ADVICE if about.search(line)]
+    return line + "".join(advice)
