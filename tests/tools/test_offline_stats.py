@@ -171,7 +171,7 @@ def test_bad_use_is_one_line(directory: Path, capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(": ")[2][:24] for line in lines] == [
         "no recording with id 77 ",
-        "-3 bins: a picture needs",
+        "error: argument --bins: ",
     ]
 
 
