@@ -31,7 +31,8 @@ OF_EACH = 2
 LEVEL = 1
 CHECKSUM: Final = "crc-32c"
 PROPERTIES = {"aeron.archive.record.checksum": CHECKSUMS[CHECKSUM]}
-VERIFY = ("verify", "-a", "-checksum", CHECKSUMS[CHECKSUM])
+# Without -checksum: the power may fail between a change to an entry and that of its checksum.
+VERIFY = ("verify", "-a")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def check_served(archive: AerotapeArchive | JavaArchive, driver_dir: Path, cut: 
 
 
 def verified(directory: Path, cut: Cut) -> None:
-    """Let ArchiveTool verify each frame of what was promised."""
+    """Let ArchiveTool verify what was promised."""
     done = archive_tool(directory, *VERIFY, answers="y\n")
     for number, promised in promises(cut).items():
         if promised.must_be_there and promised.position > min(promised.starts):
