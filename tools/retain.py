@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return _carry_out(
             args,
             lambda: _plan(args, policy, _usage(args.directory, client)),
-            lambda removal: _purge(client, removal),
+            lambda: nullcontext(lambda removal: _purge(client, removal)),
         )
 
 
@@ -100,27 +101,30 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
 
     directory: Path = args.directory
-    if args.dry_run:
-        return _carry_out(args, lambda: _plan(args, policy, Usage()), lambda _: "")
-    with Catalog.open(directory, read_only=True) as catalog:
-        checksum = checksum_of_descriptors(catalog)
-    with (
-        unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
-        # On storage before files go: a catalog is not to claim what is not there.
-        Catalog.open(
-            directory,
-            capacity_bytes=MIN_CAPACITY_BYTES,
-            checksum=checksum,
-            sync_level=1,
-            lazily=True,
-        ) as catalog,
-    ):
 
-        def remove(removal: Removal) -> str:
-            carry_out(catalog, directory, removal)
-            return ""
+    @contextmanager
+    def removing() -> Iterator[Callable[[Removal], str]]:
+        with Catalog.open(directory, read_only=True) as catalog:
+            checksum = checksum_of_descriptors(catalog)
+        with (
+            unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
+            # On storage before files go: a catalog is not to claim what is not there.
+            Catalog.open(
+                directory,
+                capacity_bytes=MIN_CAPACITY_BYTES,
+                checksum=checksum,
+                sync_level=1,
+                lazily=True,
+            ) as catalog,
+        ):
 
-        return _carry_out(args, lambda: _plan(args, policy, Usage()), remove)
+            def remove(removal: Removal) -> str:
+                carry_out(catalog, directory, removal)
+                return ""
+
+            yield remove
+
+    return _carry_out(args, lambda: _plan(args, policy, Usage()), removing)
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
@@ -174,29 +178,29 @@ def _purge(client: ArchiveClient, removal: Removal) -> str:
 def _carry_out(
     args: argparse.Namespace,
     make_plan: Callable[[], RetentionPlan],
-    remove: Callable[[Removal], str],
+    removing: Callable[[], AbstractContextManager[Callable[[Removal], str]]],
 ) -> int:
-    """Have each removal made by `remove`, which returns why not all of it was, and tell."""
+    """Have each removal made by what `removing` gives, which returns why not all of it was.
+
+    The directory is nobody's while the question stands: it is planned anew afterwards.
+    """
     from aerotape.errors import AerotapeError
 
     plan = make_plan()
+    code, problems = 0, [""] * len(plan.removals)
     if plan.removals and not args.dry_run:
         segments = sum(removal.segments for removal in plan.removals)
         confirm(args, f"delete {segments} segment files of {len(plan.removals)} recordings")
-        if not args.yes:
-            plan = _still_planned(plan, make_plan())
-    code, rows = 0, []
-    for removal in plan.removals:
-        problem = ""
-        if not args.dry_run:
-            try:
-                problem = remove(removal)
-            except AerotapeError as error:
-                problem = str(error)
-                note(f"error: recording {removal.recording_id}: {error}")
-            if problem:
-                code = _EXIT_FAILURE
-        rows.append(_row(removal, problem))
+        with removing() as remove:
+            plan, problems = _still_planned(plan, make_plan()), []
+            for removal in plan.removals:
+                try:
+                    problems.append(remove(removal))
+                except AerotapeError as error:
+                    problems.append(str(error))
+                    note(f"error: recording {removal.recording_id}: {error}")
+        code = _EXIT_FAILURE if any(problems) else 0
+    rows = [_row(*each) for each in zip(plan.removals, problems, strict=True)]
     if args.json:
         kept = [
             {"recording_id": each.recording_id, "reasons": each.reasons, "in_use": each.in_use}

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import struct
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,31 @@ def test_nothing_is_deleted_without_a_yes(
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["tool", str(directory), *arguments]) != 0
     assert content(directory) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
+)
+def test_an_archive_that_starts_while_it_asks_is_noticed(
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    """A Java archive asks no lock: what was known before the answer counts no more."""
+    before = content(directory)
+    with ExitStack() as started:
+
+        class Hesitant:
+            def readline(self) -> str:
+                started.enter_context(in_use(directory))
+                return "y\n"
+
+        monkeypatch.setattr("sys.stdin", Hesitant())
+        assert main(["tool", str(directory), *arguments]) == 1
+    assert "is in use" in capsys.readouterr().err
+    changed = {name for name, data in content(directory).items() if before.get(name) != data}
+    assert changed == {"archive-mark.dat"}
 
 
 def test_a_damaged_entry_keeps_its_files_and_the_catalog(

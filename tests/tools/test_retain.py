@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,22 @@ def test_what_changes_while_it_asks_is_left_out(
     captured = capsys.readouterr()
     assert "left out, for they have changed meanwhile: recordings 0" in captured.err
     assert all_segments(directory) == [[0, 1, 2], [], [0, 1], [0, 1]]
+
+
+def test_an_archive_that_starts_while_it_asks_is_noticed(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    before = content(directory)
+    with ExitStack() as started:
+
+        def answer(*_: object) -> None:
+            started.enter_context(in_use(directory))
+
+        monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
+        assert main(["retain", str(directory), str(policy)]) == 1
+    assert "is in use" in capsys.readouterr().err
+    changed = {name for name, data in content(directory).items() if before.get(name) != data}
+    assert changed == {"archive-mark.dat"}
 
 
 def test_the_catalog_is_on_storage_before_files_go(

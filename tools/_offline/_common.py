@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from aerotape.errors import ConfigurationError
 from aerotape.tools._arguments import identity
 from aerotape.tools._common import add_common_options
+from aerotape.tools._confirm import confirm
 
 if TYPE_CHECKING:
     from aerotape.catalog.catalog import Catalog
@@ -85,6 +86,24 @@ def checksum_name(name: str) -> ChecksumName:
     if known is None:
         raise ConfigurationError(f"unknown checksum {name!r}: use crc-32 or crc-32c", "-checksum")
     return known
+
+
+def confirm_change(
+    args: argparse.Namespace, deed: str, check: Callable[[Catalog], None] = lambda _: None
+) -> None:
+    """Ask before a change, once it is known that it would not be refused.
+
+    The directory is nobody's while the question stands, so `changing` looks anew afterwards.
+
+    Args:
+        deed: what will be done, as for `confirm`.
+        check: raises when the catalog is none to change.
+    """
+    if args.dry_run or args.yes:
+        return
+    with changing(args) as catalog:
+        check(catalog)
+    confirm(args, deed, any_input=True)
 
 
 @contextmanager

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.text import printable
 from aerotape.tools._arguments import int64
-from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._confirm import add_confirmation_option
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
     changing,
+    confirm_change,
     some_ids,
 )
 from aerotape.tools.output import emit, note
@@ -134,13 +135,8 @@ def _compact(args: argparse.Namespace) -> int:
 
     if args.online:
         return _compact_online(args)
+    confirm_change(args, "delete all recordings that are not valid, with their segment files")
     with changing(args) as catalog:
-        if not args.dry_run:
-            confirm(
-                args,
-                "delete all recordings that are not valid, with their segment files",
-                any_input=True,
-            )
         before = catalog.capacity_bytes
         plan = (plan_compaction if args.dry_run else compact)(catalog, args.directory)
         row = {

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from aerotape.errors import UnknownRecordingError
 from aerotape.text import printable
-from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._confirm import add_confirmation_option
 from aerotape.tools._offline._common import (
     EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
     changing,
+    confirm_change,
 )
 from aerotape.tools.output import emit, note
+
+if TYPE_CHECKING:
+    from aerotape.catalog.catalog import Catalog
 
 
 def add_commands(commands: Commands) -> None:
@@ -34,15 +39,19 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     from aerotape.catalog.leftovers import delete_files, find_orphans
 
     whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
-    with changing(args) as catalog:
+
+    def check(catalog: Catalog) -> None:
         if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
             raise UnknownRecordingError(
                 f"no recording with id {args.recording_id} in archive directory {args.directory}",
                 args.recording_id,
             )
+
+    confirm_change(args, f"delete all orphaned segment files{whose}", check)
+    with changing(args) as catalog:
+        check(catalog)
         orphans = find_orphans(catalog, args.directory, args.recording_id)
         if not args.dry_run:
-            confirm(args, f"delete all orphaned segment files{whose}", any_input=True)
             delete_files(orphans.paths)
     for entry in orphans.undecided:
         note(
