@@ -90,7 +90,7 @@ def test_what_cannot_be_compared_is_not_taken_for_the_same(archive_dir: Path, ou
     assert f"segment file {first} ends before offset 1" in str(only(archive_dir, out).error)
     first.unlink()
     first.mkdir()
-    assert f"recording 0: cannot read {first}: Is a dir" in str(only(archive_dir, out).error)
+    assert f"recording 0: {first} is not a regular file" in str(only(archive_dir, out).error)
     first.rmdir()
     assert only(archive_dir, out).result == "up to date"
     grow(archive_dir, builder)
