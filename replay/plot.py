@@ -34,6 +34,8 @@ The first three over time or positions; the second over time only."""
 _BLUE, _SKY, _VERMILION, _GREY = "#0072B2", "#56B4E9", "#D55E00", "#595959"
 _SIZE_INCHES: Final = (11.0, 6.4)
 _NS_PER_DAY: Final = 86_400 * 1_000_000_000
+# A recording may have been made at one moment, as far as its time index tells: a millisecond, days.
+_SHORTEST_SPAN: Final = 1e6 / _NS_PER_DAY
 _MIB: Final = 1 << 20
 _MOST_TICKS: Final = 8
 # Share of the width that one pixel is, about.
@@ -330,7 +332,7 @@ def _scale_times(ax: Axes, statistics: RecordingStatistics) -> None:
         return
     edges = _edges(statistics)
     ax.xaxis_date(UTC)
-    ax.set_xlim(edges[0], edges[-1])
+    ax.set_xlim(edges[0], max(edges[-1], edges[0] + _SHORTEST_SPAN))
     locator = AutoDateLocator(UTC, minticks=4, maxticks=_MOST_TICKS)  # type: ignore[no-untyped-call]
     ax.xaxis.set_major_locator(locator)
     formatter = ConciseDateFormatter(locator, UTC)  # type: ignore[no-untyped-call]

@@ -272,6 +272,9 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
             while True:
                 with _progress() as on_progress:
                     report = job.run(on_progress)
+                # Before a line tells of it: who reads that may end the command at once.
+                for name in totals:
+                    totals[name] += report.total(name)
                 for recording in report.recordings:
                     last[recording.recording_id] = recording
                     if recording.result == "converted anew":  # what was suspect went with its rows
@@ -286,8 +289,6 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
                     if what not in told:
                         told.add(what)
                         _tell(recording)
-                for name in totals:
-                    totals[name] += report.total(name)
                 sys.stdout.flush()
                 gone = {id for id, recording in last.items() if recording.result == "gone"}
                 if gone.issuperset(args.recording_ids or [None]):

@@ -79,9 +79,10 @@ def memory_in_use(folder: Path, length: int, out: Path) -> Iterator[None]:
 
 def _bytes_below(folder: Path) -> int:
     taken = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # renamed or removed meanwhile
-            taken += path.stat().st_blocks * 512
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # renamed or removed meanwhile
+                taken += Path(parent, name).stat().st_blocks * 512
     return taken
 
 
