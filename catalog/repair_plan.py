@@ -307,11 +307,8 @@ class _Planning:
         The recorder has made it. Without it ArchiveTool's verify, and ours, takes the recording for
         one that goes beyond its files, and hides it.
         """
-        if (
-            not own
-            or stop <= start
-            or self._base(stop) != stop < max_position(self.entry.descriptor)
-        ):
+        goes_on = self._base(stop) == stop < max_position(self.entry.descriptor)
+        if not own or stop <= start or not goes_on:
             return None
         path = own[0].path.with_name(segment_file_name(self.entry.recording_id, stop))
         return path if lacks_blank_segment(path) else None

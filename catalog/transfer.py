@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -244,7 +244,8 @@ def _write(
             os.close(file)
         segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
     length, base = descriptor.segment_file_length, descriptor.stop_position
-    if segments and segments[-1].base_position + length == base:
+    is_full = bool(segments) and segments[-1].base_position + length == base
+    if is_full and base < max_position(descriptor):
         # Where a recording ends with a segment the recorder has made the next one, and without it
         # ArchiveTool's verify takes the recording for one that goes beyond its files.
         path = folder / segment_file_name(descriptor.recording_id, base)

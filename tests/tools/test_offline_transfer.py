@@ -116,6 +116,29 @@ def test_a_recording_goes_into_another_directory(
         assert main(["tool", str(source), "diff", str(target), "1"]) == 0
 
 
+def test_nothing_follows_the_last_position_that_there_is(
+    target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither an import nor a repair makes a file that begins where no stream goes on."""
+    directory = tmp_path / "last"
+    directory.mkdir()
+    length = SegmentBuilder().segment_length
+    last = (SegmentBuilder().term_length << 31) - length
+    stream = SegmentBuilder(start_position=last, initial_term_id=-(2**31), checksum=crc32)
+    for _ in range(2):
+        stream.message(b"the end")
+        stream.pad_term()
+    recording_id = add_recording(directory, stream)
+    assert main(["tool", str(directory), "repair", str(recording_id), "--json"]) == 0
+    (repaired,) = json.loads(capsys.readouterr().out)
+    assert repaired["segment_files_made"] == []
+    assert [path.name for path in directory.glob("*.rec")] == [f"{recording_id}-{last}.rec"]
+    assert main(["tool", str(directory), "export", str(recording_id), str(tmp_path / "end")]) == 0
+    assert main(["tool", str(target), "import", str(tmp_path / "end"), "--id", "77"]) == 0
+    assert [path.name for path in target.glob("77-*.rec")] == [f"77-{last}.rec"]
+    assert payloads(target, 77) == [b"the end"] * 2
+
+
 def test_the_java_archive_replays_what_was_imported(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
 ) -> None:
