@@ -179,7 +179,11 @@ def plan_moves(
             raise StorageError(f"cannot migrate: missing segment file {move.source}", move.source)
         if move.target.exists() and not move.target.samefile(move.source):
             raise StorageError(
-                f"cannot migrate: segment file {move.target} exists already", move.target
+                f"cannot migrate: segment file {move.target} exists already, outside recording "
+                f"{target_recording_id}; where a migration that was cut short has left it, first "
+                f"`aerotape segments delete {target_recording_id}`, or if it is behind the end of "
+                f"the recording `aerotape truncate {target_recording_id}` at its stop position",
+                move.target,
             )
         moves.append(move)
     return moves

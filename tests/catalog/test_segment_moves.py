@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from segment_builder import SegmentBuilder
 
+from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segment_moves import (
     DetachedSegments,
@@ -234,6 +235,21 @@ def test_files_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "0-0.rec").unlink()
     with pytest.raises(StorageError, match="missing segment file"):
         plan_moves(tmp_path, source, 5)
+
+
+def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_path: Path) -> None:
+    """As a crash leaves it that was followed by a change to the source: it has its own copy now."""
+    whole = built(tmp_path, 6)
+    source = descriptor(whole, start_position=SEGMENT)
+    target = descriptor(whole, recording_id=5, stop_position=SEGMENT)
+    for base in (0, SEGMENT, 2 * SEGMENT):
+        (tmp_path / f"5-{base}.rec").write_bytes((tmp_path / f"0-{base}.rec").read_bytes())
+    with pytest.raises(StorageError, match=r"`aerotape truncate 5` at its stop position"):
+        plan_moves(tmp_path, source, 5)
+    for path in cut_back(tmp_path, target, target.stop_position):
+        path.unlink()
+    assert len(plan_moves(tmp_path, source, 5)) == 2
+    assert (tmp_path / "5-0.rec").exists()
 
 
 def test_a_damaged_stop_position_is_no_work(tmp_path: Path) -> None:
