@@ -23,8 +23,9 @@ _CHUNK_LENGTH: Final = 1 << 20
 def make_own(path: Path) -> None:
     """Give a file that has other names too a copy under this one; it is on storage then.
 
-    The copy has the same holes, time and mode. Killed meanwhile, it leaves a file that counts for
-    nothing, and which the next copy takes the place of.
+    The copy has the same holes, time and mode, and the same owner where that can be. Killed
+    meanwhile, it leaves a file that counts for nothing, and which the next copy takes
+    the place of.
 
     Raises:
         StorageError: it cannot be copied; then it is as it was.
@@ -36,9 +37,11 @@ def make_own(path: Path) -> None:
         own = path.resolve()
         temporary = own.with_name(own.name + _COPY_SUFFIX)
         with own.open("rb", buffering=0) as source, temporary.open("wb", buffering=0) as target:
-            length = os.fstat(source.fileno()).st_size
-            target.truncate(length)
-            _copy_data(source.fileno(), target.fileno(), length)
+            before = os.fstat(source.fileno())
+            target.truncate(before.st_size)
+            _copy_data(source.fileno(), target.fileno(), before.st_size)
+            with suppress(OSError):  # only root may give files away
+                os.fchown(target.fileno(), before.st_uid, before.st_gid)
             shutil.copystat(own, temporary)
             os.fsync(target.fileno())
         temporary.rename(own)

@@ -134,6 +134,20 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0-0.rec", "1-0.rec"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_copy_has_the_owner(tmp_path: Path) -> None:
+    """Lest an archive of another user cannot write to it any more."""
+    path = tmp_path / "0-0.rec"
+    path.write_bytes(b"data")
+    path.chmod(0o640)
+    os.chown(path, 65_534, 65_533)
+    os.link(path, tmp_path / "1-0.rec")
+    make_own(path)
+    made = path.stat()
+    assert (made.st_nlink, made.st_uid, made.st_gid) == (1, 65_534, 65_533)
+    assert made.st_mode & 0o777 == 0o640
+
+
 def test_a_copy_that_fails_leaves_all_as_it_was(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
