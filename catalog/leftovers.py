@@ -21,6 +21,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.misplaced import begins_with_frame, goes_on_at, misplacement
+from aerotape.catalog.own_copy import remove_copies
 from aerotape.catalog.quarantine import folder_names
 from aerotape.catalog.segments import (
     MAX_LONG,
@@ -263,6 +264,7 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
     """
     plan = plan_compaction(catalog, archive_dir)
     delete_files(plan.paths)
+    remove_copies(archive_dir, set(plan.recording_ids))
     for recording_id in plan.recording_ids:
         remove_time_index(archive_dir, recording_id)
     catalog.compact()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.segments import file_names, parse_segment_file_name
 from aerotape.errors import StorageError
 
 _COPY_SUFFIX: Final = ".own"
@@ -24,12 +25,13 @@ def make_own(path: Path) -> None:
     """Give a file that has other names too a copy under this one; it is on storage then.
 
     The copy has the same holes, time and mode, and the same owner where that can be. Killed
-    meanwhile, it leaves a file that counts for nothing, and which the next copy takes
-    the place of.
+    meanwhile, it leaves a file that counts for nothing (`remove_copies`).
 
     Raises:
         StorageError: it cannot be copied; then it is as it was.
     """
+    import shutil
+
     temporary = None
     try:
         if path.stat().st_nlink < 2:
@@ -53,6 +55,27 @@ def make_own(path: Path) -> None:
         raise StorageError(
             f"cannot copy {path}, which is also under another name: {error.strerror}", path
         ) from error
+
+
+def remove_copies(archive_dir: Path, recording_ids: Collection[int] | None = None) -> None:
+    """Remove what copies that were killed have left, of some recordings or of all.
+
+    Nobody may be making one of these meanwhile.
+
+    Raises:
+        StorageError: it cannot be removed, or the directory cannot be read.
+    """
+    for name in file_names(archive_dir):
+        if not name.endswith(_COPY_SUFFIX):
+            continue
+        segment = parse_segment_file_name(name.removesuffix(_COPY_SUFFIX))
+        if segment is None or (recording_ids is not None and segment[0] not in recording_ids):
+            continue
+        try:
+            (archive_dir / name).unlink(missing_ok=True)
+        except OSError as error:
+            path = archive_dir / name
+            raise StorageError(f"cannot remove {path}: {error.strerror}", path) from error
 
 
 def _copy_data(source: int, target: int, length: int) -> None:

@@ -27,6 +27,7 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.own_copy import remove_copies
 from aerotape.catalog.segments import (
     SegmentFile,
     index_segment_files,
@@ -79,6 +80,8 @@ def refresh(
         that cannot be told, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
+    with contextlib.suppress(StorageError):  # they are in nobody's way
+        remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect.read_marks(directory)
     extents, damaged = _extents(catalog)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.own_copy import make_own, remove_copies
 from aerotape.catalog.quarantine import remove_folders
 from aerotape.errors import StorageError
 from aerotape.records import asdict, record
@@ -128,7 +129,9 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
 
 
 def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
-    """Remove the mark and the quarantined bytes of a recording, for one that is gone.
+    """Remove what is kept beside the files of a recording, for one that is gone.
+
+    That is its mark, quarantined bytes, and what copies that were killed have left.
 
     Raises:
         StorageError: something of it cannot be removed.
@@ -138,6 +141,7 @@ def clear_marks(archive_dir: str | os.PathLike[str], recording_id: int) -> None:
         (directory / mark_file_name(recording_id)).unlink(missing_ok=True)
         for path in directory.glob(f"aerotape-{recording_id}-*.quarantine"):
             path.unlink(missing_ok=True)
+        remove_copies(directory, [recording_id])
         remove_folders(directory, recording_id)
     except OSError as error:
         raise StorageError(
@@ -182,8 +186,6 @@ def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
     Raises:
         StorageError: it cannot be done.
     """
-    from aerotape.catalog.own_copy import make_own
-
     make_own(path)
     try:
         with path.open("r+b") as file:

@@ -16,7 +16,11 @@ from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.leftovers import compact, ids_with_files
 from aerotape.catalog.own_copy import make_own
+from aerotape.catalog.refresh import refresh
+from aerotape.catalog.suspect import clear_marks
 from aerotape.errors import StorageError
 from aerotape.tools.main import main
 
@@ -146,6 +150,34 @@ def test_a_copy_has_the_owner(tmp_path: Path) -> None:
     made = path.stat()
     assert (made.st_nlink, made.st_uid, made.st_gid) == (1, 65_534, 65_533)
     assert made.st_mode & 0o777 == 0o640
+
+
+def test_what_copies_that_were_killed_have_left_is_removed(shared: Shared) -> None:
+    """With the recording, or all of it at a start and nothing else; an id is free again then."""
+    names = {"0-0.rec.own", f"1-{SEGMENT_LENGTH}.rec.own", "10-0.rec.own"}
+    others = {"x-0.rec.own", "0-0.own", "0-0.rec.owner"}
+    kept = {path.name for path in shared.path.iterdir()} | others
+
+    def write() -> None:
+        for name in names | kept:
+            (shared.path / name).touch()
+
+    def left() -> set[str]:
+        return {path.name for path in shared.path.iterdir()} - kept
+
+    write()
+    clear_marks(shared.path, OTHER)
+    assert left() == {"0-0.rec.own", "10-0.rec.own"}
+    assert OTHER in ids_with_files(shared.path)
+    write()
+    with Catalog.open(shared.path) as catalog:
+        refresh(catalog, shared.path, now_ms=1)
+        assert left() == set()
+        write()
+        catalog.change_state(OTHER, RecordingState.INVALID)
+        compact(catalog, shared.path)
+    assert left() == {"0-0.rec.own", "10-0.rec.own"}
+    assert OTHER not in ids_with_files(shared.path)
 
 
 def test_a_copy_that_fails_leaves_all_as_it_was(
