@@ -19,6 +19,7 @@ from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.leftovers import OwnedFile, index_owned_files
 from aerotape.catalog.stop_position import first_segment_base
 from aerotape.catalog.verify import Problem
+from aerotape.catalog.own_copy import make_own
 from aerotape.errors import UnknownRecordingError
 
 
@@ -60,6 +61,8 @@ def write_checksums(
     Args:
         catalog: open with the checksum to write; for reading suffices for a dry run.
         archive_dir: the directory with the segment files.
+    A file that has other names too is copied before the first one is written to (`make_own`).
+
         recording_id: one valid recording, or None for all, also those that are not valid.
         all_segments: every segment file, not only the last one of each recording.
         dry_run: tell what would change, and change nothing.
@@ -67,7 +70,8 @@ def write_checksums(
 
     Raises:
         UnknownRecordingError: no valid recording has this id.
-        StorageError: the directory cannot be read.
+        StorageError: the directory cannot be read, or a file with other names cannot be copied;
+            then no checksum has changed.
         CatalogError: the catalog cannot be written.
     """
     entries = [
@@ -93,6 +97,10 @@ def write_checksums(
     done = iter(
         _native.rewrite_checksums(
             tasks, checksum=catalog.checksum, dry_run=dry_run, progress=progress
+    if not dry_run:
+        for task in tasks:
+            if task.path.is_file():  # of any other the result tells
+                make_own(task.path)
         )
     )
     return [run.finish(catalog, [next(done) for _ in run.tasks()], dry_run) for run in runs]

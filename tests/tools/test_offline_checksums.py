@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -110,6 +111,34 @@ def test_frames_whose_checksum_was_wrong_are_counted(
     archive_tool(theirs, "checksum", CRC_32 if kind == "crc-32" else CRC_32C, "0", "-a")
     assert content(directory) == content(theirs)
     assert main([*checksum, kind, "0", "-a"]) == 0
+
+
+def test_files_with_other_names_are_copied_before(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a backup of hard links holds does not change; nothing does where there is no room."""
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    for path in directory.glob("*.rec"):
+        (backup / path.name).hardlink_to(path)
+    before = content(backup)
+    checksum = ["tool", str(directory), "checksum", "crc-32", "0", "-a"]
+    linked = [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))]
+    assert main([*checksum, "--dry-run"]) == 0
+    assert [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))] == linked
+
+    def no_room(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    whole = content(directory)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", no_room)
+        assert main(checksum) == 1
+    assert content(directory) == whole
+    assert main(checksum) == 0
+    assert content(backup) == before
+    names = [name for name in before if name.startswith("0-")]
+    assert names and all((directory / name).read_bytes() != before[name] for name in names)
 
 
 def test_a_frame_that_cannot_be_ends_the_segment(
