@@ -3,7 +3,9 @@
 A frame keeps its checksum in place of the session id, a catalog entry in its header. What they are
 over is not looked at: damage that a checksum would have shown is covered up by a new one. So what
 stood there before is counted, and where others of the recording had right ones, those that had
-neither a right one nor the session id are told.
+neither a right one nor the session id are told. The catalog knows only the session id of the last
+image: what was recorded without checksums before an extension, or came by a migration, may have
+another one and be told as well.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.leftovers import OwnedFile, index_owned_files
+from aerotape.catalog.own_copy import make_own
 from aerotape.catalog.stop_position import first_segment_base
 from aerotape.catalog.verify import Problem
-from aerotape.catalog.own_copy import make_own
 from aerotape.errors import UnknownRecordingError
 
 
@@ -33,8 +35,9 @@ class ChecksumOutcome:
         segments: segment files gone through.
         frames: data frames in them.
         frames_changed: those that had another checksum or none.
-        frames_wrong: those of them that had a wrong checksum, as far as that can be known: other
-            frames had right ones, and these had neither kind nor the recording's session id.
+        frames_wrong: those of them that had neither kind of right checksum nor the recording's
+            session id, while others had right checksums: they had a wrong one, or are of an earlier
+            session without checksums.
         problems: what could not be done.
     """
 
@@ -58,11 +61,11 @@ def write_checksums(
 ) -> list[ChecksumOutcome]:
     """Give the catalog's checksum to descriptors and data frames, up to the first empty place.
 
+    A file that has other names too is copied before the first one is written to (`make_own`).
+
     Args:
         catalog: open with the checksum to write; for reading suffices for a dry run.
         archive_dir: the directory with the segment files.
-    A file that has other names too is copied before the first one is written to (`make_own`).
-
         recording_id: one valid recording, or None for all, also those that are not valid.
         all_segments: every segment file, not only the last one of each recording.
         dry_run: tell what would change, and change nothing.
@@ -94,13 +97,13 @@ def write_checksums(
         )
         runs.append(_Run(entry, entry_damage(entry), files if all_segments else files[-1:]))
     tasks = [task for run in runs for task in run.tasks()]
-    done = iter(
-        _native.rewrite_checksums(
-            tasks, checksum=catalog.checksum, dry_run=dry_run, progress=progress
     if not dry_run:
         for task in tasks:
             if task.path.is_file():  # of any other the result tells
                 make_own(task.path)
+    done = iter(
+        _native.rewrite_checksums(
+            tasks, checksum=catalog.checksum, dry_run=dry_run, progress=progress
         )
     )
     return [run.finish(catalog, [next(done) for _ in run.tasks()], dry_run) for run in runs]

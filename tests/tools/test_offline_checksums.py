@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from built_archive import add_recording
+from segment_builder import SegmentBuilder, crc32
 from support.java import archive_tool
 from support.offline_directory import SEGMENT_LENGTH, build, content
 
@@ -111,6 +113,26 @@ def test_frames_whose_checksum_was_wrong_are_counted(
     archive_tool(theirs, "checksum", CRC_32 if kind == "crc-32" else CRC_32C, "0", "-a")
     assert content(directory) == content(theirs)
     assert main([*checksum, kind, "0", "-a"]) == 0
+
+
+def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The catalog knows the session id of the last extension only, so both are said to be so."""
+    stream = SegmentBuilder()
+    stream.message(b"without" * 1000)
+    earlier = len(stream.frames)
+    stream.session_id, stream.checksum = 43, crc32
+    stream.message(b"with" * 1000)
+    add_recording(tmp_path, stream)
+    checksum = ["tool", str(tmp_path), "checksum", "crc-32", "0", "-a"]
+    told = f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    for options in (["--dry-run"], []):
+        assert main([*checksum, *options]) == 3
+        shown = capsys.readouterr().out
+        assert f"{told} without one under an earlier session id" in shown
+    assert main(checksum) == 0
+    assert "earlier session" not in capsys.readouterr().out
 
 
 def test_files_with_other_names_are_copied_before(

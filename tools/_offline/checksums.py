@@ -40,8 +40,9 @@ def _checksum(args: argparse.Namespace) -> int:
     """Compute checksums of descriptors and frames and store them.
 
     Damage from before cannot be found by checksums any more then: verify first. Where frames had
-    a wrong checksum, while others of their recording had right ones, it is told how many, and the
-    exit code is 3.
+    neither a right checksum nor the recording's session id, while others had right ones, it is told
+    how many, and the exit code is 3: they may be damaged, unless they were recorded without
+    checksums before the recording was extended or in one that was migrated to it.
     """
     from aerotape.catalog.rechecksum import write_checksums
 
@@ -79,7 +80,10 @@ def _checksum(args: argparse.Namespace) -> int:
 
 
 def _wrong(outcome: ChecksumOutcome, args: argparse.Namespace) -> str:
-    told = f"{outcome.frames_wrong} of these frames had a wrong checksum and may be damaged"
+    told = (
+        f"{outcome.frames_wrong} of these frames had a wrong checksum and may be damaged, or were "
+        "recorded without one under an earlier session id"
+    )
     if args.dry_run:
-        return f"{told}: `verify -a -checksum` tells which, and new checksums would cover it up"
-    return f"{told}, which checksums do not show any more"
+        return f"{told}: `verify -a -checksum` tells which, and new checksums would cover damage up"
+    return f"{told}; checksums do not show damage to them any more"
