@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aerotape.codecs.archive import RecordingSignal
 from aerotape.errors import AeronTimeoutError
 from aerotape.tools._arguments import add_stream_filter, count, duration_ns, identity
 from aerotape.tools._connection import add_connection_options, connect
@@ -29,8 +31,8 @@ class Happening:
     """What has happened to a recording.
 
     Attributes:
-        signal: ``start``, ``stop``, ``extend`` or ``delete``; by an archive that tells also
-            ``replicate``, ``sync``, ``merge`` and ``replicate_end``.
+        signal: ``start``, ``stop``, ``extend`` or, when it is gone from the list, ``delete``; by an
+            archive that tells also ``replicate``, ``sync``, ``merge`` and ``replicate_end``.
         position: where it stands now, -1 where it is not known.
     """
 
@@ -94,6 +96,8 @@ class Watch:
         self._signals = client.signals(timeout_ns=interval_ns)
         self._is_signalled = False
         self._known: dict[int, RecordingDescriptor] = {}
+        # Signals that have come: the client keeps no more than so many.
+        self._events: deque[RecordingSignalEvent] = deque()
         # What the last look has found: signals of it may still be on their way.
         self._found: list[Happening] = []
 
@@ -104,10 +108,14 @@ class Watch:
 
     def wait(self) -> list[Happening]:
         """Return what has happened since, nothing when nothing has for the interval."""
-        try:
-            return self._told(next(self._signals))
-        except AeronTimeoutError:
-            return [] if self._is_signalled else self._looked()
+        if not self._events:
+            try:
+                self._events.append(next(self._signals))
+            except AeronTimeoutError:
+                return [] if self._is_signalled else self._looked()
+        # While the archive is asked about one, more of them come.
+        self._events += self._signals.poll()
+        return self._told(self._events.popleft())
 
     def _told(self, event: RecordingSignalEvent) -> list[Happening]:
         self._is_signalled = True
@@ -115,9 +123,13 @@ class Watch:
             return []
         listed = self._client.list_recording(event.recording_id)
         if listed is not None:
+            if event.signal is RecordingSignal.DELETE:
+                return []  # of segment files: the recording lives on
             self._known[event.recording_id] = listed
-        # One that has been deleted is known from before.
+        # One that has been deleted is known from before, and is so once.
         descriptor = self._known.get(event.recording_id)
+        if event.signal is RecordingSignal.DELETE:
+            self._known.pop(event.recording_id, None)
         if descriptor is None or not self._is_wanted(descriptor):
             return []
         happening = _happening(event.signal.name.lower(), descriptor, event.position)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,9 @@ class Client:
 
     def __init__(self) -> None:
         self.recordings: dict[int, RecordingDescriptor] = {}
-        self.events: list[RecordingSignalEvent] = []
+        # Few, as a client keeps of its signals the last ones.
+        self.events: deque[RecordingSignalEvent] = deque(maxlen=3)
+        self.coming: list[RecordingSignalEvent] = []
         self.looks = 0
 
     def signals(self, *, timeout_ns: int) -> Any:
@@ -80,13 +83,20 @@ class Client:
     def __next__(self) -> RecordingSignalEvent:
         if not self.events:
             raise AeronTimeoutError("none")
-        return self.events.pop(0)
+        return self.events.popleft()
+
+    def poll(self) -> list[RecordingSignalEvent]:
+        taken = list(self.events)
+        self.events.clear()
+        return taken
 
     def list_recordings(self) -> list[RecordingDescriptor]:
         self.looks += 1
         return list(self.recordings.values())
 
     def list_recording(self, recording_id: int) -> RecordingDescriptor | None:
+        for _ in self.coming[:2]:  # they come before the answer
+            self.events.append(self.coming.pop(0))
         return self.recordings.get(recording_id)
 
 
@@ -109,6 +119,10 @@ def descriptor(recording_id: int, stop_position: int = -1, stream_id: int = 6) -
     )
 
 
+def event(signal: RecordingSignal, recording_id: int, position: int) -> RecordingSignalEvent:
+    return RecordingSignalEvent(signal, recording_id, 9, position, 77)
+
+
 class Rig:
     """A watch over a client whose archive the test plays."""
 
@@ -120,8 +134,7 @@ class Rig:
         assert self.watch.begin() == 1
 
     def signalled(self, signal: RecordingSignal, recording_id: int, position: int) -> None:
-        event = RecordingSignalEvent(signal, recording_id, 9, position, 77)
-        self.client.events.append(event)
+        self.client.events.append(event(signal, recording_id, position))
 
     def told(self) -> list[tuple[str, int, int]]:
         return [(each.signal, each.recording_id, each.position) for each in self.watch.wait()]
@@ -171,3 +184,24 @@ def test_signals_of_what_is_not_wanted_or_gone() -> None:
     assert rig.told() == []
     rig.signalled(RecordingSignal.START, 8, 0)
     assert rig.told() == []
+
+
+def test_segment_files_that_go_are_no_deletion_of_the_recording() -> None:
+    """DELETE is also signalled of a truncation and of purged segments; the recording lives on."""
+    rig = Rig()
+    rig.signalled(RecordingSignal.DELETE, 1, -1)
+    assert rig.told() == []
+    del rig.client.recordings[1]
+    rig.signalled(RecordingSignal.DELETE, 1, -1)
+    rig.signalled(RecordingSignal.DELETE, 1, -1)
+    assert (rig.told(), rig.told()) == ([("delete", 1, -1)], [])
+
+
+def test_of_a_burst_no_signal_is_lost() -> None:
+    """More come while the archive is asked about each than a client keeps."""
+    rig = Rig()
+    positions = list(range(256, 256 + 64 * 20, 64))
+    rig.signalled(RecordingSignal.EXTEND, 1, positions[0])
+    rig.signalled(RecordingSignal.EXTEND, 1, positions[1])
+    rig.client.coming = [event(RecordingSignal.EXTEND, 1, each) for each in positions[2:]]
+    assert [rig.told() for _ in positions] == [[("extend", 1, each)] for each in positions]
