@@ -98,8 +98,8 @@ def _open_standard_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free, so this one.
-            os.open(os.devnull, os.O_RDWR)
+            # The lowest number that is free, so this one; what is started here has it, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
