@@ -17,6 +17,7 @@ from aerotape.errors import ConfigurationError
 _T = TypeVar("_T")
 FRAGMENT_HELP: Final = "channels that hold this text, like endpoint=HOST:PORT"
 _ANY_BASE: Final = 0
+_LONGEST_S: Final = 1_000_000_000
 _SECONDS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -97,11 +98,14 @@ def integer(text: str, least: int, most: int) -> int:
 def duration_ns(text: str) -> int:
     """Parse a duration: ``500ms``, ``5s``, or a bare number of seconds, as ``5`` or ``0.5``."""
     # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
-    if not _SECONDS.fullmatch(text):
-        return property_duration_ns(text)
-    value_ns = round(float(text) * 1e9)
+    if _SECONDS.fullmatch(text):
+        value_ns = round(min(float(text), 2 * _LONGEST_S) * 1e9)
+    else:
+        value_ns = property_duration_ns(text)
     if value_ns <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be more than nothing")
+    if value_ns > _LONGEST_S * 1_000_000_000:  # more than clocks and waits can take
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {_LONGEST_S} s")
     return value_ns
 
 

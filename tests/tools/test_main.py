@@ -117,6 +117,14 @@ def test_places_that_cannot_be_are_usage_errors(
     assert "hush-hush" not in told
 
 
+@pytest.mark.parametrize("interval", ["99999999999", "9" * 400, "99999999999s"])
+def test_durations_that_no_wait_can_take_are_usage_errors(
+    interval: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["counters", "--aeron-dir", str(tmp_path), "--interval", interval]) == 2
+    assert f"--interval: '{interval}' is more than 1000000000 s" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -201,7 +209,8 @@ def test_standard_streams_that_are_closed_are_nobodys_files(
         "from aerotape.tools.main import main\n"
         f"code = main(['users', {str(tmp_path / 'users')!r}, 'list'])\n"
         "places = {os.readlink(f'/proc/self/fd/{number}') for number in " + repr(closed) + "}\n"
-        "os._exit(code if places == {os.devnull} else 99)\n"
+        "kept = all(os.get_inheritable(number) for number in " + repr(closed) + ")\n"
+        "os._exit(code if places == {os.devnull} and kept else 99)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
