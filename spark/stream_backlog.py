@@ -90,13 +90,8 @@ class Follower:
     fail_on_data_loss: bool
 
     def ends(self) -> dict[int, int]:
-        """Return where recordings end at present, by id, whatever their channel; errors as `look`.
-
-        Which are followed a checkpoint may know.
-        """
-        recordings = self.options.open_directory().recordings()
-        there = {recording.recording_id for recording in recordings}
-        chosen = self._choose(recordings, there)
+        """Return where the recordings that the options ask for end, by id; errors as `look`."""
+        chosen = self._choose(self.options.open_directory().recordings(), ())
         return {each.recording_id: each.recorded_position for each in chosen}
 
     def look(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:

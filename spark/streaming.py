@@ -99,6 +99,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         recordings, progress = self._follower.look(offset)
         targets = self._targets
         if targets is not None:
+            # Which are followed under another channel only the checkpoint knows.
+            for each in recordings:
+                if each.recording_id in progress and each.recording_id not in targets:
+                    targets[each.recording_id] = each.recorded_position
             recordings = [each for each in recordings if each.recording_id in targets]
         backlogs = []
         for each in recordings:

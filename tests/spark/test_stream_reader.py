@@ -13,7 +13,7 @@ from segment_builder import BEGIN, END, BuiltMessage, SegmentBuilder, crc32
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
-from aerotape.errors import ConfigurationError, DataLossError, UnknownRecordingError
+from aerotape.errors import ConfigurationError, DataLossError, StorageError, UnknownRecordingError
 
 pytest.importorskip("pyspark")
 
@@ -320,6 +320,25 @@ def test_available_now_takes_what_was_there(tmp_path: Path) -> None:
     query.reader.prepareForTriggerAvailableNow()
     assert positions(of(query.run(), 0)) == places(builder.messages[62:])
     assert of(query.run(), 0) == []
+
+
+def test_available_now_does_not_look_where_others_end(tmp_path: Path) -> None:
+    """A live recording of another channel of which a segment cannot be read is none of its
+    business."""
+    builder = fill(SegmentBuilder(), 10)
+    add_recording(tmp_path, builder)
+    add_recording(tmp_path, fill(SegmentBuilder(), 10, seed=2), live=True)
+    with Catalog.open(tmp_path) as catalog:
+        catalog.replace_channel(1, stripped_channel="s", original_channel="aeron:ipc")
+    [segment] = tmp_path.glob("1-*.rec")
+    segment.unlink()
+    segment.mkdir()
+    query = Query(tmp_path, channel="alias=prices")
+    query.reader.prepareForTriggerAvailableNow()
+    assert positions(query.run()) == places(builder.messages)
+    query = Query(tmp_path)
+    with pytest.raises(StorageError):
+        query.reader.prepareForTriggerAvailableNow()
 
 
 def test_the_query_tells_where_recordings_end(tmp_path: Path) -> None:
