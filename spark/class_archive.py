@@ -4,7 +4,7 @@ A JVM can leave all classes that it has loaded in a file as it ends, and later o
 (class data sharing, JEP 350). The first job on a machine leaves one, of some 70 MB, after its
 result is there; those after it use it. The JVM itself checks that the file fits it and its class
 path, and does without when not. What a file depends on is in its name: another Java or PySpark
-makes another one.
+makes another one, and what has not been used for 30 days is deleted then.
 
 Files are in the folder that AEROTAPE_CACHE_DIR names, else in `aerotape` of the user's cache folder
 (XDG_CACHE_HOME or ~/.cache). With AEROTAPE_CACHE_DIR set to nothing there are none.
@@ -18,6 +18,7 @@ import re
 import shutil
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ CACHE_VARIABLE: Final = "AEROTAPE_CACHE_DIR"
 
 _FREE_BYTES: Final = 1 << 30
 _SETTLED_S: Final = 2.0
+_UNUSED_S: Final = 30 * 86_400
 _QUOTING: Final = re.compile(r"[\s\"'\\:,]")
 # Else the JVM tells on the user's terminal of each class that it leaves out, and why.
 _QUIET: Final = "-Xlog:disable"
@@ -48,12 +50,24 @@ def java_options(other_options: str) -> str:
         if is_whole(new):
             new.replace(ready)
         if ready.exists():
+            with suppress(OSError):  # it is another user's, as root may use it
+                os.utime(ready)
             return f"-XX:SharedArchiveFile={ready} {_QUIET}"
+        _delete_unused(folder)
         if shutil.disk_usage(folder).free < _FREE_BYTES:
             return ""
         return f"-XX:ArchiveClassesAtExit={new} {_QUIET}"
     except (ImportError, OSError, RuntimeError):  # RuntimeError: there is no home directory
         return ""
+
+
+def _delete_unused(folder: Path) -> None:
+    """Delete the files of Java and PySpark versions that nobody starts any more."""
+    for suffix in ("jsa", "new"):
+        for path in folder.glob(f"spark-*.{suffix}"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _UNUSED_S:
+                    path.unlink()
 
 
 def _folder() -> Path | None:

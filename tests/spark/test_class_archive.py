@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,17 +15,28 @@ import aerotape
 from aerotape.spark import class_archive
 
 pytest.importorskip("pyspark")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="there is no java"
+)
 
 START = """
 from pathlib import Path
 from pyspark import SparkContext
+from aerotape.spark import class_archive
 from aerotape.spark.session import job_context
 
+class_archive._FREE_BYTES = 0
 with job_context("local[1]", "start") as context:
     assert context.parallelize(range(4), 1).sum() == 6
     maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
     print(sorted({line.split()[-1] for line in maps.splitlines() if line.endswith(".jsa")}))
 """
+
+
+@pytest.fixture(autouse=True)
+def any_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a disk that is nearly full do as well."""
+    monkeypatch.setattr(class_archive, "_FREE_BYTES", 0)
 
 
 @pytest.fixture
@@ -35,7 +47,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def mapped(*, java: str | None = None) -> list[str]:
+def mapped() -> list[str]:
     """Start Spark, run a task, and return the class archives of its JVM, but for Java's own."""
     root = Path(aerotape.__file__).parents[1]
     run = subprocess.run(
@@ -90,7 +102,25 @@ def test_a_file_that_is_still_written_is_not_taken(cache: Path) -> None:
     assert class_archive.java_options("-Xmx1g").startswith(f"-XX:SharedArchiveFile={ready} ")
     assert ready.exists()
     assert not new.exists()
-    assert str(ready) not in class_archive.java_options("-Xmx2g")
+    other = class_archive.java_options("-Xmx2g")
+    assert other.startswith(f"-XX:ArchiveClassesAtExit={cache}/spark-")
+    assert ready.stem not in other
+
+
+def test_what_nobody_uses_any_more_is_deleted_when_another_is_made(cache: Path) -> None:
+    """Using one keeps it, however old it is; what is no such file stays."""
+    new = Path(class_archive.java_options("-Xmx1g").split()[0].partition("=")[2])
+    used = new.with_suffix(".jsa")
+    unused, broken_off = cache / "spark-0123.jsa", cache / "spark-4567.new"
+    recent, foreign = cache / "spark-89ab.jsa", cache / "other.jsa"
+    for path in (used, unused, broken_off, recent, foreign):
+        path.write_bytes(b"classes")
+        age_s = 29 * 86_400 if path == recent else 31 * 86_400
+        os.utime(path, (time.time() - age_s,) * 2)
+    assert f"={used} " in class_archive.java_options("-Xmx1g")
+    assert unused.exists()
+    assert "ArchiveClassesAtExit" in class_archive.java_options("-Xmx2g")
+    assert set(cache.iterdir()) == {used, recent, foreign}
 
 
 def test_nothing_is_made_where_the_user_wants_none_or_others_could_write(
