@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
-_MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
+_MASTERS: Final = ("local", "yarn")
 
 _QUIET_AND_QUICK: Final = {
     "spark.ui.enabled": "false",
@@ -89,9 +89,7 @@ def _acquire(
 ) -> tuple[SparkContext, _OwnContext | None]:
     """Return a context; and what is to be released afterwards, None where it is the user's."""
     global _own
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
+    context = _active_context()
     if context is None:
         if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
             raise ConfigurationError(
@@ -110,6 +108,12 @@ def _acquire(
     return _own.context, _own
 
 
+def _active_context() -> SparkContext | None:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
+
+
 def _release(own: _OwnContext) -> None:
     own.jobs -= 1
     if not own.jobs:
@@ -121,10 +125,11 @@ def _release(own: _OwnContext) -> None:
 def _stop(context: SparkContext) -> None:
     """Stop a context, without waiting for PySpark's server of accumulators.
 
-    That looks once in a second whether it shall end; no task is left to tell it anything.
+    That looks once in a second whether it shall end; no task is left to tell it anything. One with
+    a socket in the file system is waited for, as it deletes that in the end.
     """
     server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
+    if server is not None and not isinstance(server.server_address, str):
         context._accumulatorServer = None  # type: ignore[assignment]
         threading.Thread(target=server.shutdown, daemon=True).start()
     context.stop()
@@ -176,8 +181,15 @@ def job_session(master: str | None, app_name: str) -> Iterator[SparkSession]:
 
 
 def check_master(master: str | None) -> None:
-    """Raise ConfigurationError when Spark knows no such master; Java would tell it in ten lines."""
-    if master is not None and not master.startswith(_MASTERS):
+    """Raise ConfigurationError when Spark knows no such master; Java would tell it in ten lines.
+
+    One that names a scheme may be for a cluster manager that was added to Spark, and what a running
+    context has is right in any case.
+    """
+    if master is None or master.startswith(_MASTERS) or "://" in master:
+        return
+    active = _active_context() if "pyspark" in sys.modules else None
+    if active is None or active.master != master:
         raise ConfigurationError(
             f"{master!r} is no master of Spark's: name local[N], spark://HOST:PORT, yarn or "
             "k8s://https://HOST:PORT",

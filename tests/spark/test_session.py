@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import aerotape
 from aerotape.errors import ConfigurationError
-from aerotape.spark.session import job_context
+from aerotape.spark.session import _stop, check_master, job_context
 from aerotape.spark.worker_daemon import without_zip
 
 if TYPE_CHECKING:
@@ -98,6 +99,38 @@ def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     with pytest.raises(ConfigurationError, match="with SPARK_REMOTE unset"), job_context(None, ""):
         pass
+
+
+def test_a_master_may_be_of_another_cluster_manager_or_of_the_context_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = pytest.importorskip("pyspark").SparkContext
+    monkeypatch.setattr(context, "_active_spark_context", None)
+    check_master("armada://host:50051")
+    with pytest.raises(ConfigurationError, match="'own' is no master of Spark's"):
+        check_master("own")
+    monkeypatch.setattr(context, "_active_spark_context", SimpleNamespace(master="own"))
+    check_master("own")
+    with pytest.raises(ConfigurationError, match="'other' is no master of Spark's"):
+        check_master("other")
+
+
+@pytest.mark.parametrize(
+    ("address", "is_left"), [(("127.0.0.1", 1), False), ("/tmp/.0.sock", True)]
+)
+def test_the_server_of_accumulators_is_waited_for_where_it_has_a_socket_file(
+    address: object, is_left: bool
+) -> None:
+    """It deletes that, and the process may end before a thread has."""
+    ended = threading.Event()
+    server = SimpleNamespace(server_address=address, shutdown=ended.set)
+    seen: list[object] = []
+    context: Any = SimpleNamespace(_accumulatorServer=server)
+    context.stop = lambda: seen.append(context._accumulatorServer)
+    _stop(context)
+    assert seen == [server if is_left else None]
+    if not is_left:
+        assert ended.wait(60)
 
 
 def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:
