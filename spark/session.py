@@ -49,6 +49,8 @@ class _OwnContext:
 
 _starting: Final = threading.Lock()
 _own: _OwnContext | None = None
+# PySpark's way to a JVM that was started with our configuration of its log.
+_quiet_gateway: object = None
 
 
 @contextmanager
@@ -62,6 +64,10 @@ def job_context(
     goes there as well, so that standard output belongs to the job's results. In a process that has
     a context already, a notebook say, that one is used and left running, whichever thread asks.
     Jobs at the same time in several threads share one; the last of them stops it.
+
+    The process keeps the JVM and how that logs: a session that is started after a job logs as the
+    job did. In a JVM that was started for something else a job sets the level of the log to ERROR,
+    and so it stays.
 
     Args:
         master: Spark's master URL. When None, the context there is, or all cores of this machine.
@@ -136,6 +142,7 @@ def _stop(context: SparkContext) -> None:
 
 
 def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
+    global _quiet_gateway
     import pyspark
     from pyspark import SparkConf, SparkContext
 
@@ -150,13 +157,16 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
         conf.setAll(list(_LOCAL.items()))
         if ".zip" not in pyspark.__file__:  # as under spark-submit: workers shall have the same one
             conf.set("spark.python.daemon.module", "aerotape.spark.worker_daemon")
+    had_jvm = SparkContext._gateway is not None
     if not whole_log:
         java_options += f" -Dlog4j2.configurationFile={_LOG_CONFIGURATION.as_uri()}"
+        # A JVM that is there takes no options any more; to set the level it tells a line.
+        if had_jvm and SparkContext._gateway is not _quiet_gateway:
+            conf.setIfMissing("spark.log.level", "ERROR")
     conf.set("spark.driver.defaultJavaOptions", java_options)
-    had_jvm = SparkContext._gateway is not None
     with _quiet_start():
         try:
-            return SparkContext(conf=conf)
+            context = SparkContext(conf=conf)
         except KeyboardInterrupt as interrupt:
             if not had_jvm:
                 _kill_jvm(interrupt)
@@ -169,6 +179,9 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
                     "the PATH or in JAVA_HOME?"
                 )
             raise AerotapeError(f"Spark does not start with master {master!r}: {reason}") from error
+    if not (had_jvm or whole_log):
+        _quiet_gateway = SparkContext._gateway
+    return context
 
 
 @contextmanager

@@ -92,6 +92,34 @@ def test_jobs_at_the_same_time_share_a_context_until_the_last_one_ends() -> None
     assert run.stdout == "done\n", run.stderr
 
 
+LOGGING = """
+from pyspark import SparkContext
+from aerotape.spark.session import job_context
+
+def level(context):
+    return context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+
+SparkContext("local[1]", "the user's").stop()
+for whole_log in (True, False):
+    with job_context("local[1]", "job", whole_log=whole_log) as context:
+        print(level(context))
+"""
+
+
+def test_in_a_jvm_that_is_there_a_job_logs_errors_only() -> None:
+    """That has been started with another configuration of its log."""
+    pytest.importorskip("pyspark")
+    root = Path(aerotape.__file__).parents[1]
+    run = subprocess.run(
+        [sys.executable, "-c", LOGGING],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert run.stdout.splitlines() == ["WARN", "ERROR"], run.stderr
+
+
 def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no context then, which PySpark would tell by a traceback."""
     context = pytest.importorskip("pyspark").SparkContext
