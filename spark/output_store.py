@@ -205,8 +205,12 @@ class OutputStore:
     def write(self, path: str, data: bytes) -> None:
         """Write a small file or replace it; readers see all of the old or all of the new.
 
+        HDFS does not rename to a name that is taken: there, and where renaming fails in what fsspec
+        reaches, the old is deleted first.
+
         Raises:
-            StorageError: it cannot be written; what was there is as it was.
+            StorageError: it cannot be written; what was there is as it was, unless renaming fails
+                again after that deletion. Then the new is beside it, as `path` with ``.tmp``.
         """
         if self.puts_whole:
             with self._errors("write", path):
@@ -217,8 +221,12 @@ class OutputStore:
             stream.write(data)
         try:
             self.move(aside, path)
-        except StorageError:  # HDFS does not rename to a name that is taken
-            if self.is_local or not self.exists(path):
+        except StorageError:
+            # HDFS does not rename to a name that is taken, which not every package for it tells
+            # from other failures.
+            if self.is_local or self.is_object_store:
+                raise
+            if not (self.exists(aside) and self.exists(path)):
                 raise
             self.delete_file(path)
             self.move(aside, path)
