@@ -105,7 +105,6 @@ def refresh(
                 extent = extents[recording_id]
                 end = extent.stop_position
                 found = tuple(_inspect(extent, segments, end))
-                _make_file_after(directory, recording_id, extent, segments)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -171,40 +170,6 @@ def _ends(
             pool.shutdown(cancel_futures=True)  # a start that fails waits for no more of them
 
 
-def _make_file_after(
-    directory: Path,
-    recording_id: int,
-    extent: RecordingDescriptor | RecordingExtent,
-    segments: Sequence[SegmentFile],
-) -> None:
-    """Have the file there that a recording would go on in whose stop position ends a segment.
-
-    A truncation there has taken it away, or a power cut.
-    """
-    stop, length = extent.stop_position, extent.segment_file_length
-    # Most recordings end within a term, which is told fastest.
-    if stop <= extent.start_position or stop & (extent.term_buffer_length - 1):
-        return
-    if describe_problem(extent) or not segment_base(extent, stop) == stop < max_position(extent):
-        return
-    if any(segment.base_position == stop - length for segment in segments):
-        _make_file(directory, recording_id, stop, length)
-
-
-def _make_file(directory: Path, recording_id: int, base: int, length: int) -> None:
-    """Make a segment file without frames, as recorders leave it, if there is none.
-
-    Without it `verify`, Java's too, takes a recording that ends with a segment for one that goes
-    beyond its files, and hides it.
-    """
-    path = directory / segment_file_name(recording_id, base)
-    # Where none is made for want of space the recording is served all the same.
-    with contextlib.suppress(OSError, StorageError):
-        if lacks_blank_segment(path):
-            make_blank_segment(path, length)
-            sync_directory(directory)
-
-
 class _Repair:
     """The repair of one recording."""
 
@@ -248,9 +213,23 @@ class _Repair:
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
-        if end.segment and end.position < max_position(self._descriptor):
-            base = segment_base(self._descriptor, end.position)
-            _make_file(self._directory, self._id, base, self._descriptor.segment_file_length)
+        """Have the file there that the recording goes on in, as recorders leave it.
+
+        A power cut may have taken its name, or its length. Without it `verify`, Java's too, takes a
+        recording that ends with a segment for one that goes beyond its files, and hides it.
+        """
+        descriptor = self._descriptor
+        base = segment_base(descriptor, end.position)
+        path = self._directory / segment_file_name(self._id, base)
+        # Where none is made for want of space the recording is served all the same.
+        with contextlib.suppress(OSError, StorageError):
+            if (
+                end.segment
+                and end.position < max_position(descriptor)
+                and lacks_blank_segment(path)
+            ):
+                make_blank_segment(path, descriptor.segment_file_length)
+                sync_directory(self._directory)
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool
