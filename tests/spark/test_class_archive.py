@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from support.own_process import run_script
 
-import aerotape
 from aerotape.spark import class_archive
 
 pytest.importorskip("pyspark")
@@ -49,14 +47,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def mapped() -> list[str]:
     """Start Spark, run a task, and return the class archives of its JVM, but for Java's own."""
-    root = Path(aerotape.__file__).parents[1]
-    run = subprocess.run(
-        [sys.executable, "-c", START],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
+    run = run_script(START)
     assert run.returncode == 0, run.stderr
     assert "cds" not in run.stderr
     return [path for path in eval(run.stdout) if "spark-" in path]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -11,8 +9,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.own_process import run_script
 
-import aerotape
 from aerotape.errors import ConfigurationError
 from aerotape.spark.session import _stop, check_master, job_context
 from aerotape.spark.worker_daemon import without_zip
@@ -81,14 +79,7 @@ print("done")
 def test_jobs_at_the_same_time_share_a_context_until_the_last_one_ends() -> None:
     """The first to end leaves it to the other, which stops it."""
     pytest.importorskip("pyspark")
-    root = Path(aerotape.__file__).parents[1]
-    run = subprocess.run(
-        [sys.executable, "-c", SHARING],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
+    run = run_script(SHARING)
     assert run.stdout == "done\n", run.stderr
 
 
@@ -109,14 +100,7 @@ for whole_log in (True, False):
 def test_in_a_jvm_that_is_there_a_job_logs_errors_only() -> None:
     """That has been started with another configuration of its log."""
     pytest.importorskip("pyspark")
-    root = Path(aerotape.__file__).parents[1]
-    run = subprocess.run(
-        [sys.executable, "-c", LOGGING],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
+    run = run_script(LOGGING)
     before, within = run.stdout.splitlines()
     assert before != within, run.stderr
     assert within == "ERROR"
