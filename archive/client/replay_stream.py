@@ -28,6 +28,8 @@ _CONNECT_POLL_NS: Final = 1_000_000
 _STOP_POLL_NS: Final = 10_000_000
 # Between the end of a recording's stream and its stop position in the catalog.
 _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
+# For what was sent before an error, when the stream does not tell that it has ended.
+_AFTER_ERROR_NS: Final = 1_000_000_000
 
 
 @record(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class ReplayStream(ImageFacts):
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
         self._is_over = False
+        self._error: ArchiveError | None = None
+        self._error_deadline_ns = 0
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
@@ -94,7 +98,7 @@ class ReplayStream(ImageFacts):
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.order.session_id)) is None:
             yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.order.start_position)}")
-            self._raise_error(self.order.start_position)
+            self._raise_error_at_length(self.order.start_position, time.monotonic_ns())
             if time.monotonic_ns() >= deadline_ns:
                 raise AeronTimeoutError(
                     f"no stream for {self._describe(self.order.start_position)} on "
@@ -135,7 +139,7 @@ class ReplayStream(ImageFacts):
 
     def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
         yield Pause(0, f"go on with {self._describe(position)}")
-        self._raise_error(position)
+        self._raise_error_at_length(position, idle_since_ns)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
             raise AeronTimeoutError(
@@ -163,8 +167,24 @@ class ReplayStream(ImageFacts):
             position,
         )
 
+    def _heard_error(self) -> ArchiveError | None:
+        if self._error is None:
+            self._error = self._session.take_error(self.order.correlation_id)
+            self._error_deadline_ns = time.monotonic_ns() + _AFTER_ERROR_NS
+        return self._error
+
+    def _raise_error_at_length(self, position: int, idle_since_ns: int) -> None:
+        """Raise the archive's error once nothing comes of what it had sent before.
+
+        The error takes another way than the stream, and may be here first.
+        """
+        if self._heard_error() is not None:
+            now_ns = time.monotonic_ns()
+            if now_ns >= max(self._error_deadline_ns, idle_since_ns + _AFTER_ERROR_NS):
+                self._raise_error(position)
+
     def _raise_error(self, position: int) -> None:
-        error = self._session.take_error(self.order.correlation_id)
+        error = self._heard_error()
         if error is not None:
             raise self._ended_by_archive(
                 f"{self._describe(position)} was aborted: {error}", error.error_code, position

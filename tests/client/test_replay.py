@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
-from support.archives import ServedArchive
+from support.archive_model import REPLAY_SESSIONS
+from support.archives import ServedArchive, serve
 from support.messages import message
 from support.recording import Made, new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
+from aerotape import _native
+from aerotape.archive.client.call import Pause, Poll
+from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
+from aerotape.archive.client.session import ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError, ReplayError
 
 CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
+
+
+@pytest.fixture(scope="module")
+def own_archive() -> Iterator[ServedArchive]:
+    """Our archive, for what it does otherwise than Java's."""
+    with serve("own") as served:
+        yield served
 
 
 def _expected(made: Made, first: int = 0) -> list[tuple[bytes, int, int]]:
@@ -272,17 +288,76 @@ def test_replays_that_are_left_early_are_stopped(client: aerotape.ArchiveClient)
 def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
     """A replay that the archive has to abort raises its error and tells how far it came.
 
-    That may be short of the gap: an aborted publication may drop what was not yet consumed.
+    With Java's that may be short of the gap: it revokes the publication, which may drop what was
+    not yet consumed.
     """
     made = recorded(client, 100)
-    assert made.end > 3 * 65536
-    (archive.archive_dir / f"{made.recording_id}-{2 * 65536}.rec").unlink()
+    gap = 2 * 65536
+    assert made.end > gap + 65536
+    (archive.archive_dir / f"{made.recording_id}-{gap}.rec").unlink()
     received: list[aerotape.Message] = []
     with pytest.raises(ReplayError, match="segment") as caught:
         received.extend(client.replay(made.recording_id))
-    assert caught.value.position <= 2 * 65536
+    assert caught.value.position <= gap
     assert caught.value.recording_id == made.recording_id
     assert _received(received) == made.sent[: len(received)]
+    if archive.kind == "own":
+        assert caught.value.position == gap
+        assert _received(received) == [each for each in made.sent if each[1] <= gap]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_an_error_that_is_here_before_the_messages(
+    own_archive: ServedArchive, channel: str | None
+) -> None:
+    """What the archive sent before it met damage is read, though its error is known already."""
+    with own_archive.connect() as client:
+        made = recorded(client, 20)
+        # So few fit in the stream before any is read.
+        begin = made.sent[4][1]
+        with (own_archive.archive_dir / f"{made.recording_id}-0.rec").open("r+b") as file:
+            file.seek(begin)
+            file.write(bytes(64))
+        counters = client.aeron.native.counters()
+        with client.replay(made.recording_id, channel=channel) as replay:
+            wait_until(lambda: counters.rows(REPLAY_SESSIONS)[0][7] == 0, "the replay's end")
+            # Its answer comes behind the error; then a stream that was revoked is gone.
+            client.start_position(made.recording_id)
+            time.sleep(0.2)
+            received: list[aerotape.Message] = []
+            with pytest.raises(ReplayError, match="aborted") as caught:
+                received.extend(replay)
+        assert caught.value.position == begin
+        assert _received(received) == made.sent[:5]
+
+
+def test_an_error_overtakes_messages_under_way() -> None:
+    """An error that is here while the stream has not ended is raised behind what still comes."""
+    error = ArchiveError("damage", 0, 5)
+    session = SimpleNamespace(
+        timeout_ns=10**9, take_error=lambda number: error if number == 5 else None
+    )
+    order = ReplayOrder(3, 0, 4096, False, 5, 1, 1)
+    stream = ReplayStream(order, cast(ControlSession, session), None)
+    stream.attach(cast(_native.Subscription, SimpleNamespace(close=lambda: None)))
+    image = SimpleNamespace(
+        position=0, is_closed=False, is_end_of_stream=False, release=lambda: None
+    )
+    stream._image = cast(_native.Image, image)
+    steps = stream.next_batch()
+    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
+    assert isinstance(next(steps), Poll)
+    assert isinstance(steps.send([]), Pause)  # here the error is heard
+    assert isinstance(steps.send(None), Poll)
+    with pytest.raises(StopIteration) as found:
+        steps.send([fields])
+    assert [tuple(each) for each in found.value.value] == [fields]
+    image.is_end_of_stream = True
+    steps = stream.next_batch()
+    next(steps)
+    assert isinstance(steps.send([]), Pause)
+    with pytest.raises(ReplayError, match="damage"):
+        steps.send(None)
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:

@@ -204,7 +204,8 @@ impl DutyCycle {
                 }
                 ReplayTurn::Ended => self.end_replay(index, false, None),
                 ReplayTurn::Abandoned => self.end_replay(index, true, None),
-                ReplayTurn::Failed(failure) => self.end_replay(index, true, Some(failure)),
+                // What was offered before is good: its subscriber is to have it.
+                ReplayTurn::Failed(failure) => self.end_replay(index, false, Some(failure)),
             }
         }
         worked
