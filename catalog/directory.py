@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position
-from aerotape.catalog.entries import CatalogEntry, entry_damage
+from aerotape.catalog.entries import CatalogEntry, entry_damage, unknown_recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
@@ -34,7 +34,7 @@ from aerotape.catalog.stop_position import (
     own_segments,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.errors import CatalogError, MarkFileError, StorageError, UnknownRecordingError
+from aerotape.errors import CatalogError, MarkFileError, StorageError
 from aerotape.records import record
 from aerotape.url_path import UrlPath
 
@@ -437,9 +437,7 @@ class ArchiveDirectory:
         for recording in self.recordings():
             if recording.recording_id == recording_id:
                 return recording
-        raise UnknownRecordingError(
-            f"no recording with id {recording_id} in archive directory {self.path}", recording_id
-        )
+        raise unknown_recording(recording_id, self.entries(), self.path)
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries of the catalog, those that are no longer valid too."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import lt
 from typing import NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
-from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.layout import RecordingState, state_name
+from aerotape.errors import UnknownRecordingError
 from aerotape.records import field, record
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
@@ -131,6 +132,19 @@ def end_of_strings(data: mmap.mmap | bytes, body_offset: int, limit: int) -> int
 def entry_damage(entry: CatalogEntry) -> str:
     """Say why an entry is of no use: it cannot be read, or its figures cannot be; else ""."""
     return entry.damage or describe_problem(entry.descriptor)
+
+
+def unknown_recording(
+    recording_id: int, entries: Iterable[CatalogEntry], archive_dir: object
+) -> UnknownRecordingError:
+    """Return the error for an id that no recording of the wanted state has; it tells the state."""
+    text = f"no recording with id {recording_id} in archive directory {archive_dir}"
+    for entry in entries:
+        if entry.recording_id == recording_id:
+            text += f": it is {state_name(entry.state)}"
+            if entry.state == RecordingState.INVALID:
+                text += ", which `aerotape tool` changes with `mark-valid` or `repair`"
+    return UnknownRecordingError(text, recording_id)
 
 
 def effective_state(state: int, place: EntryPlace) -> int:

@@ -153,13 +153,15 @@ def _why_kept(
         return reason
     start, stop = descriptor.start_position, descriptor.stop_position
     if file.base_position < start:
-        # Segments are detached up to where one begins.
-        is_detached = start == first_segment_base(descriptor)
-        if is_detached or not goes_on_at(
-            descriptor, file.path, file.base_position, file.base_position
-        ):
+        if not goes_on_at(descriptor, file.path, file.base_position, file.base_position):
             return ""
-        return f"the start position {start} is not where a segment begins"
+        # Segments are detached up to where one begins, and that one stays.
+        begin = first_segment_base(descriptor)
+        if start != begin:
+            return f"the start position {start} is not where a segment begins"
+        if all(other.base_position not in _around(descriptor, begin) for other in owned):
+            return f"there is no segment file at the start position {start}: is that right?"
+        return ""
     if descriptor.is_active:
         return ""
     if file.base_position < stop:
@@ -177,6 +179,11 @@ def _why_kept(
                 "(`repair` takes them out and keeps a copy)"
             )
     return ""
+
+
+def _around(descriptor: RecordingDescriptor, begin: int) -> tuple[int, int]:
+    """Return where the first segment begins and the one before, at which an empty one may end."""
+    return begin, begin - descriptor.segment_file_length
 
 
 def _why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:

@@ -166,7 +166,9 @@ class _Run:
                 position = _position(file) + result.end_offset
                 problems.append(Problem(what, position, str(file.path), result.end_offset))
         descriptor = entry.descriptor
-        if not self.files and descriptor.stop_position != descriptor.start_position:
+        is_purged = entry.state == RecordingState.DELETED
+        is_empty = descriptor.stop_position == descriptor.start_position
+        if not self.files and not is_purged and not is_empty:
             problems.append(Problem("it has no segment files", descriptor.start_position))
         frames, frames_changed = sum(r.frames for r in results), sum(r.changed for r in results)
         changed_kind = sum(result.changed_kind for result in results)

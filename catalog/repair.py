@@ -22,7 +22,7 @@ from aerotape.catalog import quarantine, suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.entries import CatalogEntry
+from aerotape.catalog.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.own_copy import make_own
 from aerotape.catalog.repair_plan import Damage, Part, RepairPlan, plan_repair
@@ -33,7 +33,7 @@ from aerotape.catalog.segments import (
     segment_file_name,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.errors import StorageError, UnknownRecordingError
+from aerotape.errors import StorageError
 
 # DataHeaderFlyweight of padding: length, version, flags, type, term offset, session id, stream id,
 # term id, reserved value.
@@ -89,9 +89,7 @@ def plan_repairs(
         and entry.state in (RecordingState.VALID, RecordingState.INVALID)
     ]
     if recording_id is not None and not entries:
-        raise UnknownRecordingError(
-            f"no recording with id {recording_id} in archive directory {archive_dir}", recording_id
-        )
+        raise unknown_recording(recording_id, catalog.entries(), archive_dir)
     index, _ = index_segment_files(archive_dir)
     for entry in entries:
         yield plan_repair(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from aerotape import _native
 from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
 from aerotape.catalog.directory import ArchiveDirectory, Recording
-from aerotape.catalog.entries import CatalogEntry
+from aerotape.catalog.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.segment_checks import (
     ByteProgress,
@@ -28,7 +28,7 @@ from aerotape.catalog.stop_position import (
     missing_base_positions,
     own_segments,
 )
-from aerotape.errors import AerotapeError, UnknownRecordingError
+from aerotape.errors import AerotapeError
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -156,10 +156,7 @@ def run_verification(
         and entry.state in (RecordingState.VALID, RecordingState.INVALID)
     ]
     if recording_id is not None and not entries:
-        raise UnknownRecordingError(
-            f"no recording with id {recording_id} in archive directory {directory.path}",
-            recording_id,
-        )
+        raise unknown_recording(recording_id, directory.entries(), directory.path)
     index: dict[int, list[SegmentFile]] | None = None
     if not isinstance(directory.path, UrlPath):
         index, _ = index_segment_files(directory.path)

@@ -307,3 +307,50 @@ def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
     assert "is the start position right?" in capsys.readouterr().err
     after = content(directory)
     assert {name: after.get(name) for name in before} == before
+
+
+def test_segments_are_no_orphans_of_a_start_at_which_there_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One flipped bit may put it there, where segments begin; detaching leaves the one it is in,
+    or, of a recording that ends where a segment does, one that ends at the start."""
+    directory = build(tmp_path / "archive")
+    before = content(directory)
+    orphans = ["tool", str(directory), "delete-orphaned-segments", "3", "--yes"]
+    for start in (1 << 40, 4 * SEGMENT_LENGTH):
+        with Catalog.open(directory) as catalog:
+            catalog.set_start_position(3, start)
+        assert main(orphans) == 3
+        assert f"no segment file at the start position {start}" in capsys.readouterr().err
+        assert set(content(directory)) == set(before)
+    with Catalog.open(directory) as catalog:
+        catalog.set_start_position(3, 3 * SEGMENT_LENGTH)
+    assert main(orphans) == 0
+    gone = {f"3-{base}.rec" for base in (0, SEGMENT_LENGTH, 2 * SEGMENT_LENGTH)}
+    assert set(content(directory)) == set(before) - gone
+
+
+def test_what_was_deleted_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where purged recordings have no files any more, commands for all say nothing of them."""
+    directory = build(tmp_path / "archive")
+    with Catalog.open(directory) as catalog:
+        catalog.change_state(4, RecordingState.DELETED)
+    for path in directory.glob("1-*.rec"):
+        path.unlink()
+    for arguments in (["dump", "1"], ["checksum", "crc-32"], ["verify"]):
+        assert main(["tool", str(directory), *arguments]) == 0, capsys.readouterr()
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["stats", "export", "verify", "repair", "time-index"])
+def test_a_recording_that_is_not_valid_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """It stands in the catalog, so that there is none with this id is half of the truth."""
+    directory = build(tmp_path / "archive")
+    file = [str(tmp_path / "exported")] if command == "export" else []
+    assert main(["tool", str(directory), command, "1", *file]) == 1
+    assert capsys.readouterr().err.endswith("archive: it is DELETED\n")
+    if command not in ("verify", "repair"):
+        assert main(["tool", str(directory), command, "2", *file]) == 1
+        assert "it is INVALID, which `aerotape tool` changes with" in capsys.readouterr().err

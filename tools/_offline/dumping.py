@@ -77,9 +77,12 @@ class _Dump:
     def frames(self, recording: Recording) -> Iterator[Frame]:
         """Iterate the first frames of a recording; what ends them too early is told."""
         from aerotape.catalog.frames import read_frames
+        from aerotape.catalog.layout import RecordingState
 
         self.left = 0
         try:
+            if recording.entry.state == RecordingState.DELETED and not recording.segment_files():
+                return  # purged: nothing is lost that should be there
             begin, end = None, None
             if self._times:
                 begin, end = positions(recording, self._times)
