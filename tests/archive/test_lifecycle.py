@@ -334,7 +334,7 @@ def test_a_recording_left_open_by_a_crash_is_repaired(
     with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
         assert catalog.stop_position(0) == -1
     # Until its timestamp is stale the directory counts as taken.
-    await_true(lambda: not MarkFile.read(daemon.archive_dir).is_active(), timeout_s=30)
+    await_true(lambda: not MarkFile.read(daemon.archive_dir).is_active())
     again = start_daemon(aeron_dir=tmp_path / "aeron-2")
     with Catalog.open(again.archive_dir, read_only=True) as catalog:
         assert catalog.stop_position(0) == live.position

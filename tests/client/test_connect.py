@@ -132,7 +132,7 @@ def test_an_idle_client_is_kept() -> None:
     """
     impatient = {
         "aeron.archive.session.liveness.check.interval": "1ms",
-        "aeron.archive.connect.timeout": "500ms",
+        "aeron.archive.connect.timeout": "2s",
     }
     with (
         serve("java", impatient) as archive,

@@ -72,7 +72,7 @@ def begin(client: aerotape.ArchiveClient, stream_id: int, extended: Stream | Non
 
 def recording_counter(aeron: aerotape.Aeron, session_id: int) -> tuple[int, int]:
     """Return the id of a session's recording and that of its position counter, once it is there."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for counter_id, _, key, *_ in aeron.native.counters().rows(100):
             if int.from_bytes(key[8:12], "little", signed=True) == session_id:

@@ -55,7 +55,7 @@ def changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[Any
 
 def await_stopped(client: JavaClient, recording_id: int) -> None:
     """A stop is answered when it has been ordered: the position is written a little later."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while client.call("getStopPosition", recording_id) == -1:
         assert time.monotonic() < deadline, "the recording does not stop"
 

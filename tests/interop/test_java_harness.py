@@ -54,7 +54,7 @@ def test_record_list_and_replay(java_archive: JavaArchive, java_client: StartCli
     assert client.call("getRecordingPosition", recording_id) == offered["position"]
     assert client.call("getStopPosition", recording_id) == -1
     client.call("stopRecording", IPC, 1001)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while client.call("getStopPosition", recording_id) == -1:
         assert time.monotonic() < deadline, "the recording does not stop"
     assert client.call("getStopPosition", recording_id) == offered["position"]
@@ -102,9 +102,8 @@ def test_ways_to_stop_and_bounded_replay(
     replay = client.add_subscription("aeron:ipc", 12)
     params = {"position": 0, "length": 1 << 40, "boundingLimitCounterId": bound["counterId"]}
     session_id = client.call("startReplay", counter["recordingId"], "aeron:ipc", 12, params)
-    polled = client.poll(replay, 2, timeout_ms=1_000)
-    assert polled["count"] == 1
-    assert polled["lastPosition"] == end_of_first
+    assert client.poll(replay, 1)["lastPosition"] == end_of_first
+    assert client.poll(replay, 1, timeout_ms=500)["count"] == 0
     client.call("stopReplay", session_id)
     client.call("stopAllReplays", counter["recordingId"])
 

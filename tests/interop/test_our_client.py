@@ -40,7 +40,7 @@ def client(archive: JavaArchive) -> Any:
 
 
 def await_position(client: ArchiveClient, recording_id: int, position: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while client.recording_position(recording_id) < position:
         assert time.monotonic() < deadline, "the recording does not advance"
         time.sleep(0.005)
@@ -48,7 +48,7 @@ def await_position(client: ArchiveClient, recording_id: int, position: int) -> N
 
 def await_stopped(client: ArchiveClient, recording_id: int) -> None:
     """A stop is answered when it has been ordered: the position is written a little later."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while client.stop_position(recording_id) == -1:
         assert time.monotonic() < deadline, "the recording does not stop"
 
@@ -59,7 +59,7 @@ def publish(client: ArchiveClient, seed: int, stream_id: int = 1) -> tuple[int, 
         ends = [
             publication.send(payload) for payload in messages(seed, COUNT, max_length=MAX_LENGTH)
         ]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         recording_id = -1
         while recording_id < 0:
             assert time.monotonic() < deadline, "no recording has begun"
@@ -116,7 +116,7 @@ def test_pages_of_a_long_list(archive: JavaArchive, client: ArchiveClient) -> No
         client.aeron.add_exclusive_publication("aeron:ipc?term-length=64k", 1)
         for _ in range(wanted)
     ]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     listed: list[Any] = []
     while len(listed) < wanted and time.monotonic() < deadline:
         listed = list(client.list_recordings())

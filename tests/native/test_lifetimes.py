@@ -32,7 +32,7 @@ def connect(**options):
     return _native.AeronClient(driver.aeron_dir, client_name="test", **options)
 
 def wait_until(condition, what):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)

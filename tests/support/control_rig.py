@@ -75,7 +75,7 @@ class RawClient:
         """Send a request and return the control response to it."""
         return self.response(self.request(kind, **fields))
 
-    def response(self, correlation_id: int, timeout_s: float = 10.0) -> Any:
+    def response(self, correlation_id: int, timeout_s: float = 30.0) -> Any:
         """Wait for the control response with this correlation id."""
         return self.await_message(
             lambda message: (
@@ -85,7 +85,7 @@ class RawClient:
             timeout_s,
         )
 
-    def await_message(self, wanted: Callable[[Any], bool], timeout_s: float = 10.0) -> Any:
+    def await_message(self, wanted: Callable[[Any], bool], timeout_s: float = 30.0) -> Any:
         """Wait for a message; what else comes is kept in `received`."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
@@ -108,7 +108,7 @@ class RawClient:
         self.subscription.close()
 
 
-def await_true(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
+def await_true(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Wait for a condition; fail when it does not come about."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():

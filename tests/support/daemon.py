@@ -73,14 +73,14 @@ class AerotapeArchive(Closing):
         """Return the last lines that it has written to stderr."""
         return "".join(self._log.copy())
 
-    def await_log(self, text: str, timeout_s: float = 15.0) -> None:
+    def await_log(self, text: str, timeout_s: float = 60.0) -> None:
         """Wait until it has said this; a thread reads what it says, sooner or later."""
         deadline_s = time.monotonic() + timeout_s
         while text not in self.log():
             assert time.monotonic() < deadline_s, f"{text!r} is not in its log:\n{self.log()}"
             time.sleep(0.02)
 
-    def start(self, timeout_s: float = 30.0) -> Self:
+    def start(self, timeout_s: float = 120.0) -> Self:
         """Start it and wait until it serves; HarnessError with its log when it does not."""
         command = [sys.executable, "-m", "aerotape", "archive", "--json"]
         command += ["--dir", str(self.archive_dir), "--aeron-dir", str(self.aeron_dir)]
@@ -120,7 +120,7 @@ class AerotapeArchive(Closing):
         self.process.kill()
         self.process.wait()
 
-    def stop(self, number: signal.Signals = signal.SIGTERM, timeout_s: float = 20.0) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM, timeout_s: float = 60.0) -> int:
         """Have a signal stop it and return its exit code; HarnessError when it does not end.
 
         Idempotent.

@@ -268,7 +268,7 @@ class JavaArchive(Closing):
             raise HarnessError("the Java archive has not been started")
         return self._process
 
-    def start(self, timeout_s: float = 30.0) -> Self:
+    def start(self, timeout_s: float = 120.0) -> Self:
         """Start it and wait until it serves; HarnessError with its log when it does not."""
         self._process = JavaProcess(
             java_command("harness.ArchiveProcess", self.driver, properties=self._properties)
@@ -435,7 +435,7 @@ class JavaClient(Closing):
         subscription: Mapping[str, Any],
         count: int,
         *,
-        timeout_ms: int = 10_000,
+        timeout_ms: int = 30_000,
         details: bool = False,
     ) -> dict[str, Any]:
         """Take up to `count` messages; stop early at the end of the stream.
@@ -448,7 +448,7 @@ class JavaClient(Closing):
     def close_resource(self, resource: Mapping[str, Any]) -> None:
         self.call("closeResource", resource["handle"])
 
-    def recording_counter(self, session_id: int, timeout_ms: int = 5_000) -> dict[str, Any]:
+    def recording_counter(self, session_id: int, timeout_ms: int = 30_000) -> dict[str, Any]:
         """Wait for the recording-position counter of a stream as RecordingPos finds it.
 
         Returns counterId, recordingId, sourceIdentity, isActive, label, position.
@@ -458,7 +458,7 @@ class JavaClient(Closing):
             raise HarnessError(f"no recording-position counter for session {session_id}")
         return dict(found)
 
-    def await_counter(self, counter_id: int, value: int, timeout_ms: int = 10_000) -> int:
+    def await_counter(self, counter_id: int, value: int, timeout_ms: int = 30_000) -> int:
         """Wait for a counter to reach `value`; return what it was in the end."""
         return int(self.call("awaitCounter", counter_id, value, timeout_ms))
 

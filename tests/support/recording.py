@@ -18,7 +18,7 @@ def new_stream_id() -> int:
     return next(_stream_ids)
 
 
-def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Wait until something is so; fail naming it when it does not come."""
     deadline = time.monotonic() + timeout_s
     while not is_so():

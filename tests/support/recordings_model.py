@@ -358,5 +358,5 @@ class ArchiveModel(RuleBasedStateMachine):
 
         # The recorder makes a file when it gets there, a moment after it has begun.
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: files() == expected_files, "files", timeout_s=2)
+            wait_until(lambda: files() == expected_files, "files")
         assert files() == expected_files

@@ -87,7 +87,7 @@ class Recorded:
     def stop(self) -> None:
         """End the recording and the stream."""
         self.side.client.call("stopRecording", self.channel, self.stream_id)
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while self.side.client.call("getStopPosition", self.recording_id) == NULL:
             assert time.monotonic() < deadline_s, "not stopped"
             time.sleep(0.01)
@@ -114,7 +114,7 @@ class Pair:
         return result
 
     def await_signals(
-        self, last: str, timeout_s: float = 15.0, replica_id: int = NULL
+        self, last: str, timeout_s: float = 60.0, replica_id: int = NULL
     ) -> list[dict[str, Any]]:
         """Return the signals up to the one named; an error that comes between looks like one.
 

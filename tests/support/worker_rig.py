@@ -13,7 +13,7 @@ from aerotape import _native
 from support.term_log import TermLog
 
 IPC = "aeron:ipc?term-length=65536"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 T = TypeVar("T")
 RECORDING_POSITION_TYPE_ID = 100
 

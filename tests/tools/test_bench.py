@@ -79,7 +79,7 @@ def test_a_signal_ends_it_tidily(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
     ) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not list(tmp_path.rglob("*.rec")) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert list(tmp_path.rglob("*.rec"))

@@ -378,7 +378,7 @@ def test_a_failed_sessions_request_stream_is_cut_off(
             )
         )
         assert deaf.publication.is_connected
-        await_true(lambda: not deaf.publication.is_connected, timeout_s=5)
+        await_true(lambda: not deaf.publication.is_connected)
         assert is_alive(well)
         aeron.close()
 

@@ -229,9 +229,9 @@ def test_clients_that_are_killed(archive: Any) -> None:
         client.stop_replication(told["replicating"])
         for each in victims.open:
             each.close()
-        await_true(lambda: value(CONTROL_SESSIONS) == 2, timeout_s=30)
-        await_true(lambda: value(REPLAY_SESSIONS) == 0, timeout_s=30)
-        await_true(lambda: value(RECORDING_SESSIONS) == 1, timeout_s=30)
+        await_true(lambda: value(CONTROL_SESSIONS) == 2)
+        await_true(lambda: value(REPLAY_SESSIONS) == 0)
+        await_true(lambda: value(RECORDING_SESSIONS) == 1)
         bystander.finish()
         await_true(lambda: value(RECORDING_SESSIONS) == 0)
 

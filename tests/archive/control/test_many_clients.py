@@ -120,6 +120,6 @@ def test_a_hundred_clients(archive: Any) -> None:
         recording, replaying = crowd.seen
         assert recording == {102: CLIENTS, 111: CLIENTS, 112: 0, 100: CLIENTS, 113: CLIENTS}
         assert replaying == {**recording, 112: CLIENTS}
-        await_true(lambda: not any(crowd.counted().values()), timeout_s=30)
+        await_true(lambda: not any(crowd.counted().values()))
         with aerotape.connect(aeron=aerons[0]) as client:
             assert len(list(client.list_recordings())) == CLIENTS

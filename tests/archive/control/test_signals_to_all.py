@@ -158,7 +158,7 @@ def test_a_java_archive_replicates_between_signals_of_others(
         client.connect(java.control_channel)
         heard = Signals(client)
         replicated(client, telling.control_channel, made)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while "REPLICATE_END" not in names(heard):
             # There is nothing to delete; it is signalled all the same.
             asking.call("deleteDetachedSegments", detached.recording_id)

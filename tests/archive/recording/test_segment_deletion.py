@@ -39,7 +39,7 @@ class Rig:
 
     def work_until(self, condition: Callable[[], bool]) -> None:
         """Work as the conductor does: when woken."""
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline_s, self.client.received
             if self.woken.wait(0.05):

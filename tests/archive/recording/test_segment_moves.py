@@ -55,7 +55,7 @@ class Rig:
         return free
 
     def work_until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not is_so():
             assert time.monotonic() < deadline, self.client.received
             self.moves.do_work()

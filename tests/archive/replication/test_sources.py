@@ -119,7 +119,7 @@ def describes(**changed: Any) -> dict[str, Answer]:
 @pytest.fixture(scope="module")
 def archive(run_archive: Any) -> Iterator[AerotapeArchive]:
     """Our archive, which is not patient with sources."""
-    with run_archive("aerotape", {"aeron.archive.message.timeout": "500ms"}) as running:
+    with run_archive("aerotape", {"aeron.archive.message.timeout": "1500ms"}) as running:
         yield running
 
 
@@ -154,7 +154,7 @@ def outcome(raw: RawClient, channel: str, **fields: Any) -> tuple[ErrorCode | No
     replication_id = raw.call(codecs.ReplicateRequest2, **request).relevant_id
     code, text = None, ""
     signals: list[str] = []
-    deadline_s = time.monotonic() + 15
+    deadline_s = time.monotonic() + 60
     while "REPLICATE_END" not in signals:
         assert time.monotonic() < deadline_s, signals
         raw.poll(0.05)

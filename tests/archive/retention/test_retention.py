@@ -158,7 +158,7 @@ class Rig:
         assert self.retention.is_at_work
         self.retention._worker.submit(lambda: None).result()
         before()
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while self.retention.is_at_work:
             assert time.monotonic() < deadline_s
             if not self.retention.wants_soon and self.woken.wait(0.05):

@@ -226,7 +226,7 @@ def test_credentials_at_random(archive: Any, seed: int) -> None:
                     assert message.relevant_id == ErrorCode.AUTHENTICATION_REJECTED
                     waiting.pop(message.correlation_id, None)
             each.received.clear()
-    await_true(lambda: _refused(waiting), timeout_s=20)
+    await_true(lambda: _refused(waiting))
     aeron.close()
     connect(archive, UserSecret("reader", SECRETS["reader"])).close()
     assert "Traceback" not in archive.log()
