@@ -331,7 +331,9 @@ def _iso(timestamp_ms: int) -> str:
 def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     link = archive_dir / LINK_FILE_NAME
     if archive_dir.resolve() == mark_file_dir.resolve():
-        link.unlink(missing_ok=True)
+        # A directory of that name leads nobody elsewhere (`resolve`).
+        with contextlib.suppress(IsADirectoryError):
+            link.unlink(missing_ok=True)
         return
     target = os.fsencode(mark_file_dir.resolve())
     if link.is_file() and link.read_bytes() == target:

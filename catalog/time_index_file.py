@@ -73,6 +73,10 @@ _CRC: Final = struct.Struct("<I")
 _NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
 
 
+class DamagedTimeIndexError(StorageError):
+    """A file that is no index, or not whole: nobody will ever read more of it."""
+
+
 @record(frozen=True, slots=True)
 class Provenance:
     """Which recording it is, and who has recorded it last, going by the catalog.
@@ -245,8 +249,8 @@ def _decode_header(path: Path, data: bytes) -> Provenance:
     return Provenance(*fields[:5])
 
 
-def _damaged(path: Path, why: str) -> StorageError:
-    return StorageError(
+def _damaged(path: Path, why: str) -> DamagedTimeIndexError:
+    return DamagedTimeIndexError(
         f"time index {path} is damaged, {why}: it is passed over; make it anew with "
         "`aerotape tool DIR time-index ID --rebuild`, or remove it",
         path,

@@ -8,6 +8,7 @@ it is checked as far as can be, and each such point says that it is an *estimate
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.time_index import last_writes, read_points
 from aerotape.catalog.time_index_file import (
+    DamagedTimeIndexError,
     Provenance,
+    read_time_index,
     time_index_path,
     write_time_index,
 )
@@ -57,9 +60,13 @@ def plan_rebuild(recording: Recording) -> Rebuild:
 
     Raises:
         CatalogError: its descriptor is damaged.
-        StorageError: its segment files cannot be listed.
+        StorageError: its segment files cannot be listed, or an index that is there cannot be read,
+            though it may be whole: what it holds would be lost.
     """
     recording.check()
+    path = time_index_path(recording.archive_dir, recording.recording_id)
+    with contextlib.suppress(DamagedTimeIndexError):
+        read_time_index(path)
     segments = recording.segment_files()
     start, end = recording.start_position, recording.recorded_position
     kept, _ = read_points(recording, segments, end)

@@ -11,12 +11,14 @@ import pytest
 from built_archive import add_entry, add_recording
 from segment_builder import SegmentBuilder
 from support.damaged_directory import BuiltDirectory, content, copy_directory
+from support.mark_files import in_use
 from support.promise import read, recordings
 from support.tool_commands import POLICY, run
 
 from aerotape.catalog import layout
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.mark_claim import is_held
 from aerotape.catalog.refresh import Outcome, refresh
 from aerotape.catalog.suspect import SuspectNote, add_notes
 from aerotape.errors import SegmentError
@@ -284,3 +286,11 @@ def test_orphaned_segments_without_a_position_are_looked_into(directory: Path) -
     done = json.loads(told.out)
     assert done["segment_files_deleted"] == ["0-rubbish.rec"]
     assert [each["segment_file"] for each in done["kept"]] == ["0-0.bak.rec"]
+
+
+def test_a_folder_named_as_the_link_to_a_mark_file_is_in_nobodys_way(directory: Path) -> None:
+    """It leads nowhere: the mark file is in the directory itself, and an archive takes it."""
+    (directory / "archive-mark.lnk").mkdir()
+    with in_use(directory):
+        assert is_held(directory)
+    assert (directory / "archive-mark.lnk").is_dir()
