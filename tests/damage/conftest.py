@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.archives import EMBEDDED_DRIVER
 from support.damaged_directory import BuiltDirectory, build, copy_directory, surviving
 from support.damages import DAMAGES, Damaged
+
+import aerotape
 
 _SEEDS = 2
 
@@ -53,3 +58,13 @@ def directory(damaged: Damaged, tmp_path: Path) -> Iterator[Path]:
     """A copy of the damaged directory, for one test to change."""
     yield copy_directory(damaged.path, tmp_path / "archive")
     shutil.rmtree(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def driver_dir() -> Iterator[Path]:
+    """The directory of a running media driver, for all archives of a module."""
+    in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir=in_memory) as parent:
+        path = Path(parent, "aeron")
+        with aerotape.MediaDriver.launch(path, EMBEDDED_DRIVER):
+            yield path

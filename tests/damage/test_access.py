@@ -8,8 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,10 @@ from support.damages import MARK_FILE, SEGMENT_DAMAGES, Hit
 from support.java import ROOT
 from support.promise import check_untouched
 from support.small_disk import SmallDisk, small_disk
-from support.tool_commands import COMMANDS, POLICY, Done, as_nobody, run
+from support.tool_commands import COMMANDS, POLICY, Done, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 8 << 20
-as_root = pytest.mark.skipif(
-    os.geteuid() != 0, reason="only root can give up its privileges, or mount: run as root"
-)
 
 
 @pytest.fixture
@@ -132,85 +128,6 @@ def test_commands_with_a_mark_file_of_another_version(
         assert content(directory) == before, name
     check_untouched(built, source, _UNTOUCHED)
     assert surviving(built, source) == frames
-
-
-# ---- no permission -------------------------------------------------------------------------------
-
-
-def nothing_at_all(directory: Path) -> None:
-    directory.chmod(0o700)
-
-
-def no_file(directory: Path) -> None:
-    for path in directory.iterdir():
-        path.chmod(0o600)
-
-
-def no_segment(directory: Path) -> None:
-    for path in directory.glob("*.rec"):
-        path.chmod(0o600)
-
-
-def only_to_read(directory: Path) -> None:
-    for path in directory.iterdir():
-        path.chmod(0o444)
-    directory.chmod(0o555)
-
-
-def catalog_to_write(directory: Path) -> None:
-    only_to_read(directory)
-    (directory / "archive.catalog").chmod(0o666)
-
-
-@pytest.fixture
-def open_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that everybody may enter; those of pytest only their owner may."""
-    with tempfile.TemporaryDirectory(prefix="aerotape-test-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        yield folder
-
-
-@as_root
-@pytest.mark.parametrize(
-    "forbid", [nothing_at_all, no_file, no_segment, only_to_read, catalog_to_write]
-)
-def test_without_permission(
-    built: BuiltDirectory, open_folder: Path, aside: Path, forbid: Callable[[Path], None]
-) -> None:
-    """Nothing is lost or hidden, whatever was refused."""
-    theirs = copy_directory(aside, open_folder / "aside")
-    (theirs / "original").unlink()
-    copy_directory(built.path, theirs / "original").chmod(0o755)
-    theirs.chmod(0o777)
-    directory = copy_directory(built.path, open_folder / "archive")
-    directory.chmod(0o755)
-    frames = surviving(built, directory)
-    forbid(directory)
-    before = content(directory)
-    told = as_nobody(lambda: run_all(directory, theirs))
-    for name, done in told.items():
-        assert done.code in (0, 1, 3), (name, done)
-        assert done.code != 1 or done.out or done.err.startswith("aerotape "), (name, done)
-    after = content(directory)
-    assert {name for name in before if after[name] != before[name]} <= {"archive.catalog"}
-    assert surviving(built, directory) == frames
-
-
-@as_root
-def test_an_archive_without_permission_is_refused(
-    built: BuiltDirectory, open_folder: Path, aeron_dir: Path
-) -> None:
-    """In one line, and nothing has changed."""
-    directory = copy_directory(built.path, open_folder / "archive")
-    directory.chmod(0o755)
-    before = content(directory)
-    command = ["archive", f"--dir={directory}", f"--aeron-dir={aeron_dir}"]
-    refused = as_nobody(lambda: {"archive": run(*command)})["archive"]
-    assert refused.code == 1
-    assert len(refused.err.splitlines()) == 1, refused
-    assert str(directory) in refused.err
-    assert content(directory) == before
 
 
 # ---- a file system that cannot be written --------------------------------------------------------

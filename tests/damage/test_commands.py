@@ -15,7 +15,7 @@ from support.damaged_directory import (
 )
 from support.damages import Damaged
 from support.promise import check_untouched
-from support.tool_commands import COMMANDS, POLICY, Done, run
+from support.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
 
 
 @pytest.fixture(scope="session")
@@ -26,13 +26,6 @@ def aside(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (folder / "original").symlink_to(built.path)
     assert run("tool", built.path, "export", "5", folder / "recording").code == 0
     return folder
-
-
-def check_tidy(name: str, done: Done) -> None:
-    """The exit code is one of ours, and where it is that of a failure a line that says why."""
-    assert done.code in (0, 1, 3), (name, done)
-    if done.code == 1 and not done.out:
-        assert done.err.splitlines()[-1].startswith("aerotape "), (name, done)
 
 
 def check_nothing_lost(

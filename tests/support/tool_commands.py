@@ -15,8 +15,6 @@ from pathlib import Path
 
 from aerotape.tools.main import main
 
-_NOBODY = 65_534
-
 Arguments = Callable[[Path, Path], list[str]]
 """Of the directory, and of a folder for what a command writes elsewhere."""
 
@@ -131,16 +129,11 @@ COMMANDS: Mapping[str, Command] = {
 POLICY = '[[rule]]\nname = "all"\nmax_recording_size = "64k"\n'
 
 
-def as_nobody(work: Callable[[], dict[str, Done]]) -> dict[str, Done]:
-    """Have this done by a child process without any privileges; for tests that run as root."""
-
-    def without_privileges() -> dict[str, Done]:
-        os.setgroups([])
-        os.setgid(_NOBODY)
-        os.setuid(_NOBODY)
-        return work()
-
-    return in_child(without_privileges, timeout_s=300)
+def check_tidy(name: str, done: Done) -> None:
+    """The exit code is one of ours, and where it is that of a failure a line that says why."""
+    assert done.code in (0, 1, 3), (name, done)
+    if done.code == 1 and not done.out:
+        assert done.err.splitlines()[-1].startswith("aerotape "), (name, done)
 
 
 def in_child(work: Callable[[], dict[str, Done]], timeout_s: float) -> dict[str, Done]:
