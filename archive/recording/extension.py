@@ -1,9 +1,9 @@
 """What has to hold for a stopped recording to go on, and what has to go from behind its end.
 
 The checks and their codes are the reference's. An extended recording is written over whatever
-stands behind its stop position: what is left of a truncation that was cut short, say. That goes
-first, since after a crash in the middle of the extension nothing could tell it from what had been
-recorded anew.
+stands behind its stop position: what is left of a truncation that was cut short, say, or frames
+behind a stop position that `verify` has lowered. That goes first, into quarantine, since after a
+crash in the middle of the extension nothing could tell it from what had been recorded anew.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import Refusal
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
-from aerotape.catalog.segments import (
-    DELETE_SUFFIX,
-    is_blank_from,
-    list_segment_files,
-)
-from aerotape.catalog.suspect import erase_tail
-from aerotape.errors import StorageError
+from aerotape.catalog.segments import list_segment_files
 
 if TYPE_CHECKING:
     from aerotape._native import Image
@@ -79,45 +73,41 @@ def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | Non
     return None
 
 
-def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor) -> None:
+def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:
     """Make the files of a stopped recording end at its stop position.
 
     Bytes behind it in its last segment become zeros. Segment files further on, also one that
-    begins right there, get the name of files that are about to be deleted; blank ones go at once.
+    begins right there, are taken away. What of all that is not zero is kept in quarantine before.
     All this is on storage when it returns: a power cut during the extension could bring back what
     no start could tell from what had been recorded anew.
 
+    Args:
+        now_ms: epoch milliseconds.
+
+    Returns:
+        What was kept, for people; empty where nothing was there, as mostly.
+
     Raises:
-        StorageError: they cannot be changed.
+        StorageError: they cannot be changed, or not be kept; then nothing is lost.
     """
+    from aerotape.catalog.behind_end import Keeping
     from aerotape.catalog.own_copy import make_own
 
     recording_id, end = descriptor.recording_id, descriptor.stop_position
     base = segment_base(descriptor, end)
+    keeping = Keeping(archive_dir, recording_id, end, now_ms)
+    kept = []
     is_changed = False
     for segment in list_segment_files(archive_dir, recording_id):
         path = segment.path
         if segment.base_position > base or segment.base_position == end:
             # A blank one too: the recorder would have to read all of it to know.
-            _put_aside(path)
+            kept.append(keeping.take_away(path, segment.base_position))
             is_changed = True
         elif segment.base_position == base:
+            kept.append(keeping.clear_tail(path, base))
             # What is going to be recorded there is not for another recording of the same file.
             make_own(path)
-            if not is_blank_from(path, end - base):
-                erase_tail(path, end - base)
     if is_changed:
         force_names(archive_dir)
-
-
-def _put_aside(path: Path) -> None:
-    try:
-        if is_blank_from(path, 0):
-            path.unlink()
-        else:
-            path.rename(path.with_name(path.name + DELETE_SUFFIX))
-    except OSError as error:
-        raise StorageError(
-            f"cannot take {path} away, which is behind the end of its recording: {error.strerror}",
-            path,
-        ) from error
+    return [each for each in kept if each]

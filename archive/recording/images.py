@@ -140,8 +140,11 @@ class RecordingImages:
 
     @staticmethod
     def _why_failed(error: Exception) -> Refusal:
-        code = ErrorCode.STORAGE_SPACE if is_out_of_space(error) else ErrorCode.GENERIC
-        return code, f"the stream cannot be recorded: {error}"
+        if is_out_of_space(error):
+            return ErrorCode.STORAGE_SPACE, (
+                f"the stream cannot be recorded: {error}: free space in the archive directory"
+            )
+        return ErrorCode.GENERIC, f"the stream cannot be recorded: {error}"
 
     def _reject(self, source: RecordingSubscription, image: Image, refusal: Refusal) -> None:
         image.release()
@@ -163,6 +166,7 @@ class RecordingImages:
 
     def _clear_behind(self, source: RecordingSubscription, image: Image, recording_id: int) -> None:
         archive_dir, entry = self._archive_dir, self._catalog.entry(recording_id)
+        now_ms = self._epoch_ms()
         provenance = Provenance(
             recording_id,
             entry.descriptor.start_timestamp_ms,
@@ -172,7 +176,8 @@ class RecordingImages:
         )
 
         def make_ready() -> bytes | None:
-            clear_behind(archive_dir, entry.descriptor)
+            for kept in clear_behind(archive_dir, entry.descriptor, now_ms):
+                LOGGER.warning("recording %d is extended: %s", recording_id, kept)
             return self._prepare_time_index(entry, provenance)
 
         self._deletions.hold([recording_id])

@@ -8,6 +8,7 @@ their segment files is refused.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.session import Requester
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
+from aerotape.catalog.mark_claim import now_epoch_ms
 from aerotape.catalog.segment_moves import (
     SegmentMove,
     base_positions,
@@ -34,6 +36,8 @@ from aerotape.catalog.segments import (
 from aerotape.catalog.time_index_file import remove_time_index
 from aerotape.catalog.time_index_upkeep import cut_before, hand_over
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
+
+LOGGER = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 _Steps = Generator[None, None, None]
@@ -266,11 +270,17 @@ class SegmentMoves:
         So the files get their new names first, then the catalog has the target own them, then the
         old names go, and last the source becomes empty.
         """
+        from aerotape.catalog.behind_end import Keeping
+
         catalog, folder = self._catalog, self._archive_dir
         source_id, target_id = source.recording_id, target.recording_id
 
         def link() -> int:
             moves.extend(plan_moves(folder, source, target_id))
+            for path in next_files:
+                # Frames there are behind a stop position that was lowered: they go with the others.
+                if kept := keeping.put_aside(path, source.stop_position):
+                    LOGGER.warning("recording %d is migrated: %s", source_id, kept)
             begin_moves(moves, folder, sync=self._sync)
             hand_over(folder, *entries)
             return len(moves)
@@ -281,6 +291,13 @@ class SegmentMoves:
             with contextlib.suppress(StorageError):
                 remove_time_index(folder, source_id)
 
+        # The recorder makes a new file where a segment is full.
+        next_files = [
+            folder / segment_file_name(source_id, base)
+            for base in [source.stop_position]
+            if _is_segment_base(source, base)
+        ]
+        keeping = Keeping(folder, target_id, source.stop_position, now_epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
         count = yield from self._elsewhere(link)
@@ -291,15 +308,9 @@ class SegmentMoves:
         yield from self._elsewhere(unlink)
         catalog.set_stop_position(source_id, source.start_position)
         requester.send_ok(correlation_id, count)
-        # The recorder makes a new file where a segment is full: there is none of its frames in it.
-        empty = [
-            folder / segment_file_name(source_id, base)
-            for base in [source.stop_position]
-            if _is_segment_base(source, base)
-        ]
         self._deletions.release({source_id, target_id})
-        if count or empty:
-            self._deletions.delete_unanswered(requester, correlation_id, source_id, empty)
+        if count or next_files:
+            self._deletions.delete_unanswered(requester, correlation_id, source_id, next_files)
 
 
 def _is_segment_base(descriptor: RecordingDescriptor, position: int) -> bool:

@@ -273,7 +273,7 @@ def test_a_truncation_cut_short_anywhere_can_be_made_up_for(
         conductor.truncate(position)
         conductor.finish()
     else:
-        clear_behind(conductor.archive_dir, conductor.descriptor)
+        clear_behind(conductor.archive_dir, conductor.descriptor, 1)
     assert conductor.bases == kept
     assert path.read_bytes() == original[:offset].ljust(SEGMENT, b"\0")
     conductor.purge()

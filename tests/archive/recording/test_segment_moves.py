@@ -17,7 +17,7 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
-from aerotape.catalog import layout
+from aerotape.catalog import layout, suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.errors import ArchiveError, StorageError
 
@@ -139,6 +139,23 @@ def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
     assert rig.files() == {f"1-{base}.rec" for base in range(0, 8 * SEGMENT, SEGMENT)}
     assert rig.catalog.start_position(LATER) == 0
     assert rig.catalog.stop_position(EARLIER) == 0
+
+
+def test_frames_where_the_next_file_begins_are_kept(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind a stop position that was lowered; mostly that file is blank and goes."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    frames = (rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes()
+    behind.write_bytes(frames)
+    migrate(rig)
+    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    [copy] = rig.directory.glob("*.quarantine")
+    assert copy.read_bytes() == frames
+    assert not behind.exists()
+    [note] = suspect.read_marks(rig.directory)[LATER]
+    assert (note.quarantine, note.position) == (copy.name, 4 * SEGMENT)
+    assert any(copy.name in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])

@@ -65,7 +65,7 @@ def truncate(shared: Shared) -> None:
 
 
 def get_ready_to_extend(shared: Shared) -> None:
-    clear_behind(shared.path, shared.other)
+    clear_behind(shared.path, shared.other, 1)
 
 
 def repair(shared: Shared) -> None:
@@ -108,7 +108,7 @@ def test_what_is_recorded_in_an_extension_goes_into_one_recording(shared: Shared
     """Also where there is nothing to be cleared before it."""
     with Catalog.open(shared.path) as catalog:
         catalog.set_stop_position(OTHER, shared.stream.position)
-    clear_behind(shared.path, shared.other)
+    clear_behind(shared.path, shared.other, 1)
     last = max(shared.files(KEPT))
     assert (shared.path / f"{KEPT}-{last}.rec").stat().st_nlink == 1
     assert shared.files(OTHER) == shared.files(KEPT)
