@@ -28,7 +28,12 @@ from aerotape.catalog.entries import CatalogEntry
 from aerotape.catalog.layout import ChecksumName, RecordingState, align
 from aerotape.catalog.leftovers import OwnedFile, index_owned_files
 from aerotape.catalog.segments import SegmentFile
-from aerotape.catalog.stop_position import PAGE_LENGTH, first_segment_base, frames_in_holes
+from aerotape.catalog.stop_position import (
+    PAGE_LENGTH,
+    find_data_end,
+    first_segment_base,
+    frames_in_holes,
+)
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.catalog.verify import Verification
 from aerotape.errors import AerotapeError
@@ -53,6 +58,8 @@ class Marking:
         stop_position: its stop position afterwards.
         reason: why it is INVALID; "" when it is not.
         cut_off: file and offset, bytes, of the frame to be cut off; None when none is.
+        behind: file and number of the bytes that stay in it behind a stop position that is lower
+            than before, up to the last that is not zero; None when there are none.
     """
 
     recording_id: int
@@ -62,6 +69,7 @@ class Marking:
     stop_position: int
     reason: str = ""
     cut_off: tuple[Path, int] | None = None
+    behind: tuple[Path, int] | None = None
 
     @property
     def changes(self) -> bool:
@@ -173,6 +181,7 @@ class _Decision:
         self._checksum: ChecksumName = checksum
         self._ask = cut_off
         self._cut_off: tuple[Path, int] | None = None
+        self._behind: tuple[Path, int] | None = None
         # Offset in the last file up to which no frame was asked about.
         self._asked_from = 0
         self._is_left = False
@@ -199,6 +208,7 @@ class _Decision:
             stop_position=stop_position,
             reason=reason,
             cut_off=self._cut_off,
+            behind=self._behind if stop_position < self._descriptor.stop_position else None,
         )
 
     def _judge(self) -> tuple[str, int]:
@@ -230,7 +240,12 @@ class _Decision:
             and self._checksum == "none"
             and bool(frames_in_holes(descriptor, segment, self._asked_from))
         )
-        return "", max(stop_position, descriptor.start_position)
+        stop_position = max(stop_position, descriptor.start_position)
+        if stop_position < descriptor.stop_position and self._cut_off is None:
+            offset = stop_position - positions[last]
+            length = find_data_end(last, offset) - offset
+            self._behind = (last, length) if length else None
+        return "", stop_position
 
     def _check_descriptor(self) -> str:
         if self._checksum == "none":

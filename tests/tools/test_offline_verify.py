@@ -236,6 +236,35 @@ def test_a_stop_position_that_was_changed_is_told(
     assert end_of(directory) == end
 
 
+def test_frames_behind_a_stop_position_that_was_lowered_are_told(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where they are and what keeps them: before it is done `repair` in place, then as a copy."""
+    path = directory / LAST
+    DAMAGES["hole in the last segment"](directory)
+    frames = path.read_bytes()
+    behind = len(frames.rstrip(b"\0")) - FRAME
+    verify = ["tool", str(directory), "verify", "0"]
+    main([*verify, "--dry-run"])
+    foretold = capsys.readouterr().out
+    main([*verify, "--dry-run", "--json"])
+    [check] = json.loads(capsys.readouterr().out)
+    assert check["marked"]["bytes_behind"] == behind
+    main(verify)
+    told = capsys.readouterr().out
+    assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
+    assert path.read_bytes() == frames
+    line = f"  {path}: the {behind} bytes behind that "
+    assert f"{line}would stay in the file; `repair` before keeps the good frames" in foretold
+    assert f"{line}are still in the file: `repair` takes them out and keeps a copy" in told
+    main(["tool", str(directory), "repair", "0"])
+    [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
+    assert copy.read_bytes() == frames[FRAME : FRAME + behind]
+    capsys.readouterr()
+    main(verify)
+    assert "bytes behind that" not in capsys.readouterr().out
+
+
 def test_a_directory_in_use_is_checked_and_not_marked(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -161,6 +161,7 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
             "state_before": marked.state_before.name,
             "stop_position": marked.stop_position,
             "stop_position_before": marked.stop_position_before,
+            "bytes_behind": 0 if marked.behind is None else marked.behind[1],
             "reason": marked.reason,
         }
     return row
@@ -196,6 +197,15 @@ def _print_check(
         print(
             f"  its stop position {verb} {marked.stop_position} (was {marked.stop_position_before})"
         )
+    if marked.behind is not None:
+        path, length = marked.behind
+        what = (
+            "would stay in the file; `repair` before keeps the good frames there in the recording"
+            if args.dry_run
+            else "are still in the file: `repair` takes them out and keeps a copy, as does an "
+            "archive that extends the recording"
+        )
+        print(printable(f"  {path}: the {length} bytes behind that {what}"))
     if marked.cut_off is not None:
         path, offset = marked.cut_off
         print(printable(f"  what is behind offset {offset} of {path} {verb} in quarantine"))
