@@ -78,7 +78,9 @@ def test_the_end_of_an_abandoned_recording_is_found_without_repair(tmp_path: Pat
     assert [p.name for p in tmp_path.glob("aerotape-*")] == []
 
 
-def test_a_frame_in_the_middle_of_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_a_frame_in_the_middle_of_being_written_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A header whose payload is still being copied does not count before the rest is there."""
     stream = SegmentBuilder()
     stream.frame(b"x" * 100)
@@ -91,6 +93,9 @@ def test_a_frame_in_the_middle_of_being_written_is_waited_for(tmp_path: Path) ->
         file.seek(begin + 600)
         file.write(bytes(800))
     recording = open_directory(tmp_path).recording(0)
+    # However long it takes until the rest is written here.
+    monkeypatch.setattr("aerotape.catalog.directory._SETTLED_AFTER_NS", 1 << 62)
+    monkeypatch.setattr("aerotape.catalog.directory._SETTLING_ROUNDS", 1_000)
     found: list[int] = []
     reader = threading.Thread(target=lambda: found.append(recording.recorded_position))
     reader.start()
@@ -98,7 +103,7 @@ def test_a_frame_in_the_middle_of_being_written_is_waited_for(tmp_path: Path) ->
     with segment.open("r+b") as file:
         file.seek(begin + 600)
         file.write(whole[begin + 600 : begin + 1400])
-    reader.join(10)
+    reader.join(60)
     assert found == [stream.position]
 
 
