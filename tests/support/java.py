@@ -45,6 +45,8 @@ JAVA_OPENS = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-opens=java.base/java.util.zip=ALL-UNNAMED",  # Aeron's checksums
 )
+# How long a Java client waits for an answer; the machine may be busy.
+_MESSAGE_TIMEOUT_NS = 30_000_000_000
 _JVM_OPTIONS = (*JAVA_OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 # Small and quiet: one driver thread, sparse files, short timeouts.
 FAST_DRIVER = {
@@ -355,6 +357,7 @@ class JavaClient(Closing):
             "controlRequestStreamId": control_stream_id,
             "controlResponseChannel": response_channel,
             "controlResponseStreamId": response_stream_id,
+            "messageTimeoutNs": _MESSAGE_TIMEOUT_NS,
             **context,
         }
         result: dict[str, int] = self.call("connect", properties)
