@@ -95,6 +95,7 @@ class AerotapeDataSource(DataSource):
         """The columns asked for."""
         return table_schema(self.read_options)
 
+    @without_calls
     def reader(self, schema: StructType) -> DataSourceReader:
         """Make the reader of a batch query.
 
@@ -109,6 +110,7 @@ class AerotapeDataSource(DataSource):
         make = FilteringReader if _filters_are_handed_over() else BatchReader
         return make(self.read_options, schema)
 
+    @without_calls
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Make the reader of a streaming query; the schema is as for `reader`."""
         self._check_schema(schema)

@@ -28,7 +28,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.boundaries import last_message
 from aerotape.spark.admission import Allowance, admit
 from aerotape.spark.planning import plan_partitions
-from aerotape.spark.source import BatchReader, ScanPartition
+from aerotape.spark.source import BatchReader, ScanPartition, without_calls
 from aerotape.spark.stream_backlog import Backlog, Follower
 from aerotape.spark.stream_offsets import Progress, StreamOffset
 
@@ -81,10 +81,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._limits.max_messages)
         return ReadAllAvailable()
 
+    @without_calls
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember where recordings end now; what is recorded from now on is for another query."""
         self._targets = self._follower.ends()
 
+    @without_calls
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Choose what the next batch reads.
 
@@ -128,6 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {id: Progress(position=position) for id, position in self._recorded.items()}
         return StreamOffset(ends).to_json()
 
+    @without_calls
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut what lies between two offsets into partitions, the same messages each time.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,23 @@ from segment_builder import BEGIN, END, BuiltMessage, SegmentBuilder, crc32
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
-from aerotape.errors import ConfigurationError, DataLossError, StorageError, UnknownRecordingError
+from aerotape.errors import (
+    AerotapeError,
+    ConfigurationError,
+    DataLossError,
+    StorageError,
+    UnknownRecordingError,
+)
 
 pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StringType, StructField, StructType
 from support.stream_query import Query, Row, read
 
 from aerotape.spark.source import AerotapeDataSource
+from aerotape.spark.stream_offsets import Progress, StreamOffset
+from aerotape.spark.streaming import StreamReader
 
 
 def batch_read(archive_dir: Path, recording_id: int, **arguments: Any) -> list[Row]:
@@ -572,3 +584,29 @@ def test_batch_queries_refuse_options_of_streams(tmp_path: Path) -> None:
     source = AerotapeDataSource({"path": str(tmp_path), "MAXbytesPERtrigger": "5m"})
     with pytest.raises(ConfigurationError, match=r"maxBytesPerTrigger: .*readStream only"):
         source.reader(source.schema())
+
+
+def test_errors_do_not_tell_the_calls_that_found_them(tmp_path: Path) -> None:
+    """Spark puts an error with its causes and all calls into the query's exception: of ours there
+    is one call, and no cause."""
+    source = AerotapeDataSource({"path": str(tmp_path / "none"), "toPosition": "64"})
+    schema = source.schema()
+    stream = AerotapeDataSource({"path": str(tmp_path / "none")}).streamReader(schema)
+    assert isinstance(stream, StreamReader)
+    start = stream.initialOffset()
+    end = StreamOffset({0: Progress(position=64)}).to_json()
+    source_file = inspect.getfile(AerotapeDataSource)
+    failing: list[Callable[[], object]] = [
+        lambda: source.reader(StructType([StructField("colour", StringType())])),
+        lambda: source.streamReader(schema),
+        lambda: source.writer(schema, overwrite=False),
+        stream.prepareForTriggerAvailableNow,
+        lambda: stream.latestOffset(start, ReadAllAvailable()),
+        lambda: stream.partitions(start, end),
+    ]
+    for fail in failing:
+        with pytest.raises(AerotapeError) as raised:
+            fail()
+        told = "".join(traceback.format_exception(raised.value))
+        assert told.count("Traceback") == 1, told
+        assert told.count(f'File "{source_file}"') == told.count("/aerotape/") == 1, told
