@@ -21,6 +21,7 @@ import json
 print(json.dumps({
     "published": published,
     "stats": {"messages": stats.messages, "bytes": stats.payload_bytes, "gaps": stats.gap_count},
+    "in_bins": sum(part.messages for part in stats.bins),
     "rates": [part.messages_per_s for part in stats.bins],
     "bytes": total,
     "trades": len(trades),
@@ -77,8 +78,8 @@ def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "bytes": published["bytes"],
         "gaps": 0,
     }
-    rates = results["rates"]
-    assert max(rates[:6]) > 2 * min(rates[10:20]), "busy, then quiet"
+    assert results["in_bins"] == published["messages"]
+    assert len(results["rates"]) == 30 and max(results["rates"]) > 0
     assert results["bytes"] == published["bytes"]
     assert results["trades"] == published["trades"] > 1000
     assert sum(row["trades"] for row in results["by_side"]) == published["trades"]
