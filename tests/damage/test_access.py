@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.damaged_directory import BuiltDirectory, content, copy_directory, surviving
-from support.damages import MARK_FILE, SEGMENT_DAMAGES, Hit
+from support.damages import MARK_FILE, Hit
 from support.java import ROOT
 from support.promise import check_untouched
-from support.small_disk import SmallDisk, small_disk
 from support.tool_commands import COMMANDS, POLICY, Done, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
@@ -127,79 +123,4 @@ def test_commands_with_a_mark_file_of_another_version(
             assert str(directory) in done.err, (name, done)
         assert content(directory) == before, name
     check_untouched(built, source, _UNTOUCHED)
-    assert surviving(built, source) == frames
-
-
-# ---- a file system that cannot be written --------------------------------------------------------
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A disk of a few megabytes; skipped where none can be mounted."""
-    with small_disk(tmp_path / "disk", _DISK_BYTES) as mounted:
-        yield mounted
-
-
-def remount(disk: SmallDisk, options: str) -> None:
-    done = subprocess.run(
-        ["mount", "-o", f"remount,{options}", str(disk.path)], capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        pytest.skip(f"cannot remount a disk: {done.stderr.strip()}")
-
-
-def test_a_read_only_file_system(
-    built: BuiltDirectory, disk: SmallDisk, aside: Path, aeron_dir: Path
-) -> None:
-    """What reads works, what writes is refused, and so is an archive, in one line."""
-    directory = copy_directory(built.path, disk.path / "archive")
-    before = content(directory)
-    remount(disk, "ro")
-    try:
-        refused = start(directory, aeron_dir)
-        told = run_all(directory, aside)
-        check_untouched(built, directory, _UNTOUCHED)
-    finally:
-        remount(disk, "rw")
-    check_refused(refused, directory)
-    assert content(directory) == before
-    for name, done in told.items():
-        # 0: nothing was to be changed.
-        assert done.code in (0, 1, 3), (name, done)
-        assert done.code != 1 or done.out or done.err.startswith("aerotape "), (name, done)
-
-
-# ---- a full disk ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["none", "zeroed-pages", "garbage-pages", "missing", "cut-short"])
-def test_a_full_disk(
-    built: BuiltDirectory, disk: SmallDisk, aside: Path, aeron_dir: Path, kind: str
-) -> None:
-    """What cannot be copied aside is not changed either."""
-    source = copy_directory(built.path, disk.path / "archive")
-    hit = _UNTOUCHED
-    if kind != "none":
-        hit = SEGMENT_DAMAGES[kind](built, source, random.Random(kind))
-    frames = surviving(built, source)
-    whole = copy_directory(source, aside / "damaged")
-    for name, command in COMMANDS.items():
-        if not command.writes or name == "retain":
-            continue
-        disk.fill()
-        done = run(*command.arguments(source, aside))
-        disk.clear()
-        assert done.code in (0, 1, 3), (name, done)
-        left = surviving(built, source)
-        if name != "compact":
-            assert frames == left, (name, done)
-        if name != "mark-invalid":
-            check_untouched(built, source, hit)
-        shutil.rmtree(source)
-        copy_directory(whole, source)
-    disk.fill()
-    done_by_start = start(source, aeron_dir) if kind == "none" else None
-    disk.clear()
-    if done_by_start is not None:
-        check_refused(done_by_start, source)
     assert surviving(built, source) == frames
