@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -99,7 +98,8 @@ def test_a_frame_in_the_middle_of_being_written_is_waited_for(
     found: list[int] = []
     reader = threading.Thread(target=lambda: found.append(recording.recorded_position))
     reader.start()
-    time.sleep(0.1)
+    reader.join(0.2)
+    assert found == []
     with segment.open("r+b") as file:
         file.seek(begin + 600)
         file.write(whole[begin + 600 : begin + 1400])
