@@ -18,7 +18,8 @@ _DURATION_FACTORS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_00
 def _decimal(text: str, name: str, value: str, what: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ConfigurationError(f"{name}={value!r} is not {what}", name)
-    return int(text)
+    # Python reads no numbers of more than 4300 digits.
+    return int(text) if len(text) < 1_000 else MAX_LONG + 1
 
 
 def parse_size(name: str, value: str) -> int:

@@ -88,6 +88,8 @@ def _boolean(name: str, value: str) -> bool:
 def _integer(low: int, high: int) -> Callable[[str, str], int]:
     def parse(name: str, value: str) -> int:
         try:
+            if "_" in value:  # Python's own way to write numbers
+                raise ValueError
             number = int(value)
         except ValueError:
             raise ConfigurationError(f"{name}={value!r} is not an integer", name) from None

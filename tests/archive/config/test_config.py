@@ -80,6 +80,7 @@ def test_values_are_read_by_their_kind() -> None:
         ("threading.mode", "INVOKER"),
         ("idle.strategy", "com.example.Mine"),
         ("max.concurrent.replays", "-1"),
+        ("max.concurrent.replays", "1_0"),
         ("id", "first"),
         ("dir.delete.on.start", "yes"),
         ("error.buffer.length", "1k"),
@@ -222,7 +223,13 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size("p", text) == size
 
 
-@pytest.mark.parametrize("text", ["", "k", "-1", "1gb", "1.5k", " 5", "5k ", "99999999999g", "٣"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "k", "-1", "1gb", "1.5k", " 5", "5k ", "99999999999g", "٣"),
+        pytest.param("9" * 5000, id="thousands of digits"),
+    ],
+)
 def test_no_sizes(text: str) -> None:
     """What Agrona refuses is refused, naming the property."""
     with pytest.raises(ConfigurationError) as caught:
@@ -232,7 +239,14 @@ def test_no_sizes(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "duration_ns"),
-    [("10s", 10**10), ("5", 5), ("1us", 1000), ("1Ms", 10**6), ("10000000000s", 2**63 - 1)],
+    [
+        ("10s", 10**10),
+        ("5", 5),
+        ("1us", 1000),
+        ("1Ms", 10**6),
+        ("10000000000s", 2**63 - 1),
+        pytest.param("9" * 5000 + "s", 2**63 - 1, id="thousands of digits"),
+    ],
 )
 def test_durations(text: str, duration_ns: int) -> None:
     """Units to nanoseconds; the longest that fits instead of an overflow."""
