@@ -203,8 +203,18 @@ def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _
     return parse(given[name], name) if name in given else None
 
 
+def digits(text: str) -> int | None:
+    """Read a number of nothing but digits; None when it is none, or longer than any that is meant.
+
+    Python's own reading takes underscores, and fails at some thousand digits.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 100 else None
+
+
 def _integer(text: str, name: str) -> int:
     try:
+        if "_" in text:
+            raise ValueError
         return int(text)
     except ValueError:
         raise ConfigurationError(f"{name}: {text!r} is not a whole number", name) from None
@@ -265,10 +275,11 @@ def parse_payloads(
     from aerotape.replay.payload_columns import OTHERS, PayloadColumns
 
     template = given.get("template")
+    template_id = None if template is None else digits(template)
     return PayloadColumns.of(
         given["schema"],
         # A name of SBE begins with a letter.
-        int(template) if template and template.isdecimal() else template,
+        template if template_id is None else template_id,
         others=parse_word(given.get("others", "drop"), "others", OTHERS),
         enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
         sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
@@ -302,9 +313,8 @@ _SUFFIXES: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def parse_partition_bytes(text: str, name: str) -> int:
     """Parse a number of bytes, at least one, with an optional suffix k, m or g (1024-based)."""
     factor = _SUFFIXES.get(text[-1:].lower(), 1)
-    digits = text[:-1] if factor > 1 else text
-    count = int(digits) if digits.isdecimal() else 0
-    if count < 1:
+    count = digits(text[:-1] if factor > 1 else text)
+    if not count:
         raise ConfigurationError(
             f"{name}: {text!r} is not a number of bytes above zero, as 4096, 64k, 128m or 1g", name
         )

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark.options import STREAM_NAMES, parse_partition_bytes
+from aerotape.spark.options import STREAM_NAMES, digits, parse_partition_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,10 @@ def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], i
 
 
 def _count(text: str, name: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    count = digits(text)
+    if not count:
         raise ConfigurationError(f"{name}: {text!r} is not a whole number above zero", name)
-    return int(text)
+    return count
 
 
 def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:

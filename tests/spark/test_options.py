@@ -93,6 +93,8 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
         ({"mode": "PERMISSIVE"}, "PERMISSIVE is about frames .* give checksum too"),
         ({"mode": "DROPMALFORMED", "checksum": "none"}, "none is verified"),
         ({"partitionBytes": "0"}, "above zero"),
+        ({"partitionBytes": "1" * 5000}, "above zero"),
+        ({"recordingIds": "1_0"}, "recordingIds: '1_0' is not a whole number"),
         ({"schema": "/none.xml"}, "cannot read the SBE schema /none.xml"),
         ({"schema": "file://elsewhere/car.xml"}, "schema: .* names a file of another machine"),
         ({"template": "1"}, "template: it is about payloads .* give the option schema too"),

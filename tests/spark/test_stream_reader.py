@@ -570,6 +570,7 @@ def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> Non
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss: 'maybe' is not one of true, false"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: '0' is not a number of bytes above"),
         ({"maxMessagesPerTrigger": "-1"}, "maxMessagesPerTrigger: '-1' is not a whole number abov"),
+        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a whole number above zero"),
         ({"maxBytePerTrigger": "1"}, "do you mean maxBytesPerTrigger"),
     ],
 )
