@@ -28,11 +28,12 @@ def run(args: argparse.Namespace) -> int:
         if end < 0:
             raise AerotapeError(f"recording {args.recording_id} is live: stop it first")
         lost = max(end - args.position, 0)
-        confirm(
-            args,
-            f"cut recording {args.recording_id} off at position {args.position}: "
-            f"the {lost} bytes behind are lost",
-        )
+        if lost:  # else there is nothing to be sorry for, or the archive refuses
+            confirm(
+                args,
+                f"cut recording {args.recording_id} off at position {args.position}: "
+                f"the {lost} bytes behind are lost",
+            )
         deleted = client.truncate_recording(args.recording_id, args.position)
         position = client.stop_position(args.recording_id)
     emit(

@@ -78,6 +78,8 @@ def test_truncate_and_purge(cli: CommandLine, client: aerotape.ArchiveClient) ->
         "segment_files_deleted": made.end // SEGMENT - position // SEGMENT,
     }
     assert "position" in cli.error("truncate", made.recording_id, 8, "--yes")
+    # Nothing would be lost: no question, and the archive's own answer.
+    assert "INVALID_POSITION" in cli.error("truncate", made.recording_id, position + 32)
     assert "--yes" in cli.error("purge", made.recording_id, code=2)
     purged = text(cli.run("purge", made.recording_id, "-y"))
     assert purged == {"recording_id": str(made.recording_id), "segment_files_deleted": "1"}
