@@ -62,6 +62,9 @@ class ObjectStore:
             "access_key": self.access_key,
             "secret_key": self.secret_key,
             "region": "us-east-1",
+            # Else a machine that is kept busy for three seconds looks like a server that is gone.
+            "connect_timeout": "60",
+            "request_timeout": "60",
         }
 
     @property
