@@ -75,7 +75,7 @@ class Bystander:
 @pytest.fixture
 def daemon(start_daemon: Callable[..., Any]) -> Any:
     """Our archive."""
-    return start_daemon(properties={"aeron.client.liveness.timeout": "2s"})
+    return start_daemon()
 
 
 @pytest.fixture
