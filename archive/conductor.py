@@ -44,6 +44,7 @@ from aerotape.archive.security.authorisation import (
     GuardedAuthorisation,
     allows_everything,
 )
+from aerotape.catalog.next_segment import make_next_segments
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError
 from aerotape.replay.session import Replays
@@ -480,6 +481,7 @@ class Conductor:
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)
         self._quietly(self.deletions.close)
+        self._quietly(partial(make_next_segments, self.catalog, self.archive_dir))
         for session in list(self._sessions.values()):
             session.abort(SESSION_CLOSED)
             self._quietly(partial(self._remove, session))

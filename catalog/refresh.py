@@ -24,15 +24,13 @@ from aerotape.catalog.descriptor import (
     max_position,
     segment_base,
 )
-from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry
+from aerotape.catalog.next_segment import make_if_lacking, make_next_segment
 from aerotape.catalog.outcomes import Finding, Outcome, RecordingOutcome
 from aerotape.catalog.own_copy import remove_copies
 from aerotape.catalog.segments import (
     SegmentFile,
     index_segment_files,
-    lacks_blank_segment,
-    make_blank_segment,
     segment_file_name,
     segment_file_size,
 )
@@ -105,6 +103,7 @@ def refresh(
                 extent = extents[recording_id]
                 end = extent.stop_position
                 found = tuple(_inspect(extent, segments, end))
+                make_next_segment(directory, recording_id, extent)
                 outcome = RecordingOutcome(recording_id, end, found)
             if recording_id in marks and not outcome.marked:
                 outcome = replace(outcome, marked=True)
@@ -213,23 +212,13 @@ class _Repair:
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
-        """Have the file there that the recording goes on in, as recorders leave it.
-
-        A power cut may have taken its name, or its length. Without it `verify`, Java's too, takes a
-        recording that ends with a segment for one that goes beyond its files, and hides it.
-        """
-        descriptor = self._descriptor
-        base = segment_base(descriptor, end.position)
-        path = self._directory / segment_file_name(self._id, base)
-        # Where none is made for want of space the recording is served all the same.
-        with contextlib.suppress(OSError, StorageError):
-            if (
-                end.segment
-                and end.position < max_position(descriptor)
-                and lacks_blank_segment(path)
-            ):
-                make_blank_segment(path, descriptor.segment_file_length)
-                sync_directory(self._directory)
+        """Have the file there that the recording goes on in, as recorders leave it."""
+        if end.segment and end.position < max_position(self._descriptor):
+            base = segment_base(self._descriptor, end.position)
+            path = self._directory / segment_file_name(self._id, base)
+            # Where none is made for want of space the recording is served all the same.
+            with contextlib.suppress(OSError, StorageError):
+                make_if_lacking(path, self._descriptor.segment_file_length)
 
     def _outcome(
         self, stop_position: int, findings: list[Finding], *, repaired: bool

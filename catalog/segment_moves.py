@@ -13,15 +13,17 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.segments import (
     FRAME_ALIGNMENT,
+    make_blank_segment,
     segment_file_name,
     segment_file_size,
 )
+from aerotape.catalog.stop_position import find_data_end
 from aerotape.errors import StorageError
-from aerotape.records import record
+from aerotape.records import record, replace
 
 _FRAME_HEADER_LENGTH = 32
 _STREAM_AND_TERM = struct.Struct("<16xii")
@@ -133,13 +135,23 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
 
 @record(frozen=True, slots=True)
 class SegmentMove:
-    """A segment file under the names of two recordings."""
+    """A segment file under the names of two recordings.
+
+    Attributes:
+        source: its name.
+        target: its other name.
+        blank_length: length of the file without frames that has the other name before, which it
+            loses; 0 when there is none.
+    """
 
     source: Path
     target: Path
+    blank_length: int = 0
 
     def begin(self) -> None:
         """Give the file its other name as well; without hard links, instead."""
+        if self.blank_length:
+            self.target.unlink(missing_ok=True)
         try:
             os.link(self.source, self.target)
         except OSError as error:
@@ -148,11 +160,13 @@ class SegmentMove:
             self.source.rename(self.target)
 
     def undo(self) -> None:
-        """Take `begin` back."""
+        """Take `begin` back, also where it has failed half way."""
         if self.source.exists():
             self.target.unlink(missing_ok=True)
         else:
             self.target.rename(self.source)
+        if self.blank_length:
+            make_blank_segment(self.target, self.blank_length)
 
     def finish(self) -> None:
         """Take the first name away."""
@@ -160,9 +174,19 @@ class SegmentMove:
 
 
 def plan_moves(
-    archive_dir: Path, source: RecordingDescriptor, target_recording_id: int
+    archive_dir: Path,
+    source: RecordingDescriptor,
+    target_recording_id: int,
+    target_stop_position: int = NULL_VALUE,
 ) -> list[SegmentMove]:
     """Return the moves that give all of a recording's segment files to another one.
+
+    Args:
+        archive_dir: the directory.
+        source: the recording that loses them.
+        target_recording_id: the other one.
+        target_stop_position: where that ends. The file without frames that a recorder, or a start,
+            has made for it to go on in makes way.
 
     Raises:
         StorageError: a file of the source is missing, or the other one has a file in its place.
@@ -175,9 +199,12 @@ def plan_moves(
             archive_dir / segment_file_name(source.recording_id, base_position),
             archive_dir / segment_file_name(target_recording_id, base_position),
         )
+        if base_position == target_stop_position:
+            move = replace(move, blank_length=_length_if_blank(move.target))
         if not move.source.exists():
             raise StorageError(f"cannot migrate: missing segment file {move.source}", move.source)
-        if move.target.exists() and not move.target.samefile(move.source):
+        is_in_the_way = move.target.exists() and not move.blank_length
+        if is_in_the_way and not move.target.samefile(move.source):
             raise StorageError(
                 f"cannot migrate: segment file {move.target} exists already, outside recording "
                 f"{target_recording_id}; where a migration that was cut short has left it, first "
@@ -187,6 +214,13 @@ def plan_moves(
             )
         moves.append(move)
     return moves
+
+
+def _length_if_blank(path: Path) -> int:
+    """Return the length of a file of zeros; 0 when there is none, or something else is in it."""
+    if not path.is_file() or find_data_end(path, 0):
+        return 0
+    return segment_file_size(path)
 
 
 def begin_moves(moves: Sequence[SegmentMove], archive_dir: Path, *, sync: bool) -> None:
@@ -204,9 +238,9 @@ def begin_moves(moves: Sequence[SegmentMove], archive_dir: Path, *, sync: bool) 
     done: list[SegmentMove] = []
     try:
         for move in moves:
-            if not move.target.exists():
-                move.begin()
             done.append(move)
+            if move.blank_length or not move.target.exists():
+                move.begin()
         if sync:
             sync_directory(archive_dir)
     except OSError as error:

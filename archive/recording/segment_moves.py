@@ -276,7 +276,7 @@ class SegmentMoves:
         source_id, target_id = source.recording_id, target.recording_id
 
         def link() -> int:
-            moves.extend(plan_moves(folder, source, target_id))
+            moves.extend(plan_moves(folder, source, target_id, target.stop_position))
             for path in next_files:
                 # Frames there are behind a stop position that was lowered: they go with the others.
                 if kept := keeping.put_aside(path, source.stop_position):

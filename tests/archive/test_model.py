@@ -36,7 +36,7 @@ def test_archives_do_as_the_model(kind: Any, request: pytest.FixtureRequest) -> 
         )
 
         class Model(WholeArchiveModel):
-            holds_replays = kind is AerotapeArchive
+            holds_replays = makes_next_segments = kind is AerotapeArchive
 
         Model.served = served
         try:

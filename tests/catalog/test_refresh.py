@@ -15,8 +15,8 @@ from segment_builder import SegmentBuilder, crc32
 from support.holes import PAGE_LENGTH, punch
 from support.tool_commands import run
 
+from aerotape.catalog import next_segment, suspect
 from aerotape.catalog import refresh as refresh_module
-from aerotape.catalog import suspect
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
@@ -351,6 +351,36 @@ def test_a_next_segment_whose_name_is_lost_is_made_again(crashed: Crashed) -> No
     assert crashed.is_verified()
 
 
+def test_a_next_segment_is_made_again_for_a_recording_with_a_stop_position(
+    crashed: Crashed,
+) -> None:
+    """A truncation to where a segment ends has deleted it."""
+    full_first_segment(crashed.stream)
+    crashed.stream.write(crashed.path)
+    crashed.refresh()
+    after = crashed.files()
+    crashed.segment(SEGMENT_LENGTH).unlink()
+    outcome = crashed.refresh()
+    assert (outcome.findings, outcome.repaired, outcome.stop_position) == (
+        (),
+        False,
+        SEGMENT_LENGTH,
+    )
+    assert crashed.files() == after
+    assert crashed.is_verified()
+
+
+def test_no_next_segment_is_made_where_the_last_one_is_lost(crashed: Crashed) -> None:
+    """It would look as if that were all there is."""
+    full_first_segment(crashed.stream)
+    crashed.stream.write(crashed.path)
+    crashed.refresh()
+    for path in (crashed.segment(), crashed.segment(SEGMENT_LENGTH)):
+        path.unlink()
+    assert crashed.refresh().outcome == Outcome.MISSING_SEGMENTS
+    assert not crashed.segment(SEGMENT_LENGTH).exists()
+
+
 def test_a_next_segment_that_cannot_be_made_is_done_without(
     crashed: Crashed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +389,7 @@ def test_a_next_segment_that_cannot_be_made_is_done_without(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(refresh_module, "make_blank_segment", fail)
+    monkeypatch.setattr(next_segment, "make_blank_segment", fail)
     full_first_segment(crashed.stream)
     crashed.stream.write(crashed.path)
     outcome = crashed.refresh()

@@ -15,6 +15,7 @@ from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segment_moves import (
     DetachedSegments,
+    SegmentMove,
     begin_moves,
     find_detached,
     finish_moves,
@@ -235,6 +236,66 @@ def test_files_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "0-0.rec").unlink()
     with pytest.raises(StorageError, match="missing segment file"):
         plan_moves(tmp_path, source, 5)
+
+
+@pytest.mark.parametrize("no_links", [None, errno.EPERM])
+@pytest.mark.parametrize("data", [b"", b"\0"], ids=["hole", "zeros"])
+def test_the_blank_file_that_the_other_recording_would_go_on_in_makes_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_links: int | None, data: bytes
+) -> None:
+    """Where the two meet, and only there; if not all can be moved it is there again."""
+    source = descriptor(built(tmp_path, 6), start_position=SEGMENT)
+    (tmp_path / "0-0.rec").unlink()
+    before = contents(tmp_path)
+    blank = tmp_path / f"5-{SEGMENT}.rec"
+    with blank.open("xb") as file:
+        file.write(data * SEGMENT)
+        file.truncate(SEGMENT)
+    for elsewhere in (-1, 0, 2 * SEGMENT):
+        with pytest.raises(StorageError, match="exists already"):
+            plan_moves(tmp_path, source, 5, elsewhere)
+    moves = plan_moves(tmp_path, source, 5, SEGMENT)
+    if no_links is not None:
+        fail_from(monkeypatch, "link", no_links)
+    for first in range(2):
+        with monkeypatch.context() as patch:
+            if no_links is None:
+                fail_from(patch, "link", errno.EIO, first=first)
+            else:
+                patch.setattr(SegmentMove, "begin", failing_begin(first))
+            with pytest.raises(StorageError, match="cannot migrate"):
+                begin_moves(moves, tmp_path, sync=False)
+        assert contents(tmp_path) == before | {blank.name: bytes(SEGMENT)}
+    begin_moves(plan_moves(tmp_path, source, 5, SEGMENT), tmp_path, sync=True)
+    finish_moves(moves)
+    assert contents(tmp_path) == renamed(before)
+
+
+def failing_begin(first: int) -> Callable[[SegmentMove], None]:
+    """Fail with the move number `first`."""
+    begun: list[SegmentMove] = []
+    real = SegmentMove.begin
+
+    def begin(move: SegmentMove) -> None:
+        if len(begun) == first:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        begun.append(move)
+        real(move)
+
+    return begin
+
+
+def test_a_file_with_frames_where_the_other_recording_would_go_on(tmp_path: Path) -> None:
+    """Even one byte of another recording does not make way."""
+    source = descriptor(built(tmp_path, 6), start_position=SEGMENT)
+    obstacle = tmp_path / f"5-{SEGMENT}.rec"
+    obstacle.write_bytes(bytes(SEGMENT - 1) + b"\1")
+    with pytest.raises(StorageError, match="exists already"):
+        plan_moves(tmp_path, source, 5, SEGMENT)
+    obstacle.unlink()
+    obstacle.mkdir()
+    with pytest.raises(StorageError, match="exists already"):
+        plan_moves(tmp_path, source, 5, SEGMENT)
 
 
 def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_path: Path) -> None:

@@ -79,10 +79,13 @@ class WholeArchiveModel(ArchiveModel):
     Attributes:
         holds_replays: whether replays are left standing. The Java archive 1.51 refuses to
             truncate a recording that is replayed; later ones stop the replays.
+        makes_next_segments: whether a file that a recording would go on in is made where none is,
+            and makes way to one that is migrated. The Java archive does neither.
     """
 
     served: Served
     holds_replays: bool
+    makes_next_segments: bool
 
     def __init__(self) -> None:
         self.adopt()
@@ -143,7 +146,8 @@ class WholeArchiveModel(ArchiveModel):
             self.refused(0, request, *ids)
             return
         moved = {base for base in source.bases if base < source.stop}
-        if moved & into.files - {into.stop}:
+        # A blank file that the target would go on in makes way in ours.
+        if moved & (into.files - {into.stop} if self.makes_next_segments else into.files):
             return
         assert request(*ids) == len(moved)
         empty = {source.stop} & source.files - moved
@@ -267,6 +271,10 @@ class WholeArchiveModel(ArchiveModel):
         for each in self.all:
             each.stop = each.end
             each.held.clear()
+            # Made anew where a truncation or a migration has left none.
+            is_full = each.stop > each.start and each.stop % SEGMENT == 0
+            if self.makes_next_segments and is_full and not each.is_purged:
+                each.files.add(each.stop)
         self.served.restart(kill=kill)
         self.adopt()
 
