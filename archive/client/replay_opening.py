@@ -15,7 +15,7 @@ from aerotape.archive.client.replay_requests import replay_request, start_replay
 from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
-from aerotape.errors import ConfigurationError
+from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.records import record, replace
 
 
@@ -98,6 +98,7 @@ def open_replay(
         ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
         AeronTimeoutError: the archive or the media driver does not answer.
         ConfigurationError: an argument cannot be used.
+        AerotapeError: the recording has a start position that cannot be.
     """
     if not wish.channel:
         wish = replace(wish, channel=default_channel)
@@ -110,6 +111,11 @@ def open_replay(
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
     if position is None:
         start: int = yield start_position(wish.recording_id)
+        if start < 0:
+            raise AerotapeError(
+                f"cannot replay recording {wish.recording_id}: the archive says that it starts at "
+                f"position {start}, which cannot be; its entry in the catalog is damaged"
+            )
     else:
         start = arguments.position("position", position)
     stop: int = yield stop_position(wish.recording_id)

@@ -15,6 +15,7 @@ _PROPERTIES = {
     "aeron.archive.control.channel.enabled": "false",
     "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c",
     "aeron.archive.low.storage.space.threshold": "1m",
+    "aeron.driver.timeout": "60000",
 }
 
 
@@ -29,6 +30,7 @@ def connect(aeron_dir: Path) -> aerotape.ArchiveClient:
         aeron_dir=aeron_dir,
         control_request_channel="aeron:ipc",
         control_response_channel="aeron:ipc",
+        timeout_ns=60_000_000_000,
     )
 
 
@@ -65,7 +67,7 @@ def check_served(
         # Replays look at checksums only when they are told to.
         first, provable = first_damage(original, source, is_summed=False)
         if first is None and (number not in hit.recordings or not original.live):
-            assert (served, failure) == (original.messages, ""), f"recording {number}"
+            assert (served, failure) == (original.messages, ""), f"{number}: {failure}"
             continue
         if original.live and client.stop_position(number) == -1:
             assert "no stop position" in failure or "cannot be" in failure, failure
