@@ -28,6 +28,8 @@ import aerotape
 
 KINDS = {"segment": ".rec", "catalog": "archive.catalog", "mark file": "archive-mark.dat"}
 OF_EACH = 2
+MIN_PLACES = 5
+"""At how many changes there must be any of a kind, for what is drawn to say something."""
 LEVEL = 1
 CHECKSUM: Final = "crc-32c"
 PROPERTIES = {"aeron.archive.record.checksum": CHECKSUMS[CHECKSUM]}
@@ -49,31 +51,18 @@ def cuts(folder: Path, request: pytest.FixtureRequest) -> dict[str, list[Cut]]:
     found: dict[str, list[Cut]] = {kind: [] for kind in KINDS}
     latest: dict[str, bytes] = {}
     run = record(folder / "aeron", folder, LEVEL, CHECKSUM, seed)
-    at_one_place: list[Cut] = []
-
-    def sort() -> None:
-        for cut in at_one_place:
-            if any(each.must_be_there for each in promises(cut).values()):
-                for kind, suffix in KINDS.items():
-                    names = [n for n in latest.keys() | cut.files.keys() if n.endswith(suffix)]
-                    if any(latest.get(name) != cut.files.get(name) for name in names):
-                        found[kind].append(cut)
-        at_one_place.clear()
-
     for cut in run.power_cuts(seed):
-        if at_one_place and at_one_place[0].place != cut.place:
-            sort()
-        at_one_place.append(cut)
-        if cut.kind == "everything":
+        if cut.kind == "everything":  # the first of a place
             latest = dict(cut.files)
-    sort()
+        if any(each.must_be_there for each in promises(cut).values()):
+            for kind, suffix in KINDS.items():
+                names = [n for n in latest.keys() | cut.files.keys() if n.endswith(suffix)]
+                if any(latest.get(name) != cut.files.get(name) for name in names):
+                    found[kind].append(cut)
     draw = random.Random(seed)
-    every = [cut for states in found.values() for cut in states]
-    # A run of less than a second changes nothing in its mark file: then any others.
-    return {
-        kind: draw.sample(states if len(states) >= OF_EACH else every, OF_EACH)
-        for kind, states in found.items()
-    }
+    for kind, states in found.items():
+        assert len({cut.place for cut in states}) >= MIN_PLACES, f"{kind}: {len(states)} states"
+    return {kind: draw.sample(states, OF_EACH) for kind, states in found.items()}
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
  *
  * Stores into mapped files are found by comparing, whenever something is written down: sectors that
  * differ from how they were last seen come before it. Each record is a header, the values of the
- * counters that are watched, and up to two runs of bytes; `power_cut.py` reads them. */
+ * counters that are watched, and up to two runs of bytes; `power_cut.py` reads them. What forces
+ * something to storage has as its last one where in the program that is, if the program says so. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,7 @@ static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct region regions[MAX_REGIONS];
 static volatile int64_t *watched[MAX_COUNTERS];
 static uint32_t watched_count;
+static _Thread_local char place[512];
 static int log_file = -1;
 static const char *root;
 
@@ -176,6 +178,11 @@ void power_cut_note(const char *text) {
     enter();
     put(NOTE, 0, 0, text, strlen(text), NULL, 0);
     leave();
+}
+
+/* Say where in the program is what forces something to storage next; "" for nowhere. */
+void power_cut_place(const char *text) {
+    snprintf(place, sizeof place, "%s", text);
 }
 
 void power_cut_look(void) {
@@ -442,9 +449,9 @@ static int force(int file, long call) {
     fstat(file, &status);
     enter();
     if (S_ISDIR(status.st_mode)) {
-        put(SYNC_NAMES, 0, 0, name, strlen(name), NULL, 0);
+        put(SYNC_NAMES, 0, 0, name, strlen(name), place, strlen(place));
     } else {
-        put(SYNC, status.st_ino, 0, NULL, 0, NULL, 0);
+        put(SYNC, status.st_ino, 0, NULL, 0, place, strlen(place));
     }
     leave();
     return 0;
@@ -462,7 +469,7 @@ int msync(void *begin, size_t length, int flags) {
     if (length < region->length) {
         give_up("part of a mapped file is forced to storage");
     }
-    put(SYNC, region->inode, 0, NULL, 0, NULL, 0);
+    put(SYNC, region->inode, 0, NULL, 0, place, strlen(place));
     leave();
     return 0;
 }

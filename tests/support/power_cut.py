@@ -15,15 +15,17 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from aerotape.catalog.segments import SEGMENT_SUFFIX
 from support.java import ROOT
-from support.power_cut_disk import SECTOR_LENGTH, Change, Disk, File, Folder, Kind, tree
+from support.power_cut_disk import SECTOR_LENGTH, Change, Disk, Entry, File, Folder, Kind, tree
 
 PAGE_LENGTH = 4096
+_FEW = 4
 _HEADER = struct.Struct("<IIIIQq")
 
 
@@ -49,6 +51,12 @@ class Cut:
 
     def __str__(self) -> str:
         return f"after {self.place} changes, {self.kind}"
+
+    @property
+    def state(self) -> int:
+        """What is the same for all that leave the same after the same had been told."""
+        files = frozenset(self.files.items())
+        return hash((files, self.folders, self.counters, tuple(self.notes)))
 
     def write(self, root: Path) -> None:
         """Write it into a folder that is empty or not there."""
@@ -94,9 +102,11 @@ class Run:
     ) -> Iterator[Cut]:
         """Give what power cuts may leave, each once while nothing changes.
 
-        At each place there is all that was forced to storage and no more ("nothing more"), all that
-        was changed ("everything"), either only for names or only for what is in files, and
-        `mixtures` drawn from the seed. Of segment files, `segment_unit` bytes are written at once.
+        At each place there is all that was changed ("everything", which comes first), all that was
+        forced to storage and no more ("nothing more"), either only for names or only for what is in
+        files, and `mixtures` drawn from the seed; where a few sectors of other files than segment
+        files were written, also each of them alone, and all but each. Of segment files,
+        `segment_unit` bytes are written at once.
         """
         disk = copy.deepcopy(self.before)
         counters: tuple[int, ...] = ()
@@ -120,24 +130,18 @@ class Run:
                 if change.kind is Kind.NOTE:
                     notes.append(change.first.decode())
 
-    def without(self, is_left_out: Callable[[str], object]) -> Run:
-        """Return the same, had files and directories of these paths never been forced to storage.
+    def places_of_forcing(self) -> list[str]:
+        """Return where in the program something is forced to storage, each place once."""
+        forced = (Kind.SYNC, Kind.SYNC_NAMES)
+        return sorted({_place(change) for change in self.changes if change.kind in forced})
 
-        A path ends with / for a directory.
-        """
-        paths: dict[int, str] = {}
-        kept = []
-        for change in self.changes:
-            first = os.fsdecode(change.first) if change.kind is not Kind.WRITE else ""
-            if change.kind is Kind.CREATE:
-                paths[change.inode] = first
-            elif change.kind is Kind.RENAME:
-                renamed = next(inode for inode, path in paths.items() if path == first)
-                paths[renamed] = os.fsdecode(change.second)
-            path = first + "/" if change.kind is Kind.SYNC_NAMES else paths.get(change.inode, "")
-            if change.kind not in (Kind.SYNC, Kind.SYNC_NAMES) or not is_left_out(path):
-                kept.append(change)
-        return replace(self, changes=kept)
+    def without(self, place: str) -> Run:
+        """Return the same, had this place in the program forced nothing to storage."""
+        changes = [
+            replace(change, kind=Kind.NOTHING) if _place(change) == place else change
+            for change in self.changes
+        ]
+        return replace(self, changes=changes)
 
     def check_complete(self) -> None:
         """Check that nothing has escaped: all changes together make what is there now."""
@@ -153,8 +157,30 @@ class Run:
             assert files[name] == data, f"not all changes of {name} are known"
 
 
+def _place(change: Change) -> str:
+    """Where in the program something is forced to storage; "" for other changes."""
+    if change.kind not in (Kind.SYNC, Kind.SYNC_NAMES):
+        return ""
+    what = "names" if change.kind is Kind.SYNC_NAMES else "bytes"
+    return os.fsdecode(change.second) or f"native code, {what}"
+
+
 def _draw_count(draw: random.Random, folder: Folder) -> int:
     return draw.randint(0, len(folder.changes))
+
+
+def _sectors_of_few(names: dict[str, dict[str, Entry]]) -> list[tuple[File, int]]:
+    """Return the sectors not forced to storage of files that have a few of these."""
+    found: list[tuple[File, int]] = []
+
+    def look(path: str, file: File) -> bytes:
+        sectors = file.sectors_not_forced
+        if not path.endswith(SEGMENT_SUFFIX) and 1 < len(sectors) <= _FEW:
+            found.extend((file, sector) for sector in sectors)
+        return b""
+
+    tree(names, look)
+    return found
 
 
 def _leftovers(
@@ -169,10 +195,24 @@ def _leftovers(
     def latest(_: str, file: File) -> bytes:
         return bytes(file.data)
 
-    yield "nothing more", tree(no_names, forced)
     yield "everything", tree(all_names, latest)
+    yield "nothing more", tree(no_names, forced)
     yield "names only", tree(all_names, forced)
     yield "content only", tree(no_names, latest)
+    for changed, sector in _sectors_of_few(all_names):
+        for is_only in (True, False):
+
+            def but_for_one(
+                _: str,
+                file: File,
+                changed: File = changed,
+                sector: int = sector,
+                is_only: bool = is_only,
+            ) -> bytes:
+                return file.but_for(sector, is_only) if file is changed else bytes(file.data)
+
+            kind = f"{'only' if is_only else 'all but'} the sector at {sector}"
+            yield kind, tree(all_names, but_for_one)
     for number in range(mixtures):
         draw = random.Random(f"{seed}/{number}")
         share = draw.choice((0.1, 0.5, 0.9))
@@ -186,7 +226,7 @@ def _leftovers(
             share: float = share,
             unit: int = unit,
         ) -> bytes:
-            is_segment = path.endswith(".rec")
+            is_segment = path.endswith(SEGMENT_SUFFIX)
             return file.mixture(draw, share, max(unit, segment_unit if is_segment else 0), place)
 
         yield f"mixture {number} of seed {seed}", tree(mixed, content)

@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Kind(enum.IntEnum):
-    """Kinds of records, in the order of `power_cut.c`."""
+    """Kinds of records, in the order of `power_cut.c`; the last is for what is left out."""
 
     WRITE = 0
     SIZE = 1
@@ -38,6 +38,7 @@ class Kind(enum.IntEnum):
     SYNC = 8
     SYNC_NAMES = 9
     NOTE = 10
+    NOTHING = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Change:
         inode: of the file.
         offset: of the bytes in it, or its new length.
         first: the bytes, or the path, or what was noted.
-        second: the other path.
+        second: the other path, or where in the program something is forced to storage.
         counters: of those that are watched, in the order in which that has begun.
     """
 
@@ -90,6 +91,19 @@ class File:
         self.forced = bytes(self.data)
         self._sectors.clear()
         self._lengths.clear()
+
+    @property
+    def sectors_not_forced(self) -> list[int]:
+        """Where sectors are that were written since the file was forced."""
+        return sorted(self._sectors)
+
+    def but_for(self, sector: int, is_only: bool) -> bytes:
+        """Return what it holds with one sector as it was forced, or with that one as it is now."""
+        base, other = bytes(self.data), self.forced.ljust(len(self.data), b"\0")
+        if is_only:
+            base, other = other[: len(base)], base
+        end = sector + SECTOR_LENGTH
+        return base[:sector] + other[sector : min(end, len(base))] + base[end:]
 
     def _touch(self, now: int, begin: int, end: int) -> None:
         for at in range(begin - begin % SECTOR_LENGTH, end, SECTOR_LENGTH):
@@ -164,8 +178,10 @@ class Disk:
             if path.is_dir():
                 self.folders[name] = Folder()
             else:
-                entry = File(path.read_bytes())
-                self._inodes[path.stat().st_ino] = entry
+                # A file of two names is one.
+                inode = path.stat().st_ino
+                entry = self._inodes.get(inode) or File(path.read_bytes())
+                self._inodes[inode] = entry
             folder, _, last = name.rpartition("/")
             self.folders[folder].names[last] = entry
 
@@ -177,7 +193,7 @@ class Disk:
             self._inodes[change.inode].resize(number, change.offset)
         elif kind is Kind.SYNC:
             self._inodes[change.inode].force()
-        elif kind is not Kind.NOTE:
+        elif kind not in (Kind.NOTE, Kind.NOTHING):
             self._rename(number, kind, change.inode, os.fsdecode(first), second)
 
     def _rename(self, number: int, kind: Kind, inode: int, first: str, second: str) -> None:

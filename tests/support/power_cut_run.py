@@ -9,9 +9,11 @@ the channel becomes longer. What clients were told is noted as JSON, each note a
 * `["made", id, stream id]`: the recording is there;
 * `["recorded", id, position]`: the position counter has been there;
 * `["counter", id, index]`: a position counter that is watched; index -1, no longer;
-* `["stopped", id, position]`, `["channel", id, channel]`: it is so;
-* `["cut", id, position]`, `["purge", id]`, `["start", id, position]`, `["new channel", id,
-  channel]`: it is going to be asked for.
+* `["entered", id]`: the catalog has it, as far as its sync level promises;
+* `["publishing", id]`: something is going to be published;
+* `["stopped", id, position]`, `["channel", id, channel]`, `["purged", id]`: it is so;
+* `["cut", id, position]`, `["purge", id]`, `["extend", id]`, `["start", id, position]`,
+  `["new channel", id, channel]`: it is going to be asked for.
 """
 
 from __future__ import annotations
@@ -30,9 +32,12 @@ from typing import Any
 import aerotape
 from aerotape.archive.archive import Archive
 from aerotape.catalog import layout
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.mark_file import MarkFile
 from aerotape.cnc import CncFile, CounterRecord
 from support.java import FAST_ARCHIVE, FAST_DRIVER, free_port
 from support.placed_messages import offer_placed
+from support.power_cut_places import say_places
 from support.recording import wait_until
 
 SEGMENT_LENGTH = 65_536
@@ -62,6 +67,18 @@ class _SeenStruct:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._struct, name)
+
+
+def note_entries() -> None:
+    """Have it noted when a recording has been entered into the catalog."""
+    plain = Catalog.add_recording
+
+    def add_recording(self: Catalog, **described: Any) -> int:
+        recording_id = plain(self, **described)
+        note("entered", recording_id)
+        return recording_id
+
+    Catalog.add_recording = add_recording  # type: ignore[method-assign]
 
 
 class _Counters:
@@ -109,6 +126,7 @@ class Stream:
             # The driver may still know the publication before.
             channel = f"{channel}?session-id={1000 + run.counters.count}"
             channel = aerotape.extension_channel(descriptor, channel)
+            note("extend", recording_id)
             self.subscription_id = client.extend_recording(recording_id, channel, stream_id)
         self.publication = client.aeron.add_exclusive_publication(channel, stream_id)
         self.recording_id = run.counters.watch(self.publication.session_id)
@@ -118,6 +136,7 @@ class Stream:
 
     def send(self, length: int) -> None:
         """Publish at least so many bytes, in bursts that are recorded one after the other."""
+        note("publishing", self.recording_id)
         end = self.publication.position + length
         while self.publication.position < end:
             for _ in range(self.run.draw.randint(1, 8)):
@@ -164,7 +183,7 @@ class Run:
                 **FAST_ARCHIVE,
                 "aeron.archive.control.channel": control_channel,
                 "aeron.archive.low.storage.space.threshold": "0",
-                "aeron.archive.catalog.capacity": "2048",
+                "aeron.archive.catalog.capacity": "1024",
                 **properties,
             },
         )
@@ -175,7 +194,8 @@ class Run:
     def go(self) -> None:
         """Do all of it."""
         client = self.client
-        first = Stream(self, 7, "aeron:ipc")
+        # Entries that are longer than a sector.
+        first = Stream(self, 7, f"aeron:ipc?alias={'the-first-name-' * 20}")
         first.send(SEGMENT_LENGTH * 5 // 4)
         second = Stream(self, 8, f"aeron:ipc?mtu=8k|alias={'a-long-name-' * 20}")
         first.send(SEGMENT_LENGTH // 2)
@@ -192,6 +212,7 @@ class Run:
         note("start", id_, SEGMENT_LENGTH)
         client.purge_segments(id_, SEGMENT_LENGTH)
         second.stop()
+        self.await_sign_of_life()
         # Its entry is too small for the first of these, and then large enough for the other.
         for name in ("another-name-" * 30, "yet-another-name-" * 20):
             channel = f"aeron:ipc?alias={name}"
@@ -202,6 +223,7 @@ class Run:
         third.send(SEGMENT_LENGTH // 4)
         note("purge", second.recording_id)
         client.purge_recording(second.recording_id)
+        note("purged", second.recording_id)
         third.await_recorded()
         first.await_recorded()
 
@@ -221,6 +243,16 @@ class Run:
         wait_until(lambda: self.count_files() < before, "the deletion", STEP_S)
         time.sleep(0.05)
 
+    def await_sign_of_life(self) -> None:
+        """Wait until the mark file has changed, which it does once a second."""
+        directory = self.archive.archive_dir
+
+        def last() -> int:
+            return MarkFile.read(directory).header.activity_timestamp_ms
+
+        before = last()
+        wait_until(lambda: last() != before, "a sign of life", STEP_S)
+
     def count_files(self) -> int:
         return len(list(self.archive.archive_dir.glob("*.rec")))
 
@@ -230,6 +262,8 @@ def main(arguments: list[str]) -> None:
     faulthandler.dump_traceback_later(RUN_S, exit=True)
     for name in ("INT", "LONG"):
         setattr(layout, name, _SeenStruct(getattr(layout, name)))
+    say_places()
+    note_entries()
     run = Run(Path(root), Path(aeron_dir), int(seed), dict(p.split("=", 1) for p in properties))
     run.go()
     # In the middle of it.

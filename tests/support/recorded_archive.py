@@ -17,19 +17,35 @@ CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 
 @dataclass
 class Promised:
-    """What clients know of a recording."""
+    """What clients know of a recording.
+
+    Attributes:
+        position: there are all bytes up to it.
+        counter: index of its position counter, if that is watched.
+        stop: its stop position.
+        is_ended: whether that must be in the catalog, and not what a start finds.
+        limit: a position behind which nothing was published.
+        is_entered: whether it must be in the catalog, told or not.
+    """
 
     position: int = 0
     counter: int = -1
     stop: int | None = None
     starts: set[int] = field(default_factory=lambda: {0})
+    is_ended: bool = False
+    limit: int | None = None
+    is_entered: bool = False
+    may_be_purged: bool = False
     is_purged: bool = False
     stream_id: int = 0
     channels: set[str] = field(default_factory=set)
 
     @property
     def must_be_there(self) -> bool:
-        return not self.is_purged and (self.counter >= 0 or self.stream_id > 0)
+        """Whether clients know of it, or it is in a catalog that is forced to storage."""
+        return not self.may_be_purged and (
+            self.is_entered or self.counter >= 0 or self.stream_id > 0
+        )
 
 
 def promises(cut: Cut) -> dict[int, Promised]:
@@ -47,13 +63,24 @@ def promises(cut: Cut) -> dict[int, Promised]:
             recording.position = value
         elif what == "counter":
             recording.counter, recording.stop = value, None
+            # Until something is published there can be nothing behind.
+            recording.limit = recording.position if value >= 0 else None
+        elif what == "publishing":
+            recording.limit = None
+        elif what == "entered":
+            recording.is_entered = True
         elif what == "stopped":
             recording.stop = recording.position = value
+            recording.is_ended = True
+        elif what == "extend":
+            recording.is_ended = False
         elif what == "cut":
             recording.position, recording.stop = value, None
         elif what == "start":
             recording.starts.add(value)
         elif what == "purge":
+            recording.may_be_purged = True
+        elif what == "purged":
             recording.is_purged = True
         elif what == "channel":
             recording.channels = {value}
