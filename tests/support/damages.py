@@ -262,7 +262,11 @@ def garbage_behind(built: BuiltDirectory, directory: Path, rng: random.Random) -
     if stream.position % stream.segment_length and rng.random() < 0.7:
         offset = stream.position - base
     _overwrite(path, offset, rng.randbytes(rng.randrange(1, 200)))
-    return Hit(f"garbage in {path.name} at offset {offset}", frozenset())
+    # Where no stop position says that it ends there, garbage is a frame of it that is damaged:
+    # all before is served, but `verify` hides it as ArchiveTool does, until it is repaired.
+    is_its_own = original.live and offset == stream.position - base
+    touched = frozenset({original.recording_id} if is_its_own else ())
+    return Hit(f"garbage in {path.name} at offset {offset}", touched)
 
 
 # ---- the catalog ---------------------------------------------------------------------------------
