@@ -322,13 +322,17 @@ def test_a_slow_subscriber_does_not_hold_up_a_fast_one(
     assert payloads(rig.receive(slow, 150, at_a_time=3)) == stopped.messages
 
 
+@pytest.mark.parametrize("length", [None, 0])
 def test_a_position_between_frames_is_an_invalid_position(
-    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording, length: int | None
 ) -> None:
-    """No frame begins there: the client is told so with the protocol's code, before it is ready."""
+    """No frame begins there: the client is told so with the protocol's code, before it is ready.
+
+    Also where nothing is to be replayed from there.
+    """
     begins = set(stopped.log.frame_positions)
     position = next(at for at in range(70_016, 300_000, 32) if at not in begins)
-    rig.replay(worker, stopped, position=position)
+    rig.replay(worker, stopped, position=position, length=length)
     event = rig.event("replay_done", 1)
     assert event[2:4] == (position, INVALID_POSITION)
     assert f"position {position}" in event[4]

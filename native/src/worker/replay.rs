@@ -204,8 +204,8 @@ impl ReplaySession {
     }
 
     fn open(&mut self) -> Result<ReplayTurn, Failure> {
-        // Where nothing is to be read no file is needed: it may never have been made.
-        if !self.is_empty() {
+        // At the end of a recording no file is needed: it may never have been made.
+        if !self.is_at_end() {
             if !self.reader.try_open()? {
                 if self.is_connect_timed_out() {
                     let place = self.reader.place();
@@ -225,9 +225,8 @@ impl ReplaySession {
             .is_some_and(|deadline| Instant::now() > deadline)
     }
 
-    fn is_empty(&self) -> bool {
-        matches!(self.limit, ReplayLimit::Stopped)
-            && self.position() >= self.replay_limit.min(self.stop_position)
+    fn is_at_end(&self) -> bool {
+        matches!(self.limit, ReplayLimit::Stopped) && self.position() >= self.stop_position
     }
 
     /// A replay from within the recording must begin where a frame does.
