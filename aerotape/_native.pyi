@@ -362,13 +362,43 @@ class Mailbox:
         timeout_ns: int = 0,
         fragment_limit: int = 10,
         lookups: Lookups | None = None,
+        sendings: Sequence[Sending] = (),
     ) -> list[Event]:
         """Return what has come, oldest first: events, and whole messages polled from
         `subscriptions`, but for those that `lookups` has answered. When there is nothing, wait
         up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
-        interpreter released."""
+        interpreter released. Meanwhile `sendings` go on, in turns; when one is over, or never
+        can be, return too."""
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
+
+@final
+class Sending:
+    """Messages that `Mailbox.wait` sends as there is room for them: `prefix`, then bytes of
+    `source`, for each slice.
+
+    `source` and `slices` are in use only within a wait. `slices` is an array of int64: offset and
+    length of each, in bytes, of which the first `skip` bytes are left out.
+    """
+
+    def __init__(
+        self,
+        publication: ExclusivePublication,
+        prefix: bytes,
+        source: Buffer,
+        slices: Buffer,
+        *,
+        skip: int = 0,
+    ) -> None: ...
+    @property
+    def sent(self) -> int:
+        """How many messages have gone out."""
+    @property
+    def result(self) -> int:
+        """Of the last offer; 0 where the next message is longer than `max_message_length`."""
+    @property
+    def failure(self) -> str | None:
+        """Why it was given up, with an error (-6) as the result."""
 
 # ---- lookups.rs --------------------------------------------------------------------------------
 

@@ -306,9 +306,15 @@ class Conductor:
         subscriptions = list(self._control_subscriptions.values())
         try:
             while not self._stopping:
-                timeout_ns = self._timeout_ns()
+                sendings = [each.sending for each in self._sessions.values()]
                 self.do_work(
-                    self._mailbox.wait(subscriptions, timeout_ns, FRAGMENT_LIMIT, self.lookups)
+                    self._mailbox.wait(
+                        subscriptions,
+                        self._timeout_ns(),
+                        FRAGMENT_LIMIT,
+                        self.lookups,
+                        [sending for sending in sendings if sending is not None],
+                    )
                 )
         except Exception as error:
             self.failure = error

@@ -152,22 +152,27 @@ class CatalogLookup:
         """The whole file. Another one after the catalog has grown."""
         return self._file.data
 
-    def descriptors(self, from_id: int, limit: int) -> DescriptorRun:
+    def descriptors(self, from_id: int, limit: int, new_limit: int | None = None) -> DescriptorRun:
         """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
 
         What was found once is kept, so that listing a long catalog again is cheap.
+
+        Args:
+            new_limit: how many to look at, of those that it has not looked at before.
         """
         begin = bisect_left(self._ids, from_id)
-        looked_at = self._ids[begin : begin + limit]
-        end = begin + len(looked_at)
-        next_id = looked_at[-1] + 1 if looked_at else from_id
+        if new_limit is not None:
+            limit = min(limit, max(self._known - begin, 0) + new_limit)
+        end = min(begin + limit, len(self._ids))
+        next_id = self._ids[end - 1] + 1 if end > begin else from_id
         if begin > self._known:
-            found = self._find_descriptors(looked_at)
+            found = self._find_descriptors(self._ids[begin:end])
         else:
-            ids, slices = self._find_descriptors(self._ids[self._known : end])
-            self._known = max(self._known, end)
-            self._known_ids.extend(ids)
-            self._known_slices.extend(slices)
+            if end > self._known:
+                ids, slices = self._find_descriptors(self._ids[self._known : end])
+                self._known = end
+                self._known_ids.extend(ids)
+                self._known_slices.extend(slices)
             first = bisect_left(self._known_ids, from_id)
             last = bisect_left(self._known_ids, next_id)
             found = self._known_ids[first:last], self._known_slices[2 * first : 2 * last]

@@ -20,13 +20,15 @@ from aerotape.records import replace
 if TYPE_CHECKING:
     import mmap
 
+    from aerotape._native import Sending
     from aerotape.archive.recording.session import RecordingSubscription
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.lookup import DescriptorRun
 
-# Recordings that a listing looks at in a turn of the conductor: of all, and of those that have to
-# pass a filter, which is Python's to look at one by one.
-MAX_SENT_PER_CYCLE = 1_024
+# Recordings that a listing looks at in a turn of the conductor: of all, those that no listing has
+# looked at before, and of those that have to pass a filter, which Python looks at one by one.
+MAX_SENT_PER_CYCLE = 4_096
+MAX_NEW_PER_CYCLE = 1_024
 MAX_FILTERED_PER_CYCLE = 256
 # How soon a client that has no room is tried again, nanoseconds.
 MIN_RETRY_NS = 2_000
@@ -39,14 +41,10 @@ class ListingSession(Protocol):
     @property
     def is_done(self) -> bool: ...
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
-    def send_descriptors(
-        self,
-        correlation_id: int,
-        catalog_data: mmap.mmap,
-        slices: array[int],
-        *,
-        is_patient: bool,
-    ) -> int: ...
+    def begin_sending(
+        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+    ) -> Sending | None: ...
+    def note_sending(self, sending: Sending) -> int: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
     def send_subscription_descriptor(
         self, correlation_id: int, subscription_id: int, stream_id: int, channel: str
@@ -65,6 +63,7 @@ class _Listing:
     Attributes:
         is_done: whether everything has been sent, or the listing has failed.
         retry_after_ns: when to go on: 0 at once, more while the client has no room.
+        sending: what goes out while the conductor waits, which then goes on when that is over.
     """
 
     def __init__(self, session: ListingSession, correlation_id: int) -> None:
@@ -72,6 +71,7 @@ class _Listing:
         self._correlation_id = correlation_id
         self.is_done = False
         self.retry_after_ns = 0
+        self.sending: Sending | None = None
 
     def _note_progress(self, any_sent: bool) -> None:
         """Go on at once while the client takes something, else after longer and longer."""
@@ -128,31 +128,38 @@ class RangeListing(_RecordingListing):
         self._next_recording_id = from_recording_id
         self._remaining = count
         self._accept = accept
+        self._run: DescriptorRun | None = None
         self.is_done = count <= 0
 
     def do_work(self) -> None:
-        """Send what can be sent now of the next recordings."""
+        """Take note of what has been sent, and begin with what comes next."""
+        sending, self.sending = self.sending, None
+        if sending is not None and self._run is not None:
+            self._note_sent(self._run, self._session.note_sending(sending))
         if self.is_done:
             return
         # Asked for anew each time: the catalog may have changed since.
-        run = self._next_run()
-        count = min(len(run.ids), self._remaining)
-        sent = 0
-        if count:
-            sent = self._session.send_descriptors(
-                self._correlation_id,
-                self._catalog.data,
-                run.slices[: 2 * count],
-                is_patient=self.retry_after_ns == 0,
-            )
-            self._remaining -= sent
-        self._note_progress(sent > 0 or count == 0)
-        if sent < count:
-            self._next_recording_id = run.ids[sent]
-            self.is_done = self._session.is_done
-            if not self.is_done:
-                self._refuse_if_too_long(run.ids[sent], run.slices[2 * sent + 1])
+        self._run = run = self._next_run()
+        if not run.ids:
+            self._note_progress(True)
+            self._end_run(run)
             return
+        self.sending = self._session.begin_sending(
+            self._correlation_id, self._catalog.data, run.slices
+        )
+        self._note_progress(self.sending is not None)
+
+    def _note_sent(self, run: DescriptorRun, sent: int) -> None:
+        self._remaining -= sent
+        if sent == len(run.ids):
+            self._end_run(run)
+            return
+        self._next_recording_id = run.ids[sent]
+        self.is_done = self._session.is_done
+        if not self.is_done:
+            self._refuse_if_too_long(run.ids[sent], run.slices[2 * sent + 1])
+
+    def _end_run(self, run: DescriptorRun) -> None:
         self._next_recording_id = run.next_id
         if self._remaining == 0:
             self.is_done = True
@@ -161,16 +168,23 @@ class RangeListing(_RecordingListing):
             self.is_done = True
 
     def _next_run(self) -> DescriptorRun:
+        """Return what is next to be sent, no more than is asked for."""
         if self._accept is None:
             limit = min(self._remaining, MAX_SENT_PER_CYCLE)
-            return self._catalog.descriptors(self._next_recording_id, limit)
+            run = self._catalog.descriptors(self._next_recording_id, limit, MAX_NEW_PER_CYCLE)
+            return run if len(run.ids) <= self._remaining else self._cut(run)
         run = self._catalog.descriptors(self._next_recording_id, MAX_FILTERED_PER_CYCLE)
         ids, slices = array("q"), array("q")
         for index, recording_id in enumerate(run.ids):
             if self._accept(recording_id):
                 ids.append(recording_id)
                 slices.extend(run.slices[2 * index : 2 * index + 2])
-        return replace(run, ids=ids, slices=slices)
+        run = replace(run, ids=ids, slices=slices)
+        return run if len(ids) <= self._remaining else self._cut(run)
+
+    def _cut(self, run: DescriptorRun) -> DescriptorRun:
+        count = self._remaining
+        return replace(run, ids=run.ids[:count], slices=run.slices[: 2 * count])
 
 
 class SingleListing(_RecordingListing):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from aerotape._native import Sending
 from aerotape.archive.control import responses
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 _SEND_ATTEMPTS = 3
 # A client that asks and does not read must not fill the memory before its time is up.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
-# How long a listing waits for room, again and again while some comes. A client that reads makes
-# room sooner; one that does not is left alone until it has, for others must not wait for it.
-_LISTING_PATIENCE_NS = 300_000
-
 # Results of offer that no retry mends.
 _NOT_CONNECTED = -1
 _CLOSED = -4
@@ -44,6 +41,8 @@ class Listing(Protocol):
     def is_done(self) -> bool: ...
     @property
     def retry_after_ns(self) -> int: ...
+    @property
+    def sending(self) -> Sending | None: ...
     def do_work(self) -> None: ...
 
 
@@ -170,31 +169,30 @@ class ResponseSender(ABC):
             responses.recording_descriptor(self.session_id, correlation_id, wire_descriptor)
         )
 
-    def send_descriptors(
-        self,
-        correlation_id: int,
-        catalog_data: mmap.mmap,
-        slices: array[int],
-        *,
-        is_patient: bool,
-    ) -> int:
-        """Send descriptors from the mapped catalog; return how many the client has taken.
+    def begin_sending(
+        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+    ) -> Sending | None:
+        """Return descriptors from the mapped catalog to be sent; None while answers have to wait.
 
         Args:
             slices: offset and length of each descriptor in the catalog file, bytes.
-            is_patient: whether to wait a little for a client that has no room.
         """
         if self._queue or self._publication is None or self.is_done:
-            return 0
-        sent, result = self._publication.offer_slices(
+            return None
+        return Sending(
+            self._publication,
             responses.descriptor_prefix(self.session_id, correlation_id),
             catalog_data,
             slices,
             skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
-            patience_ns=_LISTING_PATIENCE_NS if is_patient else 0,
         )
-        self._note_offer(result, sent > 0)
-        return sent
+
+    def note_sending(self, sending: Sending) -> int:
+        """Return how many descriptors have gone out; the session may have ended over it."""
+        if sending.failure is not None:
+            self.abort(f"failed: {sending.failure}")
+        self._note_offer(sending.result, sending.sent > 0)
+        return sending.sent
 
     def send_subscription_descriptor(
         self, correlation_id: int, subscription_id: int, stream_id: int, channel: str

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Counter,
         PendingCounter,
         PendingExclusivePublication,
+        Sending,
     )
 
 RESEND_INTERVAL_MS = 200
@@ -142,8 +143,13 @@ class ControlSession(ResponseSender):
     def wants_within_ns(self) -> int | None:
         """How soon there is something to look after, None when the client has nothing coming."""
         if self._listing is not None:
-            return self._listing.retry_after_ns
+            return None if self._listing.sending is not None else self._listing.retry_after_ns
         return SOON_NS if self.state in _WAITING or self._queue else None
+
+    @property
+    def sending(self) -> Sending | None:
+        """What is sent to the client while the conductor waits, if anything is."""
+        return None if self._listing is None else self._listing.sending
 
     @property
     def ended_badly(self) -> bool:

@@ -1,6 +1,8 @@
 //! The mailbox: what native threads leave for the conductor, which is Python.
 
-use crate::aeron::{Helped, Helper, Image, ImageHandle, Subscription, SubscriptionHandle};
+use crate::aeron::{
+    Helped, Helper, Image, ImageHandle, Sending, SendingRun, Subscription, SubscriptionHandle,
+};
 use crate::idle::{Backoff, sleep_precisely};
 use crate::lookups::Lookups;
 use pyo3::prelude::*;
@@ -258,6 +260,7 @@ impl MailboxHandle {
         deadline: Instant,
         fragment_limit: usize,
         lookups: Option<&Lookups>,
+        sendings: &mut [SendingRun<'_>],
     ) -> Vec<Event> {
         let mut events = Vec::new();
         let mut idle = Backoff::default();
@@ -281,16 +284,19 @@ impl MailboxHandle {
                 events = order(messages, events);
             }
             let answered = lookups.map_or(0, |lookups| lookups.answer(&mut events));
+            // Behind the polling: what a client asks once it has the last message comes later.
+            let sent: usize = sendings.iter_mut().map(SendingRun::work).sum();
+            let is_over = sendings.iter().any(SendingRun::is_over);
             let now = Instant::now();
-            if woken || !events.is_empty() || now >= deadline {
+            if woken || !events.is_empty() || is_over || now >= deadline {
                 return events;
             }
-            if answered > 0 {
+            if answered > 0 || sent > 0 {
                 idle.reset();
                 continue;
             }
             let left = deadline - now;
-            if subscriptions.is_empty() {
+            if subscriptions.is_empty() && sendings.is_empty() {
                 self.park(left);
             } else if let Some(park) = idle.next_park() {
                 sleep_precisely();
@@ -341,7 +347,7 @@ impl Mailbox {
         }
     }
 
-    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, lookups=None))]
+    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, lookups=None, sendings=Vec::new()))]
     fn wait(
         &self,
         py: Python<'_>,
@@ -349,16 +355,30 @@ impl Mailbox {
         timeout_ns: u64,
         fragment_limit: usize,
         lookups: Option<Py<Lookups>>,
+        sendings: Vec<Py<Sending>>,
     ) -> PyResult<Vec<Py<PyTuple>>> {
         let handles: Vec<_> = subscriptions
             .iter()
             .map(|each| each.get().handle())
             .collect();
-        let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+        let mut deadline = Instant::now() + Duration::from_nanos(timeout_ns);
+        let held: Vec<_> = sendings.iter().map(|each| each.get().hold(py)).collect();
+        let mut runs = Vec::with_capacity(sendings.len());
+        for (sending, held) in sendings.iter().zip(&held) {
+            let held = held.as_ref().map_err(|error| error.clone_ref(py));
+            match held.and_then(|held| sending.get().resume(held)) {
+                Ok(run) => runs.push(run),
+                Err(error) => {
+                    // One that cannot be sent must not keep the others waiting.
+                    sending.get().give_up(error.to_string());
+                    deadline = Instant::now();
+                }
+            }
+        }
         let known = lookups.as_ref().map(Py::get);
         let events = py.detach(|| {
             self.handle
-                .collect(&handles, deadline, fragment_limit, known)
+                .collect(&handles, deadline, fragment_limit, known, &mut runs)
         });
         // Handles must not be the last owners of a subscription on a thread without the
         // interpreter; here it is held again.
@@ -386,7 +406,7 @@ mod tests {
             let mailbox = mailbox.clone();
             spawn(move || {
                 let deadline = Instant::now() + Duration::from_secs(60);
-                mailbox.collect(&[], deadline, 10, None).len()
+                mailbox.collect(&[], deadline, 10, None, &mut []).len()
             })
         };
         for _ in 0..50 {

@@ -17,6 +17,7 @@ mod listening;
 mod pending;
 mod publication;
 mod reading;
+mod sending;
 mod subscription;
 
 pub use answer::Answer;
@@ -25,6 +26,7 @@ pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
 pub use image::{Image, ImageHandle};
 pub use publication::{ExclusivePublication, ExclusivePublicationHandle};
+pub use sending::{Sending, SendingRun};
 pub use subscription::{Subscription, SubscriptionHandle};
 
 use crate::errors::Error;
@@ -96,6 +98,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<destination::PendingDestination>()?;
     module.add_class::<publication::Publication>()?;
     module.add_class::<publication::ExclusivePublication>()?;
+    module.add_class::<sending::Sending>()?;
     module.add_class::<subscription::Subscription>()?;
     module.add_class::<image::Image>()?;
     module.add_class::<reading::MessageReader>()?;

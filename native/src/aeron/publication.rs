@@ -5,6 +5,7 @@ use super::cell::ClientCell;
 use super::client::{ADD_TIMEOUT_NS, ClientHandle};
 use super::destination::PendingDestination;
 use super::last_error;
+use super::sending::Slices;
 use crate::errors::{Error, Result};
 use crate::idle::Backoff;
 use pyo3::buffer::PyBuffer;
@@ -20,7 +21,7 @@ pub const NOT_CONNECTED: i64 = c::AERON_PUBLICATION_NOT_CONNECTED as i64;
 pub const BACK_PRESSURED: i64 = c::AERON_PUBLICATION_BACK_PRESSURED as i64;
 pub const ADMIN_ACTION: i64 = c::AERON_PUBLICATION_ADMIN_ACTION as i64;
 pub const CLOSED: i64 = c::AERON_PUBLICATION_CLOSED as i64;
-const ERROR: i64 = c::AERON_PUBLICATION_ERROR as i64;
+pub(super) const ERROR: i64 = c::AERON_PUBLICATION_ERROR as i64;
 
 /// What does not change about a publication.
 #[derive(Clone, Debug)]
@@ -68,13 +69,13 @@ unsafe extern "C" fn reserved_value(clientd: *mut c_void, _buffer: *mut u8, _len
 }
 
 /// Bytes that Python lent us for one call.
-enum Lent<'py> {
+pub(super) enum Lent<'py> {
     Bytes(Bound<'py, PyBytes>),
     Buffer(PyBuffer<u8>),
 }
 
 impl<'py> Lent<'py> {
-    fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub(super) fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = data.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.clone()));
         }
@@ -87,7 +88,7 @@ impl<'py> Lent<'py> {
         Ok(Self::Buffer(buffer))
     }
 
-    fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes.as_bytes(),
             Self::Buffer(buffer) if buffer.len_bytes() == 0 => &[],
@@ -138,67 +139,6 @@ fn offer_within(
             return Ok(result);
         }
         py.check_signals()?;
-    }
-}
-
-/// Messages that share their beginning, each with bytes of its own from one buffer.
-struct Slices<'a> {
-    prefix: &'a [u8],
-    bodies: Vec<&'a [u8]>,
-}
-
-impl<'a> Slices<'a> {
-    /// `places` holds an offset and a length for each message, of which `skip` bytes are left out.
-    fn new(prefix: &'a [u8], source: &'a [u8], places: &[i64], skip: usize) -> PyResult<Self> {
-        let body = |place: &[i64]| {
-            let begin = usize::try_from(*place.first()?).ok()?;
-            let length = usize::try_from(*place.get(1)?).ok()?;
-            source.get(begin..begin.checked_add(length)?)?.get(skip..)
-        };
-        let bodies = places
-            .chunks(2)
-            .map(|place| {
-                body(place).ok_or_else(|| {
-                    pyo3::exceptions::PyValueError::new_err(format!(
-                        "{place:?} is no offset and length within {} bytes",
-                        source.len()
-                    ))
-                })
-            })
-            .collect::<PyResult<_>>()?;
-        Ok(Self { prefix, bodies })
-    }
-
-    /// Offer them in order; how many went out, and the result of the last offer, which is 0 where
-    /// the next one is longer than a message may be.
-    fn offer_to(
-        &self,
-        longest: usize,
-        patience: Duration,
-        offer: impl Fn(&[u8]) -> Result<i64>,
-    ) -> Result<(usize, i64)> {
-        let mut message = self.prefix.to_vec();
-        let mut last = 0;
-        for (sent, body) in self.bodies.iter().enumerate() {
-            message.truncate(self.prefix.len());
-            message.extend_from_slice(body);
-            if message.len() > longest {
-                return Ok((sent, 0));
-            }
-            last = offer(&message)?;
-            if matches!(last, BACK_PRESSURED | ADMIN_ACTION) {
-                let deadline = Instant::now() + patience;
-                let mut idle = Backoff::default();
-                while matches!(last, BACK_PRESSURED | ADMIN_ACTION) && Instant::now() < deadline {
-                    idle.idle();
-                    last = offer(&message)?;
-                }
-            }
-            if last <= 0 {
-                return Ok((sent, last));
-            }
-        }
-        Ok((self.bodies.len(), last))
     }
 }
 
@@ -358,6 +298,45 @@ impl ExclusivePublicationHandle {
         self.cell.with(offer).unwrap_or(CLOSED)
     }
 
+    fn offer_each<'a>(
+        &self,
+        prefix: &[u8],
+        bodies: impl Iterator<Item = &'a [u8]>,
+        longest: usize,
+    ) -> Result<(usize, i64)> {
+        let piece = |bytes: &[u8]| c::aeron_iovec_t {
+            iov_base: bytes.as_ptr().cast_mut(),
+            iov_len: bytes.len(),
+        };
+        let offered = self.cell.with(|publication| {
+            let (mut sent, mut last) = (0, 0);
+            for body in bodies {
+                if prefix.len() + body.len() > longest {
+                    return (sent, 0);
+                }
+                let mut pieces = [piece(prefix), piece(body)];
+                // SAFETY: the pointer is valid within the call; C copies the pieces, which it
+                // only reads.
+                last = unsafe {
+                    c::aeron_exclusive_publication_offerv(
+                        publication,
+                        pieces.as_mut_ptr(),
+                        pieces.len(),
+                        None,
+                        std::ptr::null_mut(),
+                    )
+                };
+                if last <= 0 {
+                    break;
+                }
+                sent += 1;
+            }
+            (sent, last)
+        });
+        let (sent, last) = offered.unwrap_or((0, CLOSED));
+        Ok((sent, checked(last)?))
+    }
+
     /// Append a padding frame with `length` bytes after its header.
     pub fn append_padding(&self, length: usize) -> i64 {
         // SAFETY: the pointer is valid within the call.
@@ -385,6 +364,19 @@ impl ExclusivePublication {
     /// An answer that another thread is to send on this publication.
     pub fn answer(&self, message: Vec<u8>) -> Answer {
         Answer::new(self.slot.share(), message)
+    }
+
+    /// Offer messages that begin alike, in order; how many went out, and the result of the last
+    /// offer, which is 0 where the next one is longer than a message may be.
+    pub(super) fn offer_each<'a>(
+        &self,
+        prefix: &[u8],
+        bodies: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(usize, i64)> {
+        let longest = self.constants.max_message_length;
+        self.slot.with(Ok((0, CLOSED)), |handle| {
+            handle.offer_each(prefix, bodies, longest)
+        })
     }
 
     /// Offer once; whether it went out.
@@ -597,13 +589,8 @@ publication_class!(
             let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
             let messages = Slices::new(prefix, source.as_slice(), &slices, skip)?;
             let patience = Duration::from_nanos(patience_ns);
-            let longest = self.constants.max_message_length;
-            py.detach(|| {
-                self.slot.with(Ok((0, CLOSED)), |handle| {
-                    messages.offer_to(longest, patience, |data| handle.offer(data, 0))
-                })
-            })
-            .map_err(PyErr::from)
+            py.detach(|| messages.offer_to(patience, self))
+                .map_err(PyErr::from)
         }
     }
 );

@@ -1,0 +1,213 @@
+//! Messages that are many: each a piece of one buffer behind a common beginning, sent as there is
+//! room for them.
+
+use super::publication::{ADMIN_ACTION, BACK_PRESSURED, ERROR, ExclusivePublication, Lent};
+use crate::errors::Result;
+use crate::idle::Backoff;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most messages in one turn: then others that are waited for get a look.
+const MAX_SENT_PER_TURN: usize = 256;
+
+/// Messages that share their beginning, each with bytes of its own from one buffer.
+pub(super) struct Slices<'a> {
+    prefix: &'a [u8],
+    source: &'a [u8],
+    /// An offset and a length for each message, of which `skip` bytes are left out.
+    places: &'a [i64],
+    skip: usize,
+}
+
+impl<'a> Slices<'a> {
+    pub fn new(
+        prefix: &'a [u8],
+        source: &'a [u8],
+        places: &'a [i64],
+        skip: usize,
+    ) -> PyResult<Self> {
+        let slices = Self {
+            prefix,
+            source,
+            places,
+            skip,
+        };
+        if let Some(place) = places.chunks(2).find(|place| slices.body(place).is_none()) {
+            return Err(pyo3::exceptions::PyValueError::new_err(format!(
+                "{place:?} is no offset and length within {} bytes",
+                source.len()
+            )));
+        }
+        Ok(slices)
+    }
+
+    fn body(&self, place: &[i64]) -> Option<&'a [u8]> {
+        let begin = usize::try_from(*place.first()?).ok()?;
+        let length = usize::try_from(*place.get(1)?).ok()?;
+        self.source
+            .get(begin..begin.checked_add(length)?)?
+            .get(self.skip..)
+    }
+
+    fn count(&self) -> usize {
+        self.places.len() / 2
+    }
+
+    /// Offer up to `limit` of them in order, from `first` on; how many went out, and the result of
+    /// the last offer, which is 0 where the next one is longer than a message may be.
+    fn offer_some(
+        &self,
+        first: usize,
+        limit: usize,
+        publication: &ExclusivePublication,
+    ) -> Result<(usize, i64)> {
+        let places = self.places.chunks(2).skip(first).take(limit);
+        let bodies = places.map_while(|place| self.body(place));
+        publication.offer_each(self.prefix, bodies)
+    }
+
+    /// Offer all in order, each for as long as the patience lasts where there is no room; as
+    /// `offer_some`.
+    pub fn offer_to(
+        &self,
+        patience: Duration,
+        publication: &ExclusivePublication,
+    ) -> Result<(usize, i64)> {
+        let (mut sent, mut idle) = (0, Backoff::default());
+        let mut deadline = None;
+        loop {
+            let (more, last) = self.offer_some(sent, usize::MAX, publication)?;
+            sent += more;
+            if !matches!(last, BACK_PRESSURED | ADMIN_ACTION) {
+                return Ok((sent, last));
+            }
+            let now = Instant::now();
+            if more > 0 || deadline.is_none() {
+                idle.reset();
+                deadline = Some(now + patience);
+            }
+            if deadline.is_none_or(|deadline| now >= deadline) {
+                return Ok((sent, last));
+            }
+            idle.idle();
+        }
+    }
+}
+
+/// Messages that go out while their sender waits at its mailbox.
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct Sending {
+    publication: Py<ExclusivePublication>,
+    prefix: Vec<u8>,
+    source: Py<PyAny>,
+    slices: Py<PyAny>,
+    skip: usize,
+    sent: AtomicUsize,
+    result: AtomicI64,
+    failure: OnceLock<String>,
+}
+
+#[pymethods]
+impl Sending {
+    #[new]
+    #[pyo3(signature = (publication, prefix, source, slices, *, skip=0))]
+    fn new(
+        publication: Py<ExclusivePublication>,
+        prefix: Vec<u8>,
+        source: Py<PyAny>,
+        slices: Py<PyAny>,
+        skip: usize,
+    ) -> Self {
+        Self {
+            publication,
+            prefix,
+            source,
+            slices,
+            skip,
+            sent: AtomicUsize::new(0),
+            result: AtomicI64::new(BACK_PRESSURED),
+            failure: OnceLock::new(),
+        }
+    }
+
+    #[getter]
+    fn sent(&self) -> usize {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    #[getter]
+    fn result(&self) -> i64 {
+        self.result.load(Ordering::Acquire)
+    }
+
+    #[getter]
+    fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+}
+
+/// What a sending sends from, held in place for one wait.
+pub struct Held<'py> {
+    source: Lent<'py>,
+    places: Vec<i64>,
+}
+
+impl Sending {
+    pub fn hold<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
+        Ok(Held {
+            source: Lent::new(self.source.bind(py))?,
+            places: PyBuffer::<i64>::get(self.slices.bind(py))?.to_vec(py)?,
+        })
+    }
+
+    /// Go on where the last wait has ended.
+    pub fn resume<'a>(&'a self, held: &'a Held<'_>) -> PyResult<SendingRun<'a>> {
+        let source = held.source.as_slice();
+        Ok(SendingRun {
+            sending: self,
+            messages: Slices::new(&self.prefix, source, &held.places, self.skip)?,
+            is_over: false,
+        })
+    }
+
+    /// It cannot go on, for a reason that offering does not know.
+    pub fn give_up(&self, why: String) {
+        self.result.store(ERROR, Ordering::Release);
+        let _ = self.failure.set(why);
+    }
+}
+
+/// A sending at work.
+pub struct SendingRun<'a> {
+    sending: &'a Sending,
+    messages: Slices<'a>,
+    is_over: bool,
+}
+
+impl SendingRun<'_> {
+    /// Send what there is room for in one turn; how many messages.
+    pub fn work(&mut self) -> usize {
+        let first = self.sending.sent();
+        let publication = self.sending.publication.get();
+        let offered = self
+            .messages
+            .offer_some(first, MAX_SENT_PER_TURN, publication);
+        let (count, result) = offered.unwrap_or_else(|error| {
+            self.sending.give_up(error.message());
+            (0, ERROR)
+        });
+        self.sending.sent.store(first + count, Ordering::Release);
+        self.sending.result.store(result, Ordering::Release);
+        let is_held_up = matches!(result, BACK_PRESSURED | ADMIN_ACTION);
+        self.is_over = first + count == self.messages.count() || (result <= 0 && !is_held_up);
+        count
+    }
+
+    /// Whether all is sent, or the rest never can be.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}

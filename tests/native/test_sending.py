@@ -1,0 +1,150 @@
+"""Messages that go out while somebody waits at a mailbox."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from array import array
+from collections.abc import Iterator
+
+import pytest
+
+from aerotape import _native
+
+SECOND_NS = 1_000_000_000
+BACK_PRESSURED, CLOSED, ERROR = -2, -4, -6
+COUNT = 500
+
+
+@pytest.fixture
+def client(driver: _native.MediaDriver) -> Iterator[_native.AeronClient]:
+    client = _native.AeronClient(driver.aeron_dir, client_name="test")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def source() -> mmap.mmap:
+    """Numbers of four bytes each, from 0."""
+    source = mmap.mmap(-1, 4 * 10_000)
+    source.write(array("i", range(10_000)).tobytes())
+    return source
+
+
+@pytest.fixture
+def streams(
+    client: _native.AeronClient,
+) -> tuple[_native.ExclusivePublication, _native.Subscription]:
+    subscription = client.add_subscription("aeron:ipc", 8)
+    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 8)
+    assert publication.offer_within(b"first", SECOND_NS) > 0
+    assert taken(subscription, 1) == [b"first"]
+    return publication, subscription
+
+
+def taken(subscription: _native.Subscription, count: int) -> list[bytes]:
+    """Read so many messages."""
+    found: list[bytes] = []
+    while len(found) < count:
+        found += [message[0] for message in subscription.poll(count - len(found), SECOND_NS)]
+    return found
+
+
+def slices(*numbers: int) -> array[int]:
+    return array("q", [value for number in numbers for value in (4 * number, 4)])
+
+
+def bodies(*numbers: int) -> list[bytes]:
+    return [b"<" + number.to_bytes(4, "little") for number in numbers]
+
+
+def test_all_go_out_in_a_wait_that_ends_with_them(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
+) -> None:
+    """More than there is room for at once, to somebody who reads; the buffer is free then."""
+    publication, subscription = streams
+    numbers = [number % 10_000 for number in range(3, 9_000 + COUNT)]
+    sending = _native.Sending(publication, b"<", source, slices(*numbers))
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.extend(taken(subscription, len(numbers))))
+    reader.start()
+    assert _native.Mailbox().wait([subscription], 60 * SECOND_NS, 0, None, [sending]) == []
+    reader.join()
+    assert sending.sent == len(numbers)
+    assert sending.result == publication.position
+    assert read == bodies(*numbers)
+    source.close()
+
+
+def test_a_wait_goes_on_where_the_last_one_ended(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
+) -> None:
+    """Nobody reads: the wait ends in time, having sent what there was room for."""
+    publication, subscription = streams
+    numbers = list(range(3_000))
+    sending = _native.Sending(publication, b"<", source, slices(*numbers))
+    mailbox = _native.Mailbox()
+    read: list[bytes] = []
+    results = []
+    while sending.sent < len(numbers):
+        mailbox.wait([], 1_000_000, 10, None, [sending])
+        results.append(sending.result)
+        read += taken(subscription, sending.sent - len(read))
+    assert BACK_PRESSURED in results
+    assert results[-1] > 0
+    assert read == bodies(*numbers)
+
+
+def test_events_end_the_wait(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
+) -> None:
+    """What has come goes first, whatever is still to be sent."""
+    publication, _ = streams
+    sending = _native.Sending(publication, b"<", source, slices(*range(5_000)))
+    mailbox = _native.Mailbox()
+    mailbox.wake()
+    assert mailbox.wait([], 60 * SECOND_NS, 10, None, [sending]) == []
+    assert 0 < sending.sent < 5_000
+
+
+def test_two_take_turns(
+    client: _native.AeronClient,
+    streams: tuple[_native.ExclusivePublication, _native.Subscription],
+    source: mmap.mmap,
+) -> None:
+    """One that nobody reads does not keep another from going out."""
+    publication, _ = streams
+    other = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
+    reading = client.add_subscription("aeron:ipc", 9)
+    assert other.offer_within(b"first", SECOND_NS) > 0
+    taken(reading, 1)
+    stuck = _native.Sending(publication, b"<", source, slices(*range(5_000)))
+    mailbox = _native.Mailbox()
+    mailbox.wait([], 1_000_000, 10, None, [stuck])
+    sending = _native.Sending(other, b"<", source, slices(1, 2, 3))
+    assert mailbox.wait([], 60 * SECOND_NS, 10, None, [stuck, sending]) == []
+    assert stuck.result == BACK_PRESSURED
+    assert (sending.sent, taken(reading, 3)) == (3, bodies(1, 2, 3))
+
+
+def test_what_can_never_go_out_ends_the_wait(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription],
+    source: mmap.mmap,
+) -> None:
+    """Messages that are too long, slices that are none, a stream that is closed."""
+    publication, subscription = streams
+    mailbox = _native.Mailbox()
+
+    def outcome(places: array[int]) -> tuple[int, int, str | None]:
+        sending = _native.Sending(publication, b"<", source, places)
+        assert mailbox.wait([], 60 * SECOND_NS, 10, None, [sending]) == []
+        return sending.sent, sending.result, sending.failure
+
+    assert publication.max_message_length < 9_000
+    assert outcome(array("q", [0, 4, 0, 9_000])) == (1, 0, None)
+    assert taken(subscription, 1) == bodies(0)
+    sent, result, failure = outcome(array("q", [0, 4, 40_000, 1]))
+    assert (sent, result) == (0, ERROR)
+    assert failure is not None and "no offset and length within 40000 bytes" in failure
+    publication.close()
+    assert outcome(slices(1)) == (0, CLOSED, None)
