@@ -317,6 +317,10 @@ class _Check:
 
     def _plan_segments(self, segments: Sequence[SegmentFile]) -> None:
         count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
+        if count and self._is_written:
+            # They may have been made since the files were listed.
+            segments = self.recording.segment_files()
+            count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
         if count:
             listed = ", ".join(str(base) for base in missing)
             more = " …" if count > len(missing) else ""

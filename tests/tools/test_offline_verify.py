@@ -17,6 +17,7 @@ from support.offline_directory import SEGMENT_LENGTH, build, content
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
+from aerotape.catalog.segments import SegmentFile, index_segment_files
 from aerotape.errors import SegmentError, UnknownRecordingError
 from aerotape.tools.main import main
 
@@ -296,3 +297,22 @@ def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
     assert "is now INVALID: the descriptor's checksum fails" in capsys.readouterr().out
     after = content(directory)
     assert {name for name in after if after[name] != before.get(name)} == {"archive.catalog"}
+
+
+def test_files_that_a_recorder_makes_meanwhile_are_not_missing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The directory is listed before the end of a recording in progress is looked for."""
+
+    def listed_before(path: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
+        index, others = index_segment_files(path)
+        return {**index, 3: index[3][:1]}, others
+
+    monkeypatch.setattr("aerotape.catalog.verify.index_segment_files", listed_before)
+    with in_use(directory):
+        for options, segments in ((["-a"], 3), ([], 1)):
+            assert main(["tool", str(directory), "verify", "3", *options, "--json"]) == 0
+            (check,) = json.loads(capsys.readouterr().out)
+            assert (check["segments"], check["problems"]) == (segments, [])
+        (directory / f"3-{SEGMENT_LENGTH}.rec").unlink()
+        assert main(["tool", str(directory), "verify", "3"]) == 3
