@@ -68,7 +68,9 @@ class ReplayStream(ImageFacts):
         self._subscription: _native.Subscription | None = None
         self._is_over = False
         self._error: ArchiveError | None = None
-        self._error_deadline_ns = 0
+        # How far the stream was when it was last seen to move, the error being known.
+        self._quiet_position = -1
+        self._quiet_since_ns = 0
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
@@ -98,8 +100,9 @@ class ReplayStream(ImageFacts):
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
         while (image := subscription.image_by_session_id(self.order.session_id)) is None:
             yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.order.start_position)}")
-            self._raise_error_at_length(self.order.start_position, time.monotonic_ns())
+            self._raise_error_at_length(self.order.start_position)
             if time.monotonic_ns() >= deadline_ns:
+                self._raise_error(self.order.start_position)
                 raise AeronTimeoutError(
                     f"no stream for {self._describe(self.order.start_position)} on "
                     f"{subscription.channel} stream {subscription.stream_id} within "
@@ -139,9 +142,10 @@ class ReplayStream(ImageFacts):
 
     def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
         yield Pause(0, f"go on with {self._describe(position)}")
-        self._raise_error_at_length(position, idle_since_ns)
+        self._raise_error_at_length(position)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
+            self._raise_error(position)
             raise AeronTimeoutError(
                 f"no message of {self._describe(position)} for {self._timeout_ns / 1e9:g} s"
             )
@@ -170,18 +174,20 @@ class ReplayStream(ImageFacts):
     def _heard_error(self) -> ArchiveError | None:
         if self._error is None:
             self._error = self._session.take_error(self.order.correlation_id)
-            self._error_deadline_ns = time.monotonic_ns() + _AFTER_ERROR_NS
         return self._error
 
-    def _raise_error_at_length(self, position: int, idle_since_ns: int) -> None:
+    def _raise_error_at_length(self, position: int) -> None:
         """Raise the archive's error once nothing comes of what it had sent before.
 
         The error takes another way than the stream, and may be here first.
         """
-        if self._heard_error() is not None:
-            now_ns = time.monotonic_ns()
-            if now_ns >= max(self._error_deadline_ns, idle_since_ns + _AFTER_ERROR_NS):
-                self._raise_error(position)
+        if self._heard_error() is None:
+            return
+        now_ns = time.monotonic_ns()
+        if position > self._quiet_position:
+            self._quiet_position, self._quiet_since_ns = position, now_ns
+        elif now_ns >= self._quiet_since_ns + _AFTER_ERROR_NS:
+            self._raise_error(position)
 
     def _raise_error(self, position: int) -> None:
         error = self._heard_error()

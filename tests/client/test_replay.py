@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.archive_model import REPLAY_SESSIONS
@@ -346,19 +346,27 @@ def test_an_error_that_is_here_before_the_messages(
         assert _received(received) == made.sent[:5]
 
 
-def test_an_error_overtakes_messages_under_way() -> None:
-    """An error that is here while the stream has not ended is raised behind what still comes."""
+def _stream_with_error(**image: object) -> ReplayStream:
+    """A stream whose error has come, with an image or without one."""
     error = ArchiveError("damage", 0, 5)
     session = SimpleNamespace(
-        timeout_ns=10**9, take_error=lambda number: error if number == 5 else None
+        timeout_ns=10**10, take_error=lambda number: error if number == 5 else None
     )
     order = ReplayOrder(3, 0, 4096, False, 5, 1, 1)
     stream = ReplayStream(order, cast(ControlSession, session), None)
-    stream.attach(cast(_native.Subscription, SimpleNamespace(close=lambda: None)))
-    image = SimpleNamespace(
-        position=0, is_closed=False, is_end_of_stream=False, release=lambda: None
+    subscription = SimpleNamespace(
+        close=lambda: None, image_by_session_id=lambda _: None, channel="", stream_id=1
     )
-    stream._image = cast(_native.Image, image)
+    stream.attach(cast(_native.Subscription, subscription))
+    if image:
+        found = SimpleNamespace(position=0, is_closed=False, release=lambda: None, **image)
+        stream._image = cast(_native.Image, found)
+    return stream
+
+
+def test_an_error_overtakes_messages_under_way() -> None:
+    """An error that is here while the stream has not ended is raised behind what still comes."""
+    stream = _stream_with_error(is_end_of_stream=False)
     steps = stream.next_batch()
     fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
     assert isinstance(next(steps), Poll)
@@ -367,12 +375,31 @@ def test_an_error_overtakes_messages_under_way() -> None:
     with pytest.raises(StopIteration) as found:
         steps.send([fields])
     assert [tuple(each) for each in found.value.value] == [fields]
-    image.is_end_of_stream = True
+    cast(Any, stream._image).is_end_of_stream = True
     steps = stream.next_batch()
     next(steps)
     assert isinstance(steps.send([]), Pause)
     with pytest.raises(ReplayError, match="damage"):
         steps.send(None)
+
+
+@pytest.mark.parametrize("image", [{}, {"is_end_of_stream": False}])
+def test_an_error_is_raised_where_nothing_comes_any_more(
+    image: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second after it came: of a stream that never appears, and of one that does not end.
+
+    Also to a reader who asks anew each time.
+    """
+    clock = itertools.count(10**9, 4 * 10**8)
+    monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
+    stream = _stream_with_error(**image)
+    with pytest.raises(ReplayError, match="damage"):
+        for _ in range(6):
+            steps: Any = stream.next_batch() if image else stream.await_image()
+            next(steps)
+            for _ in range(2 if image else 9):
+                steps.send([] if image else None)
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
