@@ -367,8 +367,8 @@ class Mailbox:
         """Return what has come, oldest first: events, and whole messages polled from
         `subscriptions`, but for those that `lookups` has answered. When there is nothing, wait
         up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
-        interpreter released. Meanwhile `sendings` go on, in turns; when one is over, or never
-        can be, return too."""
+        interpreter released. Meanwhile `sendings` go on, in turns; when one that is not
+        `is_last` is over, or one never can be, return too."""
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
 
@@ -378,7 +378,8 @@ class Sending:
     `source`, for each slice.
 
     `source` and `slices` are in use only within a wait. `slices` is an array of int64: offset and
-    length of each, in bytes, of which the first `skip` bytes are left out.
+    length of each, in bytes, of which the first `skip` bytes are left out. With `is_last`
+    nothing is to follow, and nobody waits for the end.
     """
 
     def __init__(
@@ -389,6 +390,7 @@ class Sending:
         slices: Buffer,
         *,
         skip: int = 0,
+        is_last: bool = False,
     ) -> None: ...
     @property
     def sent(self) -> int:

@@ -42,7 +42,12 @@ class ListingSession(Protocol):
     def is_done(self) -> bool: ...
     def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
     def begin_sending(
-        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+        self,
+        correlation_id: int,
+        catalog_data: mmap.mmap,
+        slices: array[int],
+        *,
+        is_last: bool,
     ) -> Sending | None: ...
     def note_sending(self, sending: Sending) -> int: ...
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None: ...
@@ -72,6 +77,11 @@ class _Listing:
         self.is_done = False
         self.retry_after_ns = 0
         self.sending: Sending | None = None
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether all has gone out that was to be sent, and nothing is to follow."""
+        return self.is_done
 
     def _note_progress(self, any_sent: bool) -> None:
         """Go on at once while the client takes something, else after longer and longer."""
@@ -145,9 +155,17 @@ class RangeListing(_RecordingListing):
             self._end_run(run)
             return
         self.sending = self._session.begin_sending(
-            self._correlation_id, self._catalog.data, run.slices
+            self._correlation_id,
+            self._catalog.data,
+            run.slices,
+            is_last=self._remaining == len(run.ids),
         )
         self._note_progress(self.sending is not None)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether all has gone out, which the session has not noted yet."""
+        return self.sending is not None and self.sending.sent == self._remaining
 
     def _note_sent(self, run: DescriptorRun, sent: int) -> None:
         self._remaining -= sent
@@ -163,7 +181,8 @@ class RangeListing(_RecordingListing):
         self._next_recording_id = run.next_id
         if self._remaining == 0:
             self.is_done = True
-        elif run.is_last:
+        elif run.is_last and self._catalog.descriptors(run.next_id, 1).next_id == run.next_id:
+            # Nor has any come while these were sent.
             self._session.send_recording_unknown(self._correlation_id, self._next_recording_id)
             self.is_done = True
 

@@ -43,6 +43,8 @@ class Listing(Protocol):
     def retry_after_ns(self) -> int: ...
     @property
     def sending(self) -> Sending | None: ...
+    @property
+    def is_sent(self) -> bool: ...
     def do_work(self) -> None: ...
 
 
@@ -91,6 +93,19 @@ class ResponseSender(ABC):
     def listing(self, listing: Listing | None) -> None:
         self._listing = listing
         self._answer_all()
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether a listing is in progress, which is not so once all of it has gone out."""
+        if self._listing is not None and self._listing.is_sent:
+            self._go_on_listing()
+        return self._listing is not None
+
+    def _go_on_listing(self) -> None:
+        if self._listing is not None:
+            self._listing.do_work()
+            if self._listing.is_done:
+                self.listing = None
 
     def share(self, lookups: Lookups) -> None:
         """Let requests that need no thinking be answered without this session."""
@@ -170,12 +185,18 @@ class ResponseSender(ABC):
         )
 
     def begin_sending(
-        self, correlation_id: int, catalog_data: mmap.mmap, slices: array[int]
+        self,
+        correlation_id: int,
+        catalog_data: mmap.mmap,
+        slices: array[int],
+        *,
+        is_last: bool,
     ) -> Sending | None:
         """Return descriptors from the mapped catalog to be sent; None while answers have to wait.
 
         Args:
             slices: offset and length of each descriptor in the catalog file, bytes.
+            is_last: whether the listing is done with them.
         """
         if self._queue or self._publication is None or self.is_done:
             return None
@@ -185,6 +206,7 @@ class ResponseSender(ABC):
             catalog_data,
             slices,
             skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
+            is_last=is_last,
         )
 
     def note_sending(self, sending: Sending) -> int:

@@ -247,10 +247,7 @@ class ControlSession(ResponseSender):
             case State.ACTIVE:
                 self._check_liveness()
                 self._drain()
-                if self.listing is not None:
-                    self.listing.do_work()
-                    if self.listing.is_done:
-                        self.listing = None
+                self._go_on_listing()
             case State.REJECTED:
                 self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, self._refusal)
 

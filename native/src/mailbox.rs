@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// for which it knows that a message is too long.
 pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
 
-/// How long who waits sleeps at most while the driver owes an answer, and at the beginning: where
-/// something has just been said, more often follows at once.
+/// How long who waits sleeps at most while the driver owes an answer, at the beginning, and after
+/// something was sent: where something has just been said, more often follows at once.
 const ALERT_PARK: Duration = Duration::from_micros(16);
 const ALERT_TIME: Duration = Duration::from_micros(500);
 
@@ -264,7 +264,7 @@ impl MailboxHandle {
     ) -> Vec<Event> {
         let mut events = Vec::new();
         let mut idle = Backoff::default();
-        let begin = Instant::now();
+        let mut alert_since = Instant::now();
         // Who has nothing to poll sleeps until something comes, and is no help to a conductor.
         let _waiting = (!subscriptions.is_empty()).then(|| Waiting::begin(&self.0.waiting));
         loop {
@@ -286,13 +286,14 @@ impl MailboxHandle {
             let answered = lookups.map_or(0, |lookups| lookups.answer(&mut events));
             // Behind the polling: what a client asks once it has the last message comes later.
             let sent: usize = sendings.iter_mut().map(SendingRun::work).sum();
-            let is_over = sendings.iter().any(SendingRun::is_over);
+            let is_awaited = sendings.iter().any(SendingRun::is_awaited);
             let now = Instant::now();
-            if woken || !events.is_empty() || is_over || now >= deadline {
+            if woken || !events.is_empty() || is_awaited || now >= deadline {
                 return events;
             }
             if answered > 0 || sent > 0 {
                 idle.reset();
+                alert_since = now;
                 continue;
             }
             let left = deadline - now;
@@ -300,7 +301,7 @@ impl MailboxHandle {
                 self.park(left);
             } else if let Some(park) = idle.next_park() {
                 sleep_precisely();
-                let longest = if helped == Helped::Awaiting || now - begin < ALERT_TIME {
+                let longest = if helped == Helped::Awaiting || now - alert_since < ALERT_TIME {
                     ALERT_PARK
                 } else {
                     left

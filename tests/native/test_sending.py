@@ -107,6 +107,24 @@ def test_events_end_the_wait(
     assert 0 < sending.sent < 5_000
 
 
+def test_the_last_one_ends_no_wait(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
+) -> None:
+    """Nobody has to do anything about it; one that cannot be sent is another matter."""
+    publication, subscription = streams
+    mailbox = _native.Mailbox()
+    sending = _native.Sending(publication, b"<", source, slices(5, 6), is_last=True)
+    timer = threading.Timer(0.3, mailbox.wake)
+    timer.start()
+    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, None, [sending]) == []
+    assert timer.finished.is_set()
+    assert (sending.sent, taken(subscription, 2)) == (2, bodies(5, 6))
+    publication.close()
+    late = _native.Sending(publication, b"<", source, slices(7), is_last=True)
+    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, None, [late]) == []
+    assert (late.sent, late.result) == (0, CLOSED)
+
+
 def test_two_take_turns(
     client: _native.AeronClient,
     streams: tuple[_native.ExclusivePublication, _native.Subscription],

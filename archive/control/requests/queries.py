@@ -21,7 +21,7 @@ KEPT_BLOCK = 64
 
 
 def _may_list(session: ControlSession, correlation_id: int) -> bool:
-    if session.listing is None:
+    if not session.is_listing:
         return True
     session.send_error(
         correlation_id, ErrorCode.ACTIVE_LISTING, "the session is still being sent a listing"

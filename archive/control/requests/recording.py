@@ -98,7 +98,7 @@ def _stop_recording_by_identity(
 def _update_channel(
     conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
 ) -> None:
-    if session.listing is not None:
+    if session.is_listing:
         # It is answered in turn with listings, as the reference has it.
         session.send_error(
             request.correlation_id,

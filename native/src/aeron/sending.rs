@@ -105,6 +105,7 @@ pub struct Sending {
     source: Py<PyAny>,
     slices: Py<PyAny>,
     skip: usize,
+    is_last: bool,
     sent: AtomicUsize,
     result: AtomicI64,
     failure: OnceLock<String>,
@@ -113,13 +114,14 @@ pub struct Sending {
 #[pymethods]
 impl Sending {
     #[new]
-    #[pyo3(signature = (publication, prefix, source, slices, *, skip=0))]
+    #[pyo3(signature = (publication, prefix, source, slices, *, skip=0, is_last=false))]
     fn new(
         publication: Py<ExclusivePublication>,
         prefix: Vec<u8>,
         source: Py<PyAny>,
         slices: Py<PyAny>,
         skip: usize,
+        is_last: bool,
     ) -> Self {
         Self {
             publication,
@@ -127,6 +129,7 @@ impl Sending {
             source,
             slices,
             skip,
+            is_last,
             sent: AtomicUsize::new(0),
             result: AtomicI64::new(BACK_PRESSURED),
             failure: OnceLock::new(),
@@ -170,6 +173,7 @@ impl Sending {
             sending: self,
             messages: Slices::new(&self.prefix, source, &held.places, self.skip)?,
             is_over: false,
+            is_awaited: false,
         })
     }
 
@@ -185,11 +189,15 @@ pub struct SendingRun<'a> {
     sending: &'a Sending,
     messages: Slices<'a>,
     is_over: bool,
+    is_awaited: bool,
 }
 
 impl SendingRun<'_> {
     /// Send what there is room for in one turn; how many messages.
     pub fn work(&mut self) -> usize {
+        if self.is_over {
+            return 0;
+        }
         let first = self.sending.sent();
         let publication = self.sending.publication.get();
         let offered = self
@@ -202,12 +210,14 @@ impl SendingRun<'_> {
         self.sending.sent.store(first + count, Ordering::Release);
         self.sending.result.store(result, Ordering::Release);
         let is_held_up = matches!(result, BACK_PRESSURED | ADMIN_ACTION);
-        self.is_over = first + count == self.messages.count() || (result <= 0 && !is_held_up);
+        let is_complete = first + count == self.messages.count();
+        self.is_over = is_complete || (result <= 0 && !is_held_up);
+        self.is_awaited = self.is_over && !(is_complete && self.sending.is_last);
         count
     }
 
-    /// Whether all is sent, or the rest never can be.
-    pub fn is_over(&self) -> bool {
-        self.is_over
+    /// Whether all is sent and something is to follow, or the rest never can be sent.
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited
     }
 }
