@@ -244,12 +244,17 @@ def begin_moves(moves: Sequence[SegmentMove], archive_dir: Path, *, sync: bool) 
         if sync:
             sync_directory(archive_dir)
     except OSError as error:
-        for move in done:
-            with contextlib.suppress(OSError):
-                move.undo()
+        undo_moves(done)
         raise StorageError(
             f"cannot migrate segment files in {archive_dir}: {error.strerror}", archive_dir
         ) from error
+
+
+def undo_moves(moves: Sequence[SegmentMove]) -> None:
+    """Take moves back that were begun, each if it can be."""
+    for move in moves:
+        with contextlib.suppress(OSError):
+            move.undo()
 
 
 def finish_moves(moves: Sequence[SegmentMove]) -> None:

@@ -28,9 +28,11 @@ from aerotape.catalog.segment_moves import (
     find_detached,
     finish_moves,
     plan_moves,
+    undo_moves,
 )
 from aerotape.catalog.segments import (
     list_files_to_delete,
+    list_segment_files,
     segment_file_name,
 )
 from aerotape.catalog.time_index_file import remove_time_index
@@ -276,14 +278,27 @@ class SegmentMoves:
         source_id, target_id = source.recording_id, target.recording_id
 
         def link() -> int:
-            moves.extend(plan_moves(folder, source, target_id, target.stop_position))
-            for path in next_files:
-                # Frames there are behind a stop position that was lowered: they go with the others.
-                if kept := keeping.put_aside(path, source.stop_position):
-                    LOGGER.warning("recording %d is migrated: %s", source_id, kept)
-            begin_moves(moves, folder, sync=self._sync)
+            planned = plan_moves(folder, source, target_id, target.stop_position)
+            begin_moves(planned, folder, sync=self._sync)
+            try:
+                put_aside()
+            except StorageError:
+                undo_moves(planned)
+                raise
+            moves.extend(planned)
             hand_over(folder, *entries)
             return len(moves)
+
+        def put_aside() -> None:
+            """Keep the frames in files behind a stop position that was lowered.
+
+            Nothing would tell them from what is left of an empty recording, which is purged.
+            """
+            for segment in list_segment_files(folder, source_id):
+                if segment.base_position >= source.stop_position and (
+                    kept := keeping.put_aside(segment.path, segment.base_position)
+                ):
+                    LOGGER.warning("recording %d is migrated: %s", source_id, kept)
 
         def unlink() -> None:
             finish_moves(moves)

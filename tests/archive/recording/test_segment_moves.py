@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -156,6 +158,71 @@ def test_frames_where_the_next_file_begins_are_kept(
     [note] = suspect.read_marks(rig.directory)[LATER]
     assert (note.quarantine, note.position) == (copy.name, 4 * SEGMENT)
     assert any(copy.name in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("source", "stop"),
+    [(EARLIER, 2 * SEGMENT), (LATER, 6 * SEGMENT), (LATER, 6 * SEGMENT - 64)],
+)
+def test_all_files_behind_a_stop_position_that_was_lowered_are_kept(
+    rig: Rig, source: int, stop: int
+) -> None:
+    """At a segment boundary or within one: what stays with the empty recording is purged."""
+    rig.catalog.set_stop_position(source, stop)
+    if source == EARLIER:
+        rig.catalog.set_start_position(LATER, stop)
+    first = (4 * source + 2) * SEGMENT
+    names = [f"{source}-{base}.rec" for base in (first, first + SEGMENT)]
+    frames = [(rig.directory / name).read_bytes() for name in names]
+    others = rig.files() - set(names)
+    target = 1 - source
+    rig.moves.migrate(rig.client, 7, source, target)
+    rig.answers(2)
+    rig.work_until(lambda: not rig.deletions.is_held(source))
+    copies = sorted(rig.directory.glob("*.quarantine"))
+    assert [each.read_bytes() for each in copies] == frames
+    notes = suspect.read_marks(rig.directory)[target]
+    assert {note.quarantine for note in notes} == {each.name for each in copies}
+    assert sorted(note.position for note in notes) == [first, first + SEGMENT]
+    renamed = {name.replace(f"{source}-", f"{target}-", 1) for name in others}
+    assert rig.files() == {n for n in renamed | others if n.startswith(f"{target}-")}
+    assert not list(rig.directory.glob(f"{source}-*.rec"))
+
+
+@pytest.mark.parametrize("no_links", [False, True])
+def test_a_migration_that_cannot_keep_frames_changes_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, no_links: bool
+) -> None:
+    """As without space for the mark: the files have their names again."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    before = {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")}
+
+    def fail(*_: Any) -> None:
+        raise StorageError("no space", rig.directory)
+
+    def no_link(*_: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(suspect, "add_notes", fail)
+    if no_links:
+        monkeypatch.setattr(os, "link", no_link)
+    migrate(rig)
+    [(kind, _, _, message)] = rig.answers()
+    assert (kind, message) == ("error", "no space")
+    assert {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")} == before
+    assert rig.catalog.stop_position(EARLIER) == rig.catalog.start_position(LATER)
+
+
+def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
+    """Not the frames behind either."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
+    before = {path.name for path in rig.directory.iterdir()}
+    migrate(rig)
+    assert rig.answers()[0][0] == "error"
+    assert {path.name for path in rig.directory.iterdir()} == before
 
 
 @pytest.mark.parametrize("recording_id", [EARLIER, LATER])
