@@ -11,16 +11,18 @@ from __future__ import annotations
 import copy
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from aerotape.catalog.segments import SEGMENT_SUFFIX
+from aerotape.errors import AerotapeError
 from support.java import ROOT
 from support.power_cut_disk import SECTOR_LENGTH, Change, Disk, Entry, File, Folder, Kind, tree
 
@@ -100,7 +102,7 @@ class Run:
     def power_cuts(
         self, seed: int, mixtures: int = 2, step: int = 1, segment_unit: int = SECTOR_LENGTH
     ) -> Iterator[Cut]:
-        """Give what power cuts may leave, each once while nothing changes.
+        """Give what power cuts may leave, each once while nothing changes, and at the end.
 
         At each place there is all that was changed ("everything", which comes first), all that was
         forced to storage and no more ("nothing more"), either only for names or only for what is in
@@ -120,7 +122,8 @@ class Run:
                     disk, place, f"{seed}/{place}", mixtures, segment_unit
                 ):
                     state = (files, folders)
-                    if seen.get(kind) == (state, counters, len(notes)):
+                    is_known = seen.get(kind) == (state, counters, len(notes))
+                    if is_known and place < len(self.changes):
                         continue
                     seen[kind] = (state, counters, len(notes))
                     yield Cut(place, kind, files, folders, counters, tuple(notes))
@@ -135,10 +138,10 @@ class Run:
         forced = (Kind.SYNC, Kind.SYNC_NAMES)
         return sorted({_place(change) for change in self.changes if change.kind in forced})
 
-    def without(self, place: str) -> Run:
-        """Return the same, had this place in the program forced nothing to storage."""
+    def without(self, *places: str) -> Run:
+        """Return the same, had these places in the program forced nothing to storage."""
         changes = [
-            replace(change, kind=Kind.NOTHING) if _place(change) == place else change
+            replace(change, kind=Kind.NOTHING) if _place(change) in places else change
             for change in self.changes
         ]
         return replace(self, changes=changes)
@@ -155,6 +158,47 @@ class Run:
         assert sorted(files) == sorted(actual)
         for name, data in actual.items():
             assert files[name] == data, f"not all changes of {name} are known"
+
+
+def unnoticed(
+    run: Run, check: Callable[[list[Cut]], object], together: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Find out where something may as well not be forced to storage, as far as a check can tell.
+
+    Args:
+        check: is given power cuts, the first of them before anything was done; fails or not.
+        together: patterns of places that are left out together where both match the same.
+
+    Returns:
+        Where the check fails only for power cuts when the run is over, and where it never fails,
+        without numbers of lines.
+    """
+    before, *others = run.power_cuts(1, 1)
+    end = len(run.changes)
+    passed = {(cut.state, cut.place == end) for cut in others}
+    groups: dict[str, list[str]] = {}
+    for place in run.places_of_forcing():
+        name = next((each for each in together if re.match(each, place)), place)
+        groups.setdefault(name, []).append(place)
+    assert groups
+
+    def passes(cuts: list[Cut]) -> bool:
+        try:
+            check([before, *cuts])
+        except (AssertionError, AerotapeError, OSError, ValueError, LookupError):
+            return False
+        return True
+
+    assert passes([])
+    at_the_end: list[str] = []
+    never: list[str] = []
+    for name, places in groups.items():
+        cuts = run.without(*places).power_cuts(1, 1)
+        new = [cut for cut in cuts if (cut.state, cut.place == end) not in passed]
+        if passes([cut for cut in new if cut.place < end]):
+            is_noticed = not passes([cut for cut in new if cut.place == end])
+            (at_the_end if is_noticed else never).append(re.sub(r":\d+", "", name))
+    return at_the_end, never
 
 
 def _place(change: Change) -> str:
@@ -271,32 +315,36 @@ def recorded(
     return Run(root, changes, before, done.returncode)
 
 
-def power_cuts(
-    directory: Path, scratch: Path, arguments: Sequence[str], *, step: int = 1
-) -> Iterator[tuple[Path, int | None]]:
-    """Run a command of `aerotape tool` on a copy of a directory, with power cuts all the time.
-
-    With a `step`, only at every so many places. Yields what they leave, each as a copy, with None;
-    in the end what the command has left, with its exit code.
-    """
+def recorded_command(directory: Path, scratch: Path, arguments: Sequence[str]) -> Run:
+    """Run a command of `aerotape tool` on a copy of a directory."""
     root = scratch / "run"
     root.mkdir()
     shutil.copytree(directory, root / directory.name)
-    log = scratch / "log"
-    command = [sys.executable, "-m", "aerotape", "tool", str(root / directory.name), *arguments]
-    run = recorded(build_shim(scratch), root, log, command, 60, may_find=True)
+    command = [sys.executable, "-m", "support.power_cut_places", "tool"]
+    command += [str(root / directory.name), *arguments]
+    run = recorded(build_shim(scratch), root, scratch / "log", command, 60, may_find=True)
     run.check_complete()
+    return run
+
+
+def left_behind(run: Run, name: str, scratch: Path, cuts: Iterable[Cut]) -> Iterator[Path]:
+    """Give the directory of a name as power cuts leave it, each as a copy; at last as the run did.
+
+    What is done to a copy raises what it raises, with a note that tells the power cut.
+    """
     left = scratch / "left"
-    for cut in run.power_cuts(1, 1, step):
+    for cut in cuts:
         cut.write(left)
         try:
-            yield left / directory.name, None
+            yield left / name
         except BaseException as error:
             error.add_note(str(cut))
             raise
         finally:
             shutil.rmtree(left)
-    yield root / directory.name, run.code
+    shutil.copytree(run.root, left)
+    yield left / name
+    shutil.rmtree(left)
 
 
 def _read_log(data: bytes) -> list[Change]:

@@ -59,3 +59,15 @@ def _place() -> str:
 
 def _named(code: CodeType) -> str:
     return f"{Path(code.co_filename).name} {code.co_qualname}"
+
+
+def main() -> int:
+    """Run `aerotape` with the arguments of this program, and have it say so."""
+    say_places()
+    from aerotape.tools.main import main as aerotape
+
+    return aerotape(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
