@@ -18,7 +18,7 @@ from support.archives import EMBEDDED_DRIVER
 from support.control_rig import await_true
 from support.crash_points import crashes
 from support.java import FAST_ARCHIVE
-from support.power_cut import build_shim, recorded
+from support.power_cut import Cut, build_shim, recorded, unnoticed
 from support.small_disk import SmallDisk
 
 import aerotape
@@ -27,6 +27,7 @@ from aerotape.archive.recording.storage_space import is_out_of_space
 from aerotape.catalog import behind_end, suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.own_copy import remove_copies
 from aerotape.errors import ArchiveError, StorageError
 from aerotape.tools.main import main
 
@@ -47,6 +48,7 @@ class Lowered:
         add_recording(directory, self.stream)
         self.segments = {path.name: path.read_bytes() for path in directory.glob("*.rec")}
         self.stop = self.lower(1.5 * SEGMENT)
+        self.frames_before = self.frames()
 
     def lower(self, position: float) -> int:
         stop = next(each for each in self.stream.frames if each >= position)
@@ -80,6 +82,19 @@ class Lowered:
             names == ["0-0.rec", f"0-{SEGMENT}.rec"]
             and (directory / f"0-{SEGMENT}.rec").read_bytes().ljust(SEGMENT, b"\0") == second
         )
+
+    def check_left(self, directory: Path, is_over: bool) -> None:
+        """Check what a clearing has left, and that another one ends it."""
+        assert not is_over or self.is_cleared(directory)
+        # A copy that no mark tells of would be found by nobody.
+        told = {note.quarantine for note in suspect.read_marks(directory).get(0, [])}
+        for name in copies(directory).keys() - told:
+            (directory / name).unlink()
+        assert self.frames(directory) == self.frames_before
+        remove_copies(directory)
+        clear(directory)
+        assert self.frames(directory) == self.frames_before
+        assert self.is_cleared(directory)
 
 
 @pytest.fixture
@@ -184,30 +199,64 @@ import sys
 from pathlib import Path
 from aerotape.archive.recording.extension import clear_behind
 from aerotape.catalog.directory import open_directory
+from support.power_cut_places import say_places
 
+say_places()
 directory = Path(sys.argv[1])
 clear_behind(directory, open_directory(directory).recording(0).descriptor, 1)
 """
 
 
-def test_a_power_cut_anywhere_loses_nothing(tmp_path: Path) -> None:
-    """The copy is on storage before the first byte goes, and at the end nothing is behind."""
-    root = tmp_path / "root"
+# Left out together: at the end, the directory is forced for all files that have gone.
+TOGETHER = ("suspect.py move_segment|extension.py clear_behind",)
+AT_THE_END = [*TOGETHER, "suspect.py erase_tail < behind_end.py Keeping.clear_tail"]
+# Names of copies: the directory is forced again for the mark, before anything goes.
+COPY = "suspect.py copy_tail < behind_end.py Keeping._copy"
+# That of the mark: once more for the file's own copy. That one's: at the end, and an old name of
+# what is shared leads to what it was.
+MARK = "suspect.py add_notes < behind_end.py Keeping._mark"
+OWN = "own_copy.py make_own < suspect.py erase_tail"
+
+
+@pytest.mark.parametrize(
+    ("is_shared", "covered"),
+    [(False, [COPY]), (True, [OWN, MARK, COPY])],
+    ids=["own files", "hard links"],
+)
+def test_a_power_cut_anywhere_loses_nothing(
+    tmp_path: Path, is_shared: bool, covered: list[str]
+) -> None:
+    """The copy is on storage before the first byte goes, and at the end nothing is behind.
+
+    All that takes is noticed: where one place forces nothing to storage, the same fails.
+    """
+    root, left = tmp_path / "root", tmp_path / "left"
     root.mkdir()
     lowered = Lowered(root / "archive")
-    every = lowered.frames()
+    if is_shared:
+        root.joinpath("backup").mkdir()
+        for name in lowered.segments:
+            root.joinpath("backup", name).hardlink_to(lowered.path / name)
     command = [sys.executable, "-c", CLEAR, str(lowered.path)]
     run = recorded(build_shim(tmp_path), root, tmp_path / "log", command, 60)
     run.check_complete()
     assert lowered.is_cleared(lowered.path)
-    left = tmp_path / "left"
-    cuts = 0
-    for cut in run.power_cuts(1):
-        cut.write(left)
-        assert lowered.frames(left / "archive") == every, str(cut)
-        cuts += 1
-        shutil.rmtree(left)
-    assert cuts > 10
+
+    def check(cuts: list[Cut]) -> None:
+        for cut in cuts:
+            cut.write(left)
+            try:
+                assert not is_shared or lowered.is_as_it_was(left / "backup"), str(cut)
+                lowered.check_left(left / "archive", is_over=cut.place == len(run.changes))
+            finally:
+                shutil.rmtree(left)
+
+    cuts = list(run.power_cuts(1, 1))
+    assert len(cuts) > 10
+    check(cuts)
+    at_the_end, unneeded = unnoticed(run, check, TOGETHER)
+    assert sorted(at_the_end) == sorted(AT_THE_END)
+    assert sorted(unneeded) == covered
 
 
 def test_a_full_disk_refuses(disk: SmallDisk) -> None:
