@@ -18,7 +18,7 @@ from pathlib import Path
 from aerotape.catalog import suspect
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.segments import file_names, is_blank_from
-from aerotape.catalog.stop_position import find_data_end
+from aerotape.catalog.stop_position import find_data_end, holds_data
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -86,7 +86,7 @@ class Keeping:
 
     def put_aside(self, path: Path, base_position: int) -> str:
         """As `take_away`, but a file with nothing but zeros stays, and one that is not there."""
-        if is_blank_from(path, 0) or find_data_end(path, 0) == 0:
+        if is_blank_from(path, 0) or not holds_data(path):
             return ""
         target = self._new_path(base_position)
         kept = f"{path.name}, behind the stop position {self.stop_position}, is {target.name} now"

@@ -21,7 +21,7 @@ from aerotape.catalog.segments import (
     segment_file_name,
     segment_file_size,
 )
-from aerotape.catalog.stop_position import find_data_end
+from aerotape.catalog.stop_position import holds_data
 from aerotape.errors import StorageError
 from aerotape.records import record, replace
 
@@ -218,7 +218,7 @@ def plan_moves(
 
 def _length_if_blank(path: Path) -> int:
     """Return the length of a file of zeros; 0 when there is none, or something else is in it."""
-    if not path.is_file() or find_data_end(path, 0):
+    if not path.is_file() or holds_data(path):
         return 0
     return segment_file_size(path)
 

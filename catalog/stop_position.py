@@ -26,7 +26,7 @@ import errno
 import itertools
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -297,7 +297,26 @@ def find_data_end(path: Path, start_offset: int) -> int:
     Raises:
         StorageError: the file cannot be read.
     """
-    end = offset = start_offset
+    end = start_offset
+    for offset, chunk in _data_chunks(path, start_offset):
+        written = chunk.rstrip(b"\0")
+        if written:
+            end = offset + len(written)
+    return end
+
+
+def holds_data(path: Path) -> bool:
+    """Whether a byte of a file is not zero; it is read up to the first piece with one.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    return any(chunk.strip(b"\0") for _, chunk in _data_chunks(path, 0))
+
+
+def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
+    """Read a file from an offset on without its holes, in pieces (StorageError)."""
+    offset = start_offset
     try:
         with path.open("rb", buffering=0) as file:
             length = os.fstat(file.fileno()).st_size
@@ -312,14 +331,11 @@ def find_data_end(path: Path, start_offset: int) -> int:
                 while offset < hole:
                     chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
                     if not chunk:
-                        return end
-                    written = chunk.rstrip(b"\0")
-                    if written:
-                        end = offset + len(written)
+                        return
+                    yield offset, chunk
                     offset += len(chunk)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
-    return end
 
 
 def missing_base_positions(

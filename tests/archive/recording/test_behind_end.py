@@ -129,8 +129,15 @@ def test_what_is_behind_the_stop_position_is_kept(lowered: Lowered) -> None:
     assert all(any(name in each for each in kept) for name in expected)
 
 
-def test_a_stop_position_where_a_segment_begins(lowered: Lowered) -> None:
-    """The file that begins there is behind it as a whole."""
+def refuse(*_: object) -> int:
+    raise AssertionError("it was read")
+
+
+def test_a_stop_position_where_a_segment_begins(
+    lowered: Lowered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that begins there is behind it as a whole: where its data ends is no matter."""
+    monkeypatch.setattr(behind_end, "find_data_end", refuse)
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, SEGMENT)
     assert len(clear(lowered.path)) == 2
@@ -144,10 +151,6 @@ def test_where_nothing_is_behind_nothing_is_read(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the segments are: only the block that the end lies in."""
-
-    def refuse(*_: object) -> int:
-        raise AssertionError("it was read")
-
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, lowered.stream.position)
     last = lowered.path / f"0-{2 * SEGMENT}.rec"
