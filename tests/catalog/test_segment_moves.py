@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from segment_builder import SegmentBuilder
 
-from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segment_moves import (
     DetachedSegments,
@@ -299,18 +298,29 @@ def test_a_file_with_frames_where_the_other_recording_would_go_on(tmp_path: Path
 
 
 def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_path: Path) -> None:
-    """As a crash leaves it that was followed by a change to the source: it has its own copy now."""
+    """As a crash leaves it that was followed by a change to the source: it has its own copy now.
+
+    Or as `verify` leaves it, with good frames in it: so nothing is advised that loses them.
+    """
     whole = built(tmp_path, 6)
     source = descriptor(whole, start_position=SEGMENT)
-    target = descriptor(whole, recording_id=5, stop_position=SEGMENT)
     for base in (0, SEGMENT, 2 * SEGMENT):
         (tmp_path / f"5-{base}.rec").write_bytes((tmp_path / f"0-{base}.rec").read_bytes())
-    with pytest.raises(StorageError, match=r"`aerotape truncate 5` at its stop position"):
-        plan_moves(tmp_path, source, 5)
-    for path in cut_back(tmp_path, target, target.stop_position):
-        path.unlink()
-    assert len(plan_moves(tmp_path, source, 5)) == 2
+    away = tmp_path / "away"
+    away.mkdir()
+    for base in (SEGMENT, 2 * SEGMENT):
+        with pytest.raises(StorageError, match="move the file out of the directory") as refused:
+            plan_moves(tmp_path, source, 5, SEGMENT)
+        assert "truncate" not in str(refused.value)
+        assert refused.value.path == tmp_path / f"5-{base}.rec"
+        refused.value.path.rename(away / refused.value.path.name)
+    moves = plan_moves(tmp_path, source, 5, SEGMENT)
+    begin_moves(moves, tmp_path, sync=False)
+    finish_moves(moves)
     assert (tmp_path / "5-0.rec").exists()
+    for base in (SEGMENT, 2 * SEGMENT):
+        moved, kept = tmp_path / f"5-{base}.rec", away / f"5-{base}.rec"
+        assert moved.read_bytes() == kept.read_bytes()
 
 
 def test_a_damaged_stop_position_is_no_work(tmp_path: Path) -> None:
