@@ -213,6 +213,8 @@ def test_wrong_secrets_keep_nobody_out(door: Door) -> None:
     await_true(lambda: sum(door.is_decided(each) for each in flood) >= 13)
     assert {each.refusal for each in flood if each.is_decided} == {BUSY}
     assert not door.is_decided(bob)
+    # Looked at behind bob's, which waits for its turn by then.
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
     door.gate.set()
     assert door.decide(bob).principal == b"bob"
     refusals = [door.decide(each).refusal for each in flood]
