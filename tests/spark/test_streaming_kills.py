@@ -33,7 +33,6 @@ from support.stream_query import Query, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 TASK = "pyspark.worker"
@@ -71,24 +70,18 @@ def start_archive(archive_dir: Path, aeron: aerotape.Aeron) -> AerotapeArchive:
     return archive
 
 
-def fail_by_killing(query: StreamingQuery, spark: SparkSession, module: str) -> None:
-    """Kill the Python processes of a session that run a module until a query fails of it.
-
-    One kill need not do: a process that was idle is replaced, and one that had just given all that
-    its task wanted is not missed.
-    """
+def kill_process(spark: SparkSession, module: str) -> None:
+    """Kill the Python processes of a session that run a module, once there is one."""
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
 
-    def has_failed() -> bool:
-        for pid in _descendants(jvm):
-            if module in _arguments(pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        return not query.isActive
+    def killed() -> bool:
+        found = [pid for pid in _descendants(jvm) if module in _arguments(pid)]
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return bool(found)
 
-    wait_until(has_failed, f"a failure for want of {module}", timeout_s=120)
-    with pytest.raises(Exception, match="STREAM_FAILED"):
-        query.awaitTermination()
+    wait_until(killed, f"a process of {module}", timeout_s=30)
 
 
 def _descendants(ancestor: int) -> Iterator[int]:
@@ -197,7 +190,9 @@ def test_a_query_killed_ten_times_loses_and_repeats_nothing(
                     if what == "stop":
                         query.stop()
                     else:
-                        fail_by_killing(query, spark, what)
+                        kill_process(spark, what)
+                        with pytest.raises(Exception, match="STREAM_FAILED"):
+                            query.awaitTermination()
                 repeated += is_in_a_batch()
         assert archive.stop() == 0
     query = start_query(spark, archive_dir, out, checkpoint, available_now=True)
