@@ -398,20 +398,32 @@ class Aeron(Closing):
         *,
         client_name: str = "aerotape",
         driver_timeout_ns: int = DEFAULT_TIMEOUT_NS,
+        start_timeout_ns: int | None = None,
     ) -> None:
         """Connect to a media driver.
 
         Args:
             aeron_dir: the driver's directory. Default: `default_aeron_dir()`.
             client_name: what the driver shows for this client.
-            driver_timeout_ns: how long to wait for a driver, and how long it may give no sign of
-                life later on. A driver gives one about every second.
+            driver_timeout_ns: how long the driver may give no sign of life. It gives one about
+                every second.
+            start_timeout_ns: how long to wait for a driver. Default: `driver_timeout_ns`.
 
         Raises:
             AeronError: there is no driver, or none that is alive.
         """
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
-        await_driver(directory, driver_timeout_ns)
+        await_driver(directory, driver_timeout_ns if start_timeout_ns is None else start_timeout_ns)
+        if start_timeout_ns is not None and start_timeout_ns < driver_timeout_ns:
+            # The native client would wait as long as a driver may be silent.
+            from aerotape.cnc import await_sign_of_life
+
+            if not await_sign_of_life(directory, start_timeout_ns, driver_timeout_ns):
+                raise AeronError(
+                    f"no sign of life from the media driver in {directory} (waited "
+                    f"{start_timeout_ns / 1e9:g} s); is it dead? start it again",
+                    _CLIENT_ERROR_DRIVER_TIMEOUT,
+                )
         try:
             self._native = _native.AeronClient(
                 directory,

@@ -164,3 +164,32 @@ class CncFile:
             raise AeronError(f"cannot read {self.path}: {error.strerror}", error.errno or 0) from (
                 error
             )
+
+
+def await_sign_of_life(aeron_dir: str | os.PathLike[str], timeout_ns: int, silence_ns: int) -> bool:
+    """Wait until the media driver in `aeron_dir` lives.
+
+    Args:
+        aeron_dir: the driver's directory.
+        timeout_ns: how long to wait.
+        silence_ns: how long ago its last sign of life may be.
+
+    Returns:
+        Whether it does.
+
+    Raises:
+        AeronError: for `timeout_ns` there was no file that is a media driver's.
+    """
+    deadline_ns = time.monotonic_ns() + timeout_ns
+    while True:
+        failure = None
+        try:
+            if CncFile(aeron_dir).is_active(silence_ns // 1_000_000):
+                return True
+        except AeronError as error:  # a driver that is starting fills the file bit by bit
+            failure = error
+        if time.monotonic_ns() >= deadline_ns:
+            if failure is not None:
+                raise failure
+            return False
+        time.sleep(0.01)

@@ -86,7 +86,10 @@ def prepare(options: ConnectOptions) -> Connecting:
     if aeron is None:
         driver_timeout_ns = max(_MIN_DRIVER_TIMEOUT_NS, min(timeout_ns, DEFAULT_TIMEOUT_NS))
         aeron = owned = Aeron(
-            options.get("aeron_dir"), client_name=client_name, driver_timeout_ns=driver_timeout_ns
+            options.get("aeron_dir"),
+            client_name=client_name,
+            driver_timeout_ns=driver_timeout_ns,
+            start_timeout_ns=timeout_ns,
         )
     opening = partial(
         open_session,
