@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.text import printable
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient
 
 
 def add_confirmation_option(parser: argparse.ArgumentParser) -> None:
@@ -36,3 +40,16 @@ def confirm(args: argparse.Namespace, deed: str, *, any_input: bool = False) -> 
         raise ConfigurationError(f"no answer; this would {deed}: give --yes to do it", "--yes")
     if answer.strip().lower() not in ("y", "yes"):
         raise AerotapeError("not confirmed: nothing was done")
+
+
+def end_of_stopped(client: ArchiveClient, recording_id: int) -> int:
+    """Return the stop position of a recording that is to lose data, bytes: asked before `confirm`.
+
+    Raises:
+        ArchiveError: there is no such recording.
+        AerotapeError: it is live.
+    """
+    end = client.stop_position(recording_id)
+    if end < 0:
+        raise AerotapeError(f"recording {recording_id} is live: stop it first")
+    return end

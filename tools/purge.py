@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aerotape.tools._arguments import add_recording_id
-from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._confirm import add_confirmation_option, confirm, end_of_stopped
 from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
@@ -19,8 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, purge and print how many segment files went."""
-    confirm(args, f"delete recording {args.recording_id} with all its segment files")
     with connect(args) as client:
+        if not args.yes:  # else the archive's own answer will do
+            end_of_stopped(client, args.recording_id)
+        confirm(args, f"delete recording {args.recording_id} with all its segment files")
         deleted = client.purge_recording(args.recording_id)
     emit({"recording_id": args.recording_id, "segment_files_deleted": deleted}, args)
     return 0

@@ -45,17 +45,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked for and print the outcome."""
-    if args.action == "delete":
-        confirm(args, f"delete the detached segment files of recording {args.recording_id}")
-    elif args.action == "purge":
-        confirm(
-            args,
-            f"delete the segment files of recording {args.recording_id} before position "
-            f"{args.position}",
-        )
     with connect(args) as client:
+        if args.action in ("delete", "purge") and not args.yes:
+            client.start_position(args.recording_id)  # an error where there is no such recording
+            confirm(args, _deletion(args))
         emit(_ACTIONS[args.action](client, args), args)
     return 0
+
+
+def _deletion(args: argparse.Namespace) -> str:
+    if args.action == "delete":
+        return f"delete the detached segment files of recording {args.recording_id}"
+    return (
+        f"delete the segment files of recording {args.recording_id} before position {args.position}"
+    )
 
 
 def _detach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.errors import AerotapeError
 from aerotape.tools._arguments import add_recording_id, identity
-from aerotape.tools._confirm import add_confirmation_option, confirm
+from aerotape.tools._confirm import add_confirmation_option, confirm, end_of_stopped
 from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
 
@@ -24,10 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask, truncate and print how many segment files went."""
     with connect(args) as client:
-        end = client.stop_position(args.recording_id)
-        if end < 0:
-            raise AerotapeError(f"recording {args.recording_id} is live: stop it first")
-        lost = max(end - args.position, 0)
+        lost = max(end_of_stopped(client, args.recording_id) - args.position, 0)
         if lost:  # else there is nothing to be sorry for, or the archive refuses
             confirm(
                 args,

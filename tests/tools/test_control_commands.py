@@ -85,8 +85,11 @@ def test_truncate_and_purge(cli: CommandLine, client: aerotape.ArchiveClient) ->
     assert purged == {"recording_id": str(made.recording_id), "segment_files_deleted": "1"}
     assert client.list_recording(made.recording_id) is None
     assert "UNKNOWN_RECORDING" in cli.error("purge", made.recording_id, "-y")
+    # What cannot be done is not asked about.
+    assert "UNKNOWN_RECORDING" in cli.error("purge", made.recording_id)
     live = start_recording(client, count=1)
     assert "is live: stop it first" in cli.error("truncate", live.recording_id, 0, "-y")
+    assert "is live: stop it first" in cli.error("purge", live.recording_id)
     assert "ACTIVE_RECORDING" in cli.error("purge", live.recording_id, "-y")
     stop(client, live)
 
@@ -138,6 +141,8 @@ def test_segments(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     refused = cli.error("segments", "migrate", recording, other.recording_id)
     assert f"migrate the segments of recording {recording}" in refused
     cli.error("segments", "detach", recording, 64)
+    assert "UNKNOWN_RECORDING" in cli.error("segments", "delete", 9999)
+    assert "UNKNOWN_RECORDING" in cli.error("segments", "purge", 9999, SEGMENT)
 
 
 def _file(cli: CommandLine, made: Made, position: int) -> Path:
