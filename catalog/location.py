@@ -19,6 +19,12 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?")
 # A user, a host or bucket, and a port: behind a colon nothing else.
 _AUTHORITY = re.compile(r"(?:[^:]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^:]*)(?::[0-9]*)?")
 _HADOOP = ("hdfs", "viewfs")
+# What stands behind the two slashes of a URL, by its scheme.
+_FORMS = {
+    **dict.fromkeys(("s3", "s3a", "s3n", "gs", "gcs"), "BUCKET/FOLDER"),
+    **dict.fromkeys(("abfs", "abfss"), "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
+    "file": "/FOLDER",
+}
 
 
 @record(frozen=True, slots=True)
@@ -60,8 +66,8 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
         name: of the option or argument, for the error.
 
     Raises:
-        ConfigurationError: it is empty, a ``file:`` URL of another machine, or holds what belongs
-            into storage options.
+        ConfigurationError: it is empty, or a URL without a bucket, host or path, a ``file:`` URL
+            of another machine, or holds what belongs into storage options.
     """
     if isinstance(path, UrlPath):
         return path
@@ -79,14 +85,26 @@ def parse_location(path: str | os.PathLike[str], name: str = "path") -> Path:
                 "path, or use a storage that all workers can reach",
                 name,
             )
-        return Path(text[match.end() :])
+        rest = text[match.end() :]
+        _require_place(scheme, rest, text, name)
+        return Path(rest)
     rest = f"{authority or ''}{text[match.end() :]}"
     if not authority and scheme in _HADOOP:
         # Of the file system that Hadoop's configuration names.
         rest = f"default{text[match.end() :]}"
     rest = rest.lstrip("/")
+    _require_place(scheme, rest, text, name)
     _refuse_options(scheme, rest, name)
     return UrlPath(f"{scheme}://{rest}")
+
+
+def _require_place(scheme: str, rest: str, text: str, name: str) -> None:
+    """Refuse a URL that ends where a bucket, host or path is to stand, as without a variable."""
+    if rest:
+        return
+    form = _FORMS.get(scheme, "HOST/FOLDER")
+    missing = form.partition("/")[0].partition("@")[0].lower() or "path"
+    raise ConfigurationError(f"{name}: {text!r} names no {missing}; write {scheme}://{form}", name)
 
 
 def _refuse_options(scheme: str, rest: str, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ from aerotape.url_path import UrlPath
         ("hdfs://me@[fe80::1]:8020/a:b", "hdfs://me@[fe80::1]:8020/a:b"),
         ("hdfs:///a", "hdfs://default/a"),
         ("hdfs:/a", "hdfs://default/a"),
+        ("hdfs://", "hdfs://default"),
+        ("file:/", "/"),
         ("memory://a", "memory://a"),
         (
             "abfss://box@account.dfs.core.windows.net/a",
@@ -44,6 +47,24 @@ def test_an_empty_path_is_not_the_folder_one_is_in() -> None:
     """It comes of variables that are not set."""
     with pytest.raises(ConfigurationError, match="OUT: an empty path names no folder"):
         parse_location("", "OUT")
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("s3://", "OUT: 's3://' names no bucket; write s3://BUCKET/FOLDER"),
+        ("S3A:///", "OUT: 'S3A:///' names no bucket; write s3a://BUCKET/FOLDER"),
+        ("gs:/", "OUT: 'gs:/' names no bucket; write gs://BUCKET/FOLDER"),
+        ("abfss://", "OUT: 'abfss://' names no container; write abfss://CONTAINER@ACCOUNT.dfs"),
+        ("sftp://", "OUT: 'sftp://' names no host; write sftp://HOST/FOLDER"),
+        ("file://", "OUT: 'file://' names no path; write file:///FOLDER"),
+        ("file://localhost", "OUT: 'file://localhost' names no path; write file:///FOLDER"),
+    ],
+)
+def test_a_url_that_ends_too_early_is_refused(url: str, complaint: str) -> None:
+    """It comes of variables that are not set, too; the folder one is in is not meant."""
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(complaint)}"):
+        parse_location(url, "OUT")
 
 
 def test_a_file_of_another_machine_is_refused() -> None:

@@ -77,6 +77,7 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
     [
         ({"path": ""}, "no archive directory"),
         ({"path": "file://elsewhere/a"}, "another machine"),
+        ({"path": "s3://"}, "path: 's3://' names no bucket; write s3://BUCKET/FOLDER"),
         ({"recordingId": "1"}, "unknown option 'recordingId', do you mean recordingIds"),
         ({"header": "true"}, "unknown option 'header'"),
         ({"recordingIds": "1,x"}, "recordingIds: 'x' is not a whole number"),
@@ -85,6 +86,10 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
         ({"toPosition": "1.5"}, "not a whole number"),
         ({"fromPosition": "64", "toPosition": "32"}, "fromPosition 64 is after toPosition 32"),
         ({"streamId": ""}, "not a whole number"),
+        (
+            {"streamId": "2147483648"},
+            "streamId: 2147483648 is no stream id of Aeron",
+        ),
         ({"columns": "payload,colour"}, "unknown column 'colour'"),
         ({"columns": "length,length"}, "named twice"),
         ({"columns": " "}, "no column"),
