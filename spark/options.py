@@ -188,7 +188,7 @@ class ReadOptions:
                 _optional(given, "fromTime", parse_time), _optional(given, "toTime", parse_time)
             ),
             channel=given.get("channel"),
-            stream_id=_optional(given, "streamId", _integer),
+            stream_id=_optional(given, "streamId", parse_stream_id),
             columns=columns,
             checksum=checksum,
             mode=mode,
@@ -238,6 +238,18 @@ def parse_position(text: str, name: str) -> int:
     if position < 0:
         raise ConfigurationError(f"{name}: position {position} is negative", name)
     return position
+
+
+def parse_stream_id(text: str, name: str) -> int:
+    """Parse a stream id: a number of 32 bits, which may be negative."""
+    stream_id = _integer(text, name)
+    if not -(1 << 31) <= stream_id < 1 << 31:
+        raise ConfigurationError(
+            f"{name}: {stream_id} is no stream id of Aeron; they are from {-(1 << 31)} to "
+            f"{(1 << 31) - 1}",
+            name,
+        )
+    return stream_id
 
 
 def parse_columns(

@@ -90,6 +90,7 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
             {"streamId": "2147483648"},
             "streamId: 2147483648 is no stream id of Aeron",
         ),
+        ({"streamId": "-2147483649"}, "streamId: -2147483649 is no stream id"),
         ({"columns": "payload,colour"}, "unknown column 'colour'"),
         ({"columns": "length,length"}, "named twice"),
         ({"columns": " "}, "no column"),
