@@ -88,7 +88,7 @@ PROPERTIES: Mapping[str, Property] = {
     each.name: each
     for each in (
         *(Property(ARCHIVE_PREFIX + name, *rest) for name, *rest in _ARCHIVE),  # type: ignore[arg-type]
-        Property(USERS_FILE, "users_file", kinds.OPTIONAL_PATH),
+        Property(USERS_FILE, "users_file", kinds.USERS_FILE),
         Property(RECORDING_SIGNALS, "recording_signals", kinds.RECORDING_SIGNALS),
         Property(TIME_INDEX_INTERVAL, "time_index_interval_ns", kinds.DURATION),
         Property(TIME_INDEX_LENGTH, "time_index_length", kinds.SIZE),

@@ -79,6 +79,15 @@ def _optional_path(_name: str, value: str) -> Path | None:
     return Path(value) if value else None
 
 
+def _users_file(name: str, value: str) -> Path:
+    # An empty variable in somebody's script must not let everybody in.
+    if not value:
+        raise ConfigurationError(
+            f"{name} is empty: name a file, or leave it out to let everybody in", name
+        )
+    return Path(value)
+
+
 def _boolean(name: str, value: str) -> bool:
     if value not in ("true", "false"):
         raise ConfigurationError(f"{name}={value!r} must be true or false", name)
@@ -165,6 +174,7 @@ def _or_empty(value: object) -> str:
 TEXT = Kind(_text)
 PATH = Kind(_path)
 OPTIONAL_PATH = Kind(_optional_path, _or_empty)
+USERS_FILE = Kind(_users_file, _or_empty)
 BOOLEAN = Kind(_boolean, lambda value: str(value).lower())
 INT32 = Kind(_integer(-MAX_INT - 1, MAX_INT))
 INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))

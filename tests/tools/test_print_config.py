@@ -75,6 +75,11 @@ def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> N
         "aerotape archive: aerotape.recording.signals='everybody' must be requester (signals go to"
         " who asked) or all (to every control session) (from -D)\n"
     )
+    assert main(["archive", "--print-config", "--users", ""]) == 2
+    assert capsys.readouterr().err == (
+        "aerotape archive: aerotape.users.file is empty: name a file, or leave it out to let"
+        " everybody in (from --users)\n"
+    )
     assert main(["archive", "--print-config", "none.properties"]) == 2
     assert "none.properties: cannot be read: No such file" in capsys.readouterr().err
 

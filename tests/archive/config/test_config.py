@@ -105,7 +105,7 @@ def test_the_callers_thread_drives_neither_archive_nor_driver(tmp_path: Path) ->
     assert not (tmp_path / "aeron").exists()
 
 
-FREE_TEXT = {kinds.TEXT, kinds.PATH, kinds.OPTIONAL_PATH}
+FREE_TEXT = {kinds.TEXT, kinds.PATH, kinds.OPTIONAL_PATH, kinds.USERS_FILE}
 CHANNELS = [name for name in PROPERTIES if name.endswith(".channel")]
 
 
