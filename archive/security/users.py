@@ -97,15 +97,16 @@ class UsersFile:
         """
         self.path = path
         self._lock = threading.Lock()
-        self._state = self._look()
+        # None: whatever it is, it must be read again.
+        self._state: tuple[int, ...] | None = self._look()
         self._users: Users = read_users(path)
         self._complaint = ""
 
-    def _look(self) -> tuple[int, ...] | None:
+    def _look(self) -> tuple[int, ...]:
         try:
             status = self.path.stat()
         except OSError:
-            return None
+            return ()
         return (
             status.st_ino,
             status.st_mtime_ns,
@@ -123,6 +124,7 @@ class UsersFile:
         with self._lock:
             state = self._look()
             if state != self._state:
+                self._state = state
                 try:
                     self._users = read_users(self.path)
                     self._complaint = ""
@@ -132,7 +134,8 @@ class UsersFile:
                     if str(error) != self._complaint:
                         self._complaint = str(error)
                         LOGGER.error("%s; what it said before stays in force", error)
-                self._state = state
+                    # It may have been this process (no descriptor left, say), and not the file.
+                    self._state = None
             return self._users
 
 

@@ -268,7 +268,10 @@ def _changing(path: Path) -> Iterator[list[str]]:
             before = None
             if path.exists():
                 read_users(path)
-                lines = path.read_text(encoding="latin-1").splitlines()
+                # Line ends are what `_parse` takes for some: text has others, in comments too.
+                lines = path.read_bytes().decode("latin-1").split("\n")
+                if not lines[-1]:
+                    lines.pop()
                 before = path.stat()
             unchanged = list(lines)
             yield lines
