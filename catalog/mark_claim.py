@@ -131,6 +131,14 @@ def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
         yield
 
 
+def check_unused(archive_dir: Path, liveness_timeout_ms: int) -> None:
+    """Raise what `unused` would, and lock nothing: an archive may start just now."""
+    for path in _places(archive_dir):
+        descriptor = _lock_unused(path, liveness_timeout_ms, locks=False)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 def is_held(archive_dir: Path) -> bool:
     """Whether an archive of this package is using a directory."""
     for path in _places(archive_dir):
@@ -152,10 +160,11 @@ def _places(archive_dir: Path) -> set[Path]:
     return {resolve(archive_dir), archive_dir / FILE_NAME}
 
 
-def _lock_unused(path: Path, liveness_timeout_ms: int) -> int:
+def _lock_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) -> int:
     """Lock a mark file that no archive is using; -1 when there is nothing that one could use.
 
-    Where a file system has no locks, what the file says of its archive decides alone.
+    Where a file system has no locks, and without `locks`, what the file says of its archive decides
+    alone.
     """
     try:
         descriptor = os.open(path, READ_FLAGS)
@@ -171,7 +180,8 @@ def _lock_unused(path: Path, liveness_timeout_ms: int) -> int:
         ) from error
     try:
         with contextlib.suppress(OSError):
-            lock(path, descriptor)
+            if locks:
+                lock(path, descriptor)
         try:
             check_stale(path, descriptor, liveness_timeout_ms)
         except ArchiveInUseError:

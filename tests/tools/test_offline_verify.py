@@ -278,6 +278,12 @@ def test_a_directory_in_use_is_checked_and_not_marked(
         assert "recording 0: FAILED" in captured.out
         assert "nothing is marked" in captured.err
         assert content(directory) == before
+        # A dry run tells what that run does: nothing.
+        assert main(["tool", str(directory), "verify", "-a", "--dry-run"]) == 3
+        foretold = capsys.readouterr()
+        assert foretold.out == captured.out
+        assert "nothing would be marked" in foretold.err and "in use" in foretold.err
+        assert content(directory) == before
     with Catalog.open(directory, read_only=True) as catalog:
         states = [entry.state for entry in catalog.entries()]
     assert states[2] == RecordingState.INVALID

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,8 @@ def _verify(args: argparse.Namespace) -> int:
     directory = open_directory(args.directory)
     times = time_range(args)
     failed = False
-    with _keeping_others_out(args) as is_ours:
+    marks = not times and not isinstance(args.directory, UrlPath)
+    with _keeping_others_out(args) if marks else nullcontext(False) as may_mark:
         with Progress(None, "verifying", unit="MiB") as progress:
             found = run_verification(
                 directory,
@@ -86,7 +87,7 @@ def _verify(args: argparse.Namespace) -> int:
                 progress=lambda done, total: progress.update(done >> 20, total >> 20),
             )
         markings: dict[int, Marking] = {}
-        if is_ours or (args.dry_run and not times and not isinstance(args.directory, UrlPath)):
+        if may_mark:
             decided = decide(
                 found,
                 args.directory,
@@ -95,7 +96,7 @@ def _verify(args: argparse.Namespace) -> int:
                 cut_off=lambda path, offset: _asks(args, path, offset),
             )
             markings = {each.recording_id: each for each in decided if each.changes}
-        if is_ours and markings:
+        if markings and not args.dry_run:
             try:
                 with Catalog.open(args.directory, capacity_bytes=MIN_CAPACITY_BYTES) as catalog:
                     for each in markings.values():
@@ -125,20 +126,24 @@ def _verify(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
-    """Keep archives of this package out, unless one is there; False when nothing may be marked."""
-    from aerotape.catalog.mark_claim import unused
-    from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
-    from aerotape.url_path import UrlPath
+    """Keep archives of this package out, but for a dry run; False when one is there already.
 
-    is_ours = False
+    Then nothing may be marked.
+    """
+    from aerotape.catalog.mark_claim import check_unused, unused
+    from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+
+    may_mark = True
     with ExitStack() as stack:
-        if not args.dry_run and not time_range(args) and not isinstance(args.directory, UrlPath):
-            try:
+        try:
+            if args.dry_run:
+                check_unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS)
+            else:
                 stack.enter_context(unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS))
-                is_ours = True
-            except MarkFileError as error:
-                note(f"nothing is marked: {error}")
-        yield is_ours
+        except MarkFileError as error:
+            may_mark = False
+            note(f"nothing {'would be' if args.dry_run else 'is'} marked: {error}")
+        yield may_mark
 
 
 def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
