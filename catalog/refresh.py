@@ -40,6 +40,7 @@ from aerotape.catalog.stop_position import (
     find_recording_end,
     first_segment_base,
     missing_base_positions,
+    why_none_fits,
 )
 from aerotape.catalog.suspect import SuspectNote
 from aerotape.errors import CatalogError, StorageError
@@ -249,10 +250,11 @@ class _Repair:
     def _judge(self, end: RecordingEnd) -> list[Finding]:
         findings = []
         if end.segment is None:
+            why = why_none_fits(self._descriptor, self._segments) or "no segment file"
             findings.append(
                 Finding(
                     Outcome.MISSING_SEGMENTS,
-                    "no segment file: it ends where it started",
+                    f"{why}: it ends where it started",
                     position=end.position,
                     suspect=True,
                 )

@@ -45,6 +45,7 @@ from aerotape.catalog.stop_position import (
     first_segment_base,
     frames_in_holes,
     own_segments,
+    why_none_fits,
 )
 from aerotape.errors import StorageError
 
@@ -179,6 +180,8 @@ class _Planning:
             return self._refuse(f"its descriptor is damaged: {damage}")
         try:
             own = own_segments(descriptor, self.segments)
+            if misfit := why_none_fits(descriptor, self.segments):
+                return self._refuse(misfit)
             stop, found = self._find_end(own)
             damages = _merge(sorted([*found, *self._damages(own, stop)], key=lambda d: d.begin))
         except (StorageError, OSError) as error:

@@ -104,6 +104,28 @@ def own_segments(
     ]
 
 
+def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]) -> str:
+    """Say what is wrong where files are named for a recording and none can be its own; else "".
+
+    Only a recording that is known to be empty may begin where the last of its files has ended.
+
+    Args:
+        descriptor: the recording; no recorder is at work on it.
+        segments: the files that are named for it, ascending.
+    """
+    if not segments or own_segments(descriptor, segments):
+        return ""
+    start, last = descriptor.start_position, segments[-1]
+    next_base = last.base_position + descriptor.segment_file_length
+    if descriptor.stop_position == start and next_base == first_segment_base(descriptor):
+        return ""
+    return (
+        f"no segment file of a recording that starts at position {start} can be one of the "
+        f"{len(segments)} that are there, the last of which is {last.path.name}: is its start "
+        "position right?"
+    )
+
+
 def walk(
     descriptor: RecordingDescriptor,
     segment: SegmentFile,

@@ -27,6 +27,7 @@ from aerotape.catalog.stop_position import (
     find_recording_end,
     missing_base_positions,
     own_segments,
+    why_none_fits,
 )
 from aerotape.errors import AerotapeError
 from aerotape.url_path import UrlPath
@@ -240,6 +241,9 @@ class _Check:
                 segments = self.recording.segment_files()
             else:
                 segments = own_segments(self._descriptor, self._segments)
+                misfit = why_none_fits(self._descriptor, self._segments)
+                if misfit and not self._is_written:
+                    self._found(Problem(misfit, self._descriptor.start_position))
             self._find_end(segments)
             self._plan_segments(segments)
         except (AerotapeError, OSError) as error:

@@ -17,6 +17,7 @@ from support.offline_directory import content
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.refresh import refresh
 from aerotape.tools.main import main
 
 SEGMENT_LENGTH = 131_072
@@ -318,6 +319,41 @@ def test_what_nothing_good_is_left_of_is_not_touched(
         path.unlink()
     assert main(["tool", str(archive), "repair", "1"]) == 3
     assert "no segment files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("bit", "started"), [(16, False), (17, False), (45, False), (16, True), (45, True)]
+)
+def test_a_start_position_that_no_segment_file_fits_is_not_taken_for_an_empty_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bit: int, started: bool
+) -> None:
+    """One bit of it is wrong, and it has no stop position unless an archive has started since.
+
+    An empty recording behind a detached segment then looks the same for one of the bits.
+    """
+    stream = SegmentBuilder()
+    stream.message(b"good" * 500)
+    wrong = 1 << bit
+    add_recording(tmp_path, stream, live=True)
+    with Catalog.open(tmp_path) as catalog:
+        catalog.set_start_position(0, wrong)
+    if started:
+        with Catalog.open(tmp_path) as catalog:
+            [outcome] = refresh(catalog, tmp_path, now_ms=1)
+        [finding] = outcome.findings[:1] if bit == 45 else outcome.findings[1:]
+        assert "is its start position right?" in finding.detail and finding.suspect
+    before = content(tmp_path)
+    told = (
+        f"no segment file of a recording that starts at position {wrong} can be one of the 1 that "
+        "are there, the last of which is 0-0.rec: is its start position right?"
+    )
+    for command in (["verify", "--dry-run"], ["repair", "--dry-run"], ["repair"]):
+        assert main(["tool", str(tmp_path), *command]) == 3
+        assert told in capsys.readouterr().out
+    assert main(["tool", str(tmp_path), "repair", "--json"]) == 3
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["ok"], row["repaired"], row["refused"]) == (False, False, told)
+    assert content(tmp_path) == before
 
 
 def test_it_is_refused_while_an_archive_uses_the_directory(
