@@ -20,7 +20,8 @@ from aerotape.catalog.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.leftovers import OwnedFile, index_owned_files
 from aerotape.catalog.own_copy import make_own
-from aerotape.catalog.stop_position import first_segment_base
+from aerotape.catalog.segments import SegmentFile, segment_file_name
+from aerotape.catalog.stop_position import first_segment_base, missing_base_positions
 from aerotape.catalog.verify import Problem
 from aerotape.errors import UnknownRecordingError
 
@@ -95,7 +96,8 @@ def write_checksums(
             (file for file in index.get(entry.recording_id, []) if _position(file) >= 0),
             key=_position,
         )
-        runs.append(_Run(entry, entry_damage(entry), files if all_segments else files[-1:]))
+        chosen = files if all_segments else files[-1:]
+        runs.append(_Run(entry, entry_damage(entry), chosen, files))
     tasks = [task for run in runs for task in run.tasks()]
     if not dry_run:
         for task in tasks:
@@ -129,6 +131,7 @@ class _Run:
     entry: CatalogEntry
     damage: str
     files: list[OwnedFile]
+    all_files: list[OwnedFile]
 
     def tasks(self) -> list[_Task]:
         """Return what is to be gone through."""
@@ -157,19 +160,16 @@ class _Run:
         changed = entry.checksum != _native.checksum(catalog.checksum, entry.body)
         if changed and not dry_run:
             catalog.update_checksum(entry)
-        problems = []
+        problems = self._missing()
         for file, result in zip(self.files, results, strict=True):
             what = result.problem or (
-                f"its file cannot be worked on: {result.error}" if result.error else ""
+                f"its file cannot be worked on: {result.error}"
+                if result.error
+                else self._why_short(file, result.end_offset)
             )
             if what:
                 position = _position(file) + result.end_offset
                 problems.append(Problem(what, position, str(file.path), result.end_offset))
-        descriptor = entry.descriptor
-        is_purged = entry.state == RecordingState.DELETED
-        is_empty = descriptor.stop_position == descriptor.start_position
-        if not self.files and not is_purged and not is_empty:
-            problems.append(Problem("it has no segment files", descriptor.start_position))
         frames, frames_changed = sum(r.frames for r in results), sum(r.changed for r in results)
         changed_kind = sum(result.changed_kind for result in results)
         wrong = frames_changed - changed_kind - sum(result.without for result in results)
@@ -183,3 +183,27 @@ class _Run:
             wrong if was_kept else 0,
             tuple(problems),
         )
+
+    def _missing(self) -> list[Problem]:
+        """Tell of segment files that are not there, as verify does."""
+        descriptor = self.entry.descriptor
+        start, stop = descriptor.start_position, descriptor.stop_position
+        if self.entry.state == RecordingState.DELETED or stop == start:
+            return []
+        if not self.files:
+            return [Problem("it has no segment files", start)]
+        segments = [SegmentFile(file.path, _position(file)) for file in self.all_files]
+        count, missing = missing_base_positions(descriptor, segments, stop)
+        if not count:
+            return []
+        name = segment_file_name(self.entry.recording_id, missing[0])
+        return [Problem(f"{count} segment files are missing, the first is {name}", missing[0])]
+
+    def _why_short(self, file: OwnedFile, end_offset: int) -> str:
+        """Say that the frames of a file end too early, so that none behind was gone through."""
+        descriptor, base = self.entry.descriptor, _position(file)
+        end = min(descriptor.stop_position - base, descriptor.segment_file_length)
+        is_within = first_segment_base(descriptor) <= base
+        if end_offset >= end or not is_within or self.entry.state == RecordingState.DELETED:
+            return ""
+        return f"its frames end {end - end_offset} bytes too early: none behind got a checksum"

@@ -163,6 +163,46 @@ def test_files_with_other_names_are_copied_before(
     assert names and all((directory / name).read_bytes() != before[name] for name in names)
 
 
+@pytest.mark.parametrize(
+    ("damage", "arguments", "told"),
+    [
+        ("none", [], ""),
+        ("payload", ["-a"], "1 of these frames had a wrong checksum"),
+        ("no frame", ["-a"], "its frames end "),
+        ("no file", ["-a"], "1 segment files are missing, the first is 0-0.rec"),
+        ("no file", [], "1 segment files are missing, the first is 0-0.rec"),
+    ],
+)
+def test_damage_has_the_exit_code_that_verify_has(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+    arguments: list[str],
+    told: str,
+) -> None:
+    """Frames that are not gone through, for what is before them or for want of a file, too."""
+    stream = SegmentBuilder(checksum=crc32)
+    while stream.position < stream.segment_length + 9_000:
+        stream.message(b"good" * 1_000)
+    add_recording(tmp_path, stream, checksum="crc-32")
+    path = tmp_path / "0-0.rec"
+    if damage == "payload":
+        overwrite(path, 40, b"damaged")
+    elif damage == "no frame":
+        overwrite(path, max(each for each in stream.frames if each < 4_096), bytes(4))
+    elif damage == "no file":
+        path.unlink()
+    code = 3 if told else 0
+    assert (
+        main(["tool", str(tmp_path), "verify", "-checksum", "crc-32", *arguments, "--dry-run"])
+        == code
+    )
+    for options in (["--dry-run"], []):
+        capsys.readouterr()
+        assert main(["tool", str(tmp_path), "checksum", "crc-32", *arguments, *options]) == code
+        assert told in capsys.readouterr().out
+
+
 def test_a_frame_that_cannot_be_ends_the_segment(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

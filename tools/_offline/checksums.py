@@ -39,10 +39,11 @@ def add_commands(commands: Commands) -> None:
 def _checksum(args: argparse.Namespace) -> int:
     """Compute checksums of descriptors and frames and store them.
 
-    Damage from before cannot be found by checksums any more then: verify first. Where frames had
-    neither a right checksum nor the recording's session id, while others had right ones, it is told
-    how many, and the exit code is 3: they may be damaged, unless they were recorded without
-    checksums before the recording was extended or in one that was migrated to it.
+    Damage from before cannot be found by checksums any more then: verify first. Where files are
+    missing or frames end too early that is told, and the exit code is 3. So it is where frames had
+    neither a right checksum nor the recording's session id, while others had right ones: they may be
+    damaged, unless they were recorded without checksums before the recording was extended or in one
+    that was migrated to it.
     """
     from aerotape.catalog.rechecksum import write_checksums
 
