@@ -41,9 +41,9 @@ def _checksum(args: argparse.Namespace) -> int:
 
     Damage from before cannot be found by checksums any more then: verify first. Where files are
     missing or frames end too early that is told, and the exit code is 3. So it is where frames had
-    neither a right checksum nor the recording's session id, while others had right ones: they may be
-    damaged, unless they were recorded without checksums before the recording was extended or in one
-    that was migrated to it.
+    neither a right checksum nor the recording's session id, while others had right ones: they may
+    be damaged, unless they were recorded without checksums before the recording was extended or in
+    one that was migrated to it.
     """
     from aerotape.catalog.rechecksum import write_checksums
 
