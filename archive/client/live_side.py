@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.errors import AeronError, AeronTimeoutError
 
+if TYPE_CHECKING:
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
 _RETRY_AFTER_NS: Final = 100_000_000
+
+
+def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool:
+    """Whether positions of an image mean the same as those of a recording.
+
+    A publisher that goes on with a recorded stream has its terms; one that begins anew draws
+    another initial term id.
+    """
+    return (
+        image.initial_term_id == recording.initial_term_id
+        and image.term_buffer_length == recording.term_buffer_length
+    )
 
 
 class LiveSide:
@@ -32,7 +47,7 @@ class LiveSide:
         self._channel = channel
         self._timeout_ns = timeout_ns
         self._on_error = on_error
-        self._stream_id = 0
+        self._recording: RecordingDescriptor | None = None
         self._pending: _native.PendingSubscription | None = None
         self._subscription: _native.Subscription | None = None
         self._image: _native.Image | None = None
@@ -44,16 +59,18 @@ class LiveSide:
         """Whether there is a subscription, or the driver has been asked for one."""
         return self._pending is not None or self._subscription is not None
 
-    def begin(self, stream_id: int) -> None:
+    def begin(self, recording: RecordingDescriptor) -> None:
         """Ask the driver for the subscription, unless it has just said that it will work later."""
         self.close()
         if time.monotonic_ns() < self._retry_at_ns:
             return
-        self._stream_id = stream_id
-        self._pending = self._aeron.async_add_subscription(self._channel, stream_id)
+        self._recording = recording
+        self._pending = self._aeron.async_add_subscription(self._channel, recording.stream_id)
 
     def image(self) -> _native.Image | None:
         """Return the stream of a publisher, None while there is none.
+
+        Where there are several, one that can be what was recorded comes first.
 
         Raises:
             AeronError: the driver refuses the subscription for good.
@@ -63,13 +80,17 @@ class LiveSide:
         if self._subscription is None:
             return None
         if self._image is None:
-            self._image = next(iter(self._subscription.images()), None)
+            images = self._subscription.images()
+            self._image = next(filter(self._is_recorded, images), next(iter(images), None))
             if self._image is None:
                 self._check_deadline()
         else:
             # Shows the native client that its older lists of images are not looked at any more.
             _ = self._subscription.image_count
         return self._image
+
+    def _is_recorded(self, image: _native.Image) -> bool:
+        return self._recording is None or is_same_stream(image, self._recording)
 
     def _await_subscription(self, pending: _native.PendingSubscription) -> None:
         try:
@@ -89,13 +110,19 @@ class LiveSide:
         if self._deadline_ns is None or time.monotonic_ns() < self._deadline_ns:
             return
         self._deadline_ns = None
+        stream_id = None if self._recording is None else self._recording.stream_id
         self._on_error(
             AeronTimeoutError(
-                f"no publisher on the live channel {self._channel} stream {self._stream_id} "
+                f"no publisher on the live channel {self._channel} stream {stream_id} "
                 f"within {self._timeout_ns / 1e9:g} s: it may be down, the channel or stream "
                 "another one, or a firewall in between; still waiting"
             )
         )
+
+    def put_off(self) -> None:
+        """Give the subscription up, and do not begin anew for the timeout."""
+        self.close()
+        self._retry_at_ns = time.monotonic_ns() + self._timeout_ns
 
     def close(self) -> None:
         """Give the subscription up. Idempotent."""

@@ -21,7 +21,7 @@ from aerotape import _native
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.client.archive_link import ArchiveLink
 from aerotape.archive.client.call import Pause, Steps
-from aerotape.archive.client.live_side import LiveSide
+from aerotape.archive.client.live_side import LiveSide, is_same_stream
 from aerotape.archive.client.persistent_terms import (
     FROM_LIVE,
     FROM_START,
@@ -102,6 +102,8 @@ class PersistentLife:
         self._live = LiveSide(aeron, order.live_channel, timeout_ns, self.report)
         # The furthest that a publisher was seen to be.
         self._seen_live = NULL_POSITION
+        # The image that was told of last for not being of the recorded stream.
+        self._other_id = NULL_POSITION
 
     def report(self, error: Exception) -> None:
         """Tell of something that did not work."""
@@ -219,7 +221,11 @@ class PersistentLife:
             while (image := replay.image) is not None and not image.is_closed:
                 self._ensure_connected(session)
                 live = self._live.image()
-                if live is not None:
+                if live is not None and not is_same_stream(live, recording):
+                    # What was recorded is read first; nobody shall be held up by who does not read.
+                    self._tell_of_other(live, recording)
+                    self._live.put_off()
+                elif live is not None:
                     outcome = yield from self._switch(image, live)
                     if outcome is _Switch.JOINED:
                         joined = live
@@ -234,7 +240,7 @@ class PersistentLife:
                 self._ensure_connected(session)
                 watch.advance()
                 if watch.is_done and not self._live.is_wanted:
-                    self._live.begin(recording.stream_id)
+                    self._live.begin(recording)
         finally:
             watch.close()
             replay.abandon()
@@ -305,7 +311,7 @@ class PersistentLife:
         try:
             while True:
                 if not self._live.is_wanted:
-                    self._live.begin(recording.stream_id)
+                    self._live.begin(recording)
                     self._enter(PersistentState.AWAIT_LIVE)
                 yield from self._wait_a_turn()
                 self._ensure_connected(session)
@@ -322,6 +328,8 @@ class PersistentLife:
                     )
                 if self.position >= 0 and position != self.position:
                     return None  # the recording will have what is missing
+                if not is_same_stream(image, recording):
+                    raise self._other_stream(image, recording)
                 self.position = position
                 self._set_join_difference(0)
                 joined = True
@@ -329,6 +337,21 @@ class PersistentLife:
         finally:
             if not joined:
                 self._live.close()
+
+    def _other_stream(
+        self, image: _native.Image, recording: RecordingDescriptor
+    ) -> PersistentSubscriptionError:
+        return self._terminal(
+            Reason.GENERIC,
+            f"the live stream is another one than was recorded: it has initial term id "
+            f"{image.initial_term_id} and terms of {image.term_buffer_length} bytes, the "
+            f"recording {recording.initial_term_id} and {recording.term_buffer_length}",
+        )
+
+    def _tell_of_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
+        if image.correlation_id != self._other_id:
+            self._other_id = image.correlation_id
+            self.report(self._other_stream(image, recording))
 
     def _read_live(self, image: _native.Image) -> Turns[None]:
         self._enter(PersistentState.LIVE)
