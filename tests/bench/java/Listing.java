@@ -9,33 +9,66 @@ import java.util.Locale;
 import java.util.Random;
 
 /**
- * Lists all recordings of an archive again and again, and counts descriptors a second; then asks for
- * each of them by its id, once and in no order, and counts calls a second.
+ * Lists all recordings of archives again and again, and counts descriptors a second; then asks for
+ * each of them by its id, once and in no order, and counts calls a second. With several archives
+ * they take turns in both. Prints a line for each: the rates of its turns, then that of the calls.
  *
- * Arguments: aeron directory, control request channel, control response channel, recordings in the
- * catalog, seconds to warm up, seconds to measure.
+ * Arguments: aeron directory, control response channel, recordings in each catalog, seconds to warm
+ * up, seconds to measure in each turn, turns, control request channels of the archives.
  */
 public final class Listing
 {
+    private static final int FIRST_CHANNEL = 6;
+
     private static long seen;
 
     public static void main(final String[] args) throws Exception
     {
-        final int count = Integer.parseInt(args[3]);
+        final int count = Integer.parseInt(args[2]);
+        final double warmUp = Double.parseDouble(args[3]);
+        final double measure = Double.parseDouble(args[4]);
+        final int turns = Integer.parseInt(args[5]);
+        final List<AeronArchive> archives = new ArrayList<>();
         final Aeron.Context client = new Aeron.Context()
             .aeronDirectoryName(args[0])
             .idleStrategy(YieldingIdleStrategy.INSTANCE);
-        try (Aeron aeron = Aeron.connect(client);
-            AeronArchive archive = AeronArchive.connect(new AeronArchive.Context()
-                .aeron(aeron)
-                .idleStrategy(YieldingIdleStrategy.INSTANCE)
-                .controlRequestChannel(args[1])
-                .controlResponseChannel(args[2])))
+        try (Aeron aeron = Aeron.connect(client))
         {
-            listFor(archive, count, Double.parseDouble(args[4]));
-            final double listed = listFor(archive, count, Double.parseDouble(args[5]));
-            warmUp(archive);
-            System.out.printf(Locale.ROOT, "%.1f %.1f%n", listed, askForEach(archive, count));
+            for (int i = FIRST_CHANNEL; i < args.length; i++)
+            {
+                archives.add(AeronArchive.connect(new AeronArchive.Context()
+                    .aeron(aeron)
+                    .ownsAeronClient(false)
+                    .idleStrategy(YieldingIdleStrategy.INSTANCE)
+                    .controlRequestChannel(args[i])
+                    .controlResponseChannel(args[1])));
+            }
+            final double[][] rates = new double[archives.size()][turns];
+            for (final AeronArchive archive : archives)
+            {
+                listFor(archive, count, warmUp);
+            }
+            for (int turn = 0; turn < turns; turn++)
+            {
+                for (int i = 0; i < rates.length; i++)
+                {
+                    final int next = turn % 2 == 0 ? i : rates.length - 1 - i;
+                    rates[next][turn] = listFor(archives.get(next), count, measure);
+                }
+            }
+            for (int i = 0; i < rates.length; i++)
+            {
+                warmUp(archives.get(i));
+                for (final double rate : rates[i])
+                {
+                    System.out.printf(Locale.ROOT, "%.1f ", rate);
+                }
+                System.out.printf(Locale.ROOT, "%.1f%n", askForEach(archives.get(i), count));
+            }
+            for (final AeronArchive archive : archives)
+            {
+                archive.close();
+            }
         }
     }
 
