@@ -349,6 +349,7 @@ class CountersReader:
 # ("replay_ready", replay_session_id)     checks passed: the client may be told OK
 # ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
+# ("listing_left", control_session_id, correlation_id, next_recording_id, count)
 Event = tuple[Any, ...]
 
 @final
@@ -361,11 +362,12 @@ class Mailbox:
         subscriptions: Sequence[Subscription] = (),
         timeout_ns: int = 0,
         fragment_limit: int = 10,
-        lookups: Lookups | None = None,
+        lookups: tuple[Lookups, Buffer] | None = None,
         sendings: Sequence[Sending] = (),
     ) -> list[Event]:
         """Return what has come, oldest first: events, and whole messages polled from
-        `subscriptions`, but for those that `lookups` has answered. When there is nothing, wait
+        `subscriptions`, but for those that `lookups` has answered from the catalog that goes with
+        it, which is in use only within the call. When there is nothing, wait
         up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
         interpreter released. Meanwhile `sendings` go on, in turns; when one that is not
         `is_last` is over, or one never can be, return too."""
@@ -402,19 +404,61 @@ class Sending:
     def failure(self) -> str | None:
         """Why it was given up, with an error (-6) as the result."""
 
-# ---- lookups.rs --------------------------------------------------------------------------------
+# ---- lookups/ ----------------------------------------------------------------------------------
+
+@final
+class DescriptorIndex:
+    """Where descriptors are in a catalog: recordings ascending, from the first one on."""
+
+    def __init__(self) -> None: ...
+    def extend(self, ids: Buffer, slices: Buffer) -> None:
+        """Add recordings behind the last one: arrays of int64, with offset and length of each
+        descriptor, in bytes, in `slices`. The end is not known then.
+
+        Raises:
+            ValueError: they are not ascending, or not as many slices.
+        """
+    def clear(self) -> None:
+        """Know nothing."""
+    def set_end(self, end_id: int | None) -> None:
+        """Say that there are no recordings from an id on, or that there may be."""
+    def between(self, from_id: int, to_id: int) -> tuple[bytes, bytes]:
+        """Return ids and slices of the recordings from one id on and before another, as the
+        memory of arrays of int64."""
 
 @final
 class Lookups:
-    """Requests for one recording each that `Mailbox.wait` answers with what was sent before.
+    """Requests for one recording, or for all from one on, that `Mailbox.wait` answers.
 
-    A request is answered when its session is served and came on that session's image, there is an
-    answer for its recording, and it can be sent at once. All others go to Python.
+    A request is answered when its session is served and came on that session's image, and there
+    is nothing in it that takes thinking: a recording that is in the index and can be sent at once,
+    or a listing once the end of the index is known. All others go to Python; so does the rest of a
+    listing that gets no further ("listing_left").
     """
 
-    def __init__(self, template_id: int, schema_id: int) -> None:
-        """Answer requests of this kind: the first fields of their bodies are control session id,
-        correlation id and recording id."""
+    def __init__(
+        self,
+        index: DescriptorIndex,
+        *,
+        schema_id: int,
+        one: int,
+        many: int,
+        descriptor: bytes,
+        unknown: bytes,
+    ) -> None:
+        """Answer requests with these template ids: the first fields of their bodies are control
+        session id, correlation id and recording id, then for `many` how many.
+
+        Args:
+            descriptor: what precedes the descriptor in an answer: 24 bytes, of which 8 to 24
+                (control session and correlation id) will be those of the request, and take the
+                place of the first 16 of the descriptor.
+            unknown: what ends a listing of less than was asked for; likewise, and bytes 24 to 32
+                will be the next recording id.
+
+        Raises:
+            ValueError: one of these is shorter than that.
+        """
     def serve(
         self,
         control_session_id: int,
@@ -422,13 +466,13 @@ class Lookups:
         publication: ExclusivePublication,
     ) -> None:
         """Answer for a session, on its response publication."""
-    def leave(self, control_session_id: int) -> None:
-        """Answer no more for a session."""
-    def keep(self, recording_id: int, response: bytes) -> None:
-        """Answer requests for a recording with a whole message, in which control session and
-        correlation id (bytes 8 to 24) will be those of the request."""
-    def forget(self, recording_id: int) -> None:
-        """Have no answer for a recording, which has changed."""
+    def leave(self, control_session_id: int) -> tuple[int, int, int] | None:
+        """Answer no more for a session; what is left of its listing: correlation id, next
+        recording id, how many."""
+    def list(self, control_session_id: int, correlation_id: int, from_id: int, count: int) -> bool:
+        """Begin a listing for a session that is served; whether that can be done here."""
+    def is_listing(self, control_session_id: int) -> bool:
+        """Whether a listing for the session is under way."""
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 

@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape._native import Lookups
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.compaction import CatalogCompaction
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control import requests
+from aerotape.archive.control.listing import native_lookups
 from aerotape.archive.control.reception import Reception
 from aerotape.archive.control.session import (
     REQUEST_IMAGE_GONE,
@@ -45,13 +45,12 @@ from aerotape.archive.security.authorisation import (
     allows_everything,
 )
 from aerotape.catalog.next_segment import make_next_segments
-from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AerotapeError, ClosedError
 from aerotape.replay.session import Replays
 from aerotape.replay.tokens import ReplayTokens
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
+    from aerotape._native import AeronClient, Lookups, Mailbox, SessionWorker, Subscription
     from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.mark_file import MarkFile
@@ -79,7 +78,7 @@ class Conductor:
         archive_id: which archive this is, among those on one driver.
         archive_dir: where its recordings are.
         failure: what ended the conductor, None after a stop that was asked for.
-        lookups: descriptors that are sent again without the interpreter; None where each request
+        lookups: answers requests for descriptors without the interpreter; None where each request
             has to be authorised.
     """
 
@@ -113,8 +112,7 @@ class Conductor:
         self.failure: Exception | None = None
         self.lookups: Lookups | None = None
         if allows_everything(authorisation_service):
-            self.lookups = Lookups(codecs.ListRecordingRequest.TEMPLATE_ID, codecs.SCHEMA_ID)
-            catalog.on_change = self.lookups.forget
+            self.lookups = native_lookups(catalog.index)
         self._client = client
         self._mailbox = mailbox
         self._mark_file = mark_file
@@ -229,6 +227,7 @@ class Conductor:
             "replay_ready": self.replays.on_ready,
             "replay_answered": self.replays.on_answered,
             "replay_done": self.replays.on_done,
+            "listing_left": self._reception.on_listing_left,
         }
 
     def _make_retention(self) -> tuple[Retention, ...]:
@@ -312,7 +311,7 @@ class Conductor:
                         subscriptions,
                         self._timeout_ns(),
                         FRAGMENT_LIMIT,
-                        self.lookups,
+                        None if self.lookups is None else (self.lookups, self.catalog.data),
                         [sending for sending in sendings if sending is not None],
                     )
                 )

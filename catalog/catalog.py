@@ -14,7 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -45,14 +45,10 @@ class Catalog(ShrinkingCatalog, Closing):
     * 2: data and the file's metadata are (fsync).
 
     Changes to a recording whose entry is damaged are refused with CatalogError.
-
-    Attributes:
-        on_change: called with the id of each recording whose descriptor has changed.
     """
 
     def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
         super().__init__(file, checksum)
-        self.on_change: Callable[[int], None] = lambda _: None
         self._avoided: frozenset[int] = frozenset()
 
     # ---- opening and closing -------------------------------------------------------------------
@@ -220,6 +216,7 @@ class Catalog(ShrinkingCatalog, Closing):
         self._places.append(place)
         self._valid[recording_id] = place
         self._ids.append(recording_id)
+        self.index.set_end(None)
         return recording_id
 
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
@@ -258,7 +255,7 @@ class Catalog(ShrinkingCatalog, Closing):
             (self._header(next_id), before, entry_header + body, behind),
             self._end_offset + frame_length,
         )
-        self._index()
+        self._find_entries()
         self._file.force_name()
 
     def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
@@ -340,7 +337,6 @@ class Catalog(ShrinkingCatalog, Closing):
         data, begin = self._file.data, place.body_offset
         layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
         layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
-        self.on_change(recording_id)
         self._file.force()
 
     def set_start(self, recording_id: int, position: int) -> None:
@@ -348,7 +344,6 @@ class Catalog(ShrinkingCatalog, Closing):
         self._file.check_writable()
         begin = self._any_place(recording_id).body_offset
         layout.LONG.pack_into(self._file.data, begin + layout.START_POSITION_OFFSET, position)
-        self.on_change(recording_id)
         self._file.force()
 
     def change_state(self, recording_id: int, state: RecordingState) -> None:
@@ -369,7 +364,6 @@ class Catalog(ShrinkingCatalog, Closing):
             del self._valid[recording_id]
             self._ids.remove(recording_id)
             self._forget_descriptors()
-        self.on_change(recording_id)
 
     def stored_state(self, recording_id: int) -> int:
         """Return what the entry of a recording has for a state, also what cannot be one.
@@ -412,7 +406,6 @@ class Catalog(ShrinkingCatalog, Closing):
             behind = slice(entry.offset + room, self._end_offset)
             self._file.rewrite((before, frame, behind), self._end_offset + frame_length - room)
         self._move_entries(entry.recording_id, len(body), frame_length - room)
-        self.on_change(entry.recording_id)
         if fits:
             self._file.force()
         else:
@@ -460,8 +453,6 @@ class Catalog(ShrinkingCatalog, Closing):
                 self._valid[recording_id].offset + layout.CHECKSUM_OFFSET,
                 self.compute_checksum(recording_id),
             )
-        # It has changed for all who look, whether or not it can be forced to storage.
-        self.on_change(recording_id)
         self._file.force()
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aerotape._native import DescriptorIndex
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, RecordingExtent
@@ -56,15 +57,20 @@ class CatalogLookup:
 
     A recording whose entry is damaged counts as there (`has_recording`, `recording_ids`), but
     what would need its descriptor raises CatalogError.
+
+    Attributes:
+        index: where descriptors are in `data`, of the recordings up to some id; damaged ones are
+            left out. Its end is known once it has those of all recordings.
     """
 
     def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
         self._file = file
         self._checksum: ChecksumName = checksum
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
-        self._index()
+        self.index = DescriptorIndex()
+        self._find_entries()
 
-    def _index(self) -> None:
+    def _find_entries(self) -> None:
         """Find the entries of the file."""
         file = self._file
         self._places, self._end_offset = find_places(
@@ -82,10 +88,9 @@ class CatalogLookup:
             )
         }
         self._ids = sorted(self._valid)
-        # What `descriptors` found of the first `_known` recordings.
+        # Of how many recordings, in order, the descriptors have been looked for.
         self._known = 0
-        self._known_ids = array("q")
-        self._known_slices = array("q")
+        self.index.clear()
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
         last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
         self._next_recording_id = max(stored, last_id + 1)
@@ -155,7 +160,7 @@ class CatalogLookup:
     def descriptors(self, from_id: int, limit: int, new_limit: int | None = None) -> DescriptorRun:
         """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
 
-        What was found once is kept, so that listing a long catalog again is cheap.
+        What was found once is kept in `index`, so that listing a long catalog again is cheap.
 
         Args:
             new_limit: how many to look at, of those that it has not looked at before.
@@ -168,15 +173,19 @@ class CatalogLookup:
         if begin > self._known:
             found = self._find_descriptors(self._ids[begin:end])
         else:
-            if end > self._known:
-                ids, slices = self._find_descriptors(self._ids[self._known : end])
-                self._known = end
-                self._known_ids.extend(ids)
-                self._known_slices.extend(slices)
-            first = bisect_left(self._known_ids, from_id)
-            last = bisect_left(self._known_ids, next_id)
-            found = self._known_ids[first:last], self._known_slices[2 * first : 2 * last]
+            self.index_descriptors(end - self._known)
+            ids, slices = self.index.between(from_id, next_id)
+            found = array("q", ids), array("q", slices)
         return DescriptorRun(*found, next_id, end == len(self._ids))
+
+    def index_descriptors(self, limit: int) -> None:
+        """Put the descriptors of up to `limit` more recordings into `index`, in order."""
+        if self._known < len(self._ids) and limit > 0:
+            new = self._ids[self._known : self._known + limit]
+            self.index.extend(*self._find_descriptors(new))
+            self._known += len(new)
+            if self._known == len(self._ids):
+                self.index.set_end(new[-1] + 1)
 
     def _find_descriptors(self, recording_ids: list[int]) -> tuple[array[int], array[int]]:
         data = self._file.data
@@ -192,7 +201,7 @@ class CatalogLookup:
     def _forget_descriptors(self) -> None:
         """Entries have come, gone or moved other than by one more at the end."""
         self._known = 0
-        del self._known_ids[:], self._known_slices[:]
+        self.index.clear()
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""

@@ -27,7 +27,7 @@ class ShrinkingCatalog(CatalogLookup):
         self.check_readable()
         valid = [p for p in self._places if self._state(p) == RecordingState.VALID]
         self._rewrite(valid, 0)
-        self._index()
+        self._find_entries()
         self._file.force_name()
 
     def leave_out(self, recording_ids: Container[int], capacity_bytes: int) -> list[int]:

@@ -12,15 +12,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from aerotape._native import Lookups
 from aerotape.archive.control import responses
 from aerotape.archive.protocol import ErrorCode
+from aerotape.codecs import archive as codecs
 from aerotape.errors import CatalogError
 from aerotape.records import replace
 
 if TYPE_CHECKING:
     import mmap
 
-    from aerotape._native import Sending
+    from aerotape._native import DescriptorIndex, Sending
     from aerotape.archive.recording.session import RecordingSubscription
     from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.lookup import DescriptorRun
@@ -33,6 +35,19 @@ MAX_FILTERED_PER_CYCLE = 256
 # How soon a client that has no room is tried again, nanoseconds.
 MIN_RETRY_NS = 2_000
 MAX_RETRY_NS = 1_000_000
+
+
+def native_lookups(index: DescriptorIndex) -> Lookups:
+    """Make what answers requests for recordings that are in a catalog's index."""
+    unknown = codecs.ControlResponseCode.RECORDING_UNKNOWN
+    return Lookups(
+        index,
+        schema_id=codecs.SCHEMA_ID,
+        one=codecs.ListRecordingRequest.TEMPLATE_ID,
+        many=codecs.ListRecordingsRequest.TEMPLATE_ID,
+        descriptor=responses.descriptor_prefix(0, 0),
+        unknown=responses.control_response(0, 0, 0, unknown),
+    )
 
 
 class ListingSession(Protocol):

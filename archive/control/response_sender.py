@@ -70,11 +70,14 @@ class ResponseSender(ABC):
         self._now_ms = now_ms
         # None while the client takes what it is sent.
         self._activity_deadline_ms: int | None = now_ms + connect_timeout_ms
+        # Where the publication stood when it began not to.
+        self._position_before = 0
         self._queue: deque[bytes] = deque()
         self._queued_length = 0
         self._listing: Listing | None = None
         # While this is set it answers for the session too: not while answers have to wait.
         self._lookups: Lookups | None = None
+        self._list_rest: Callable[[int, int, int], Listing] | None = None
 
     @property
     @abstractmethod
@@ -91,12 +94,14 @@ class ResponseSender(ABC):
 
     @listing.setter
     def listing(self, listing: Listing | None) -> None:
-        self._listing = listing
         self._answer_all()
+        self._listing = listing
 
     @property
     def is_listing(self) -> bool:
         """Whether a listing is in progress, which is not so once all of it has gone out."""
+        if self._lookups is not None:
+            return self._lookups.is_listing(self.session_id)
         if self._listing is not None and self._listing.is_sent:
             self._go_on_listing()
         return self._listing is not None
@@ -107,8 +112,18 @@ class ResponseSender(ABC):
             if self._listing.is_done:
                 self.listing = None
 
-    def share(self, lookups: Lookups) -> None:
-        """Let requests that need no thinking be answered without this session."""
+    def share(
+        self, lookups: Lookups, list_rest: Callable[[int, int, int], Listing]
+    ) -> Lookups | None:
+        """Let requests that need no thinking be answered without this session, if that can be now.
+
+        Args:
+            list_rest: makes what goes on with a listing that was begun there, of a correlation id,
+                from a recording id on, of so many recordings.
+
+        Returns:
+            What answers for the session, None while it has to do so itself.
+        """
         if (
             self._lookups is None
             and self._publication is not None
@@ -116,13 +131,22 @@ class ResponseSender(ABC):
             and self._listing is None
             and not self._queue
         ):
-            self._lookups = lookups
+            self._lookups, self._list_rest = lookups, list_rest
             lookups.serve(self.session_id, self.image_id, self._publication)
+        return self._lookups
 
     def _answer_all(self) -> None:
+        """Answer all requests here, and go on with the listing that is under way."""
         if self._lookups is not None:
-            self._lookups.leave(self.session_id)
+            left = self._lookups.leave(self.session_id)
             self._lookups = None
+            if left is not None:
+                self.go_on_listing(*left)
+
+    def go_on_listing(self, correlation_id: int, from_recording_id: int, count: int) -> None:
+        """Send the rest of a listing that was begun elsewhere."""
+        if self._list_rest is not None and not self.is_done:
+            self.listing = self._list_rest(correlation_id, from_recording_id, count)
 
     @property
     def max_message_length(self) -> int:
@@ -271,6 +295,16 @@ class ResponseSender(ABC):
             self.abort(f"control response publication cannot send any more: {result}")
         elif result < 0 and not any_sent and self._activity_deadline_ms is None:
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
+            if self._publication is not None:
+                self._position_before = self._publication.position
+
+    def _has_been_sent_to(self) -> bool:
+        """Whether something has gone out, natively, since this session could send nothing."""
+        publication = self._publication
+        if publication is None or publication.position == self._position_before:
+            return False
+        self._activity_deadline_ms = None
+        return True
 
     def _drain(self) -> None:
         """Send what waits, as far as it can be sent."""

@@ -227,7 +227,8 @@ class ControlSession(ResponseSender):
         self._now_ms = now_ms
         if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
             if self.state is State.ACTIVE:
-                self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
+                if not self._has_been_sent_to():
+                    self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
             else:
                 self.abort(f"not connected within {self._connect_timeout_ms} ms: {self.state.name}")
         match self.state:

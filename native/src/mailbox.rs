@@ -1,7 +1,7 @@
 //! The mailbox: what native threads leave for the conductor, which is Python.
 
 use crate::aeron::{
-    Helped, Helper, Image, ImageHandle, Sending, SendingRun, Subscription, SubscriptionHandle,
+    Helped, Helper, Image, ImageHandle, Lent, Sending, SendingRun, Subscription, SubscriptionHandle,
 };
 use crate::idle::{Backoff, sleep_precisely};
 use crate::lookups::Lookups;
@@ -64,6 +64,13 @@ pub enum Event {
         position: i64,
         error_code: i32,
         message: Option<String>,
+    },
+    /// Part of a listing for the conductor to go on with.
+    ListingLeft {
+        control_session_id: i64,
+        correlation_id: i64,
+        next_id: i64,
+        remaining: i64,
     },
 }
 
@@ -148,6 +155,19 @@ impl Event {
                 position,
                 error_code,
                 message,
+            )
+                .into_pyobject(py),
+            Self::ListingLeft {
+                control_session_id,
+                correlation_id,
+                next_id,
+                remaining,
+            } => (
+                "listing_left",
+                control_session_id,
+                correlation_id,
+                next_id,
+                remaining,
             )
                 .into_pyobject(py),
         }
@@ -259,7 +279,7 @@ impl MailboxHandle {
         subscriptions: &[SubscriptionHandle],
         deadline: Instant,
         fragment_limit: usize,
-        lookups: Option<&Lookups>,
+        lookups: Option<(&Lookups, &[u8])>,
         sendings: &mut [SendingRun<'_>],
     ) -> Vec<Event> {
         let mut events = Vec::new();
@@ -283,9 +303,15 @@ impl MailboxHandle {
                 woken |= self.take(&mut events);
                 events = order(messages, events);
             }
-            let answered = lookups.map_or(0, |lookups| lookups.answer(&mut events));
+            let answered = lookups.map_or(0, |(each, catalog)| each.answer(catalog, &mut events));
             // Behind the polling: what a client asks once it has the last message comes later.
-            let sent: usize = sendings.iter_mut().map(SendingRun::work).sum();
+            let mut sent: usize = sendings.iter_mut().map(SendingRun::work).sum();
+            if let Some((lookups, catalog)) = lookups {
+                let mut left = Vec::new();
+                sent += lookups.go_on(catalog, &mut left);
+                // Before what the same client may ask next, which must know of the listing.
+                events.splice(..0, left);
+            }
             let is_awaited = sendings.iter().any(SendingRun::is_awaited);
             let now = Instant::now();
             if woken || !events.is_empty() || is_awaited || now >= deadline {
@@ -355,7 +381,7 @@ impl Mailbox {
         subscriptions: Vec<Py<Subscription>>,
         timeout_ns: u64,
         fragment_limit: usize,
-        lookups: Option<Py<Lookups>>,
+        lookups: Option<(Py<Lookups>, Bound<'_, PyAny>)>,
         sendings: Vec<Py<Sending>>,
     ) -> PyResult<Vec<Py<PyTuple>>> {
         let handles: Vec<_> = subscriptions
@@ -376,7 +402,12 @@ impl Mailbox {
                 }
             }
         }
-        let known = lookups.as_ref().map(Py::get);
+        let catalog = match &lookups {
+            Some((_, catalog)) => Some(Lent::new(catalog)?),
+            None => None,
+        };
+        let known = lookups.as_ref().zip(catalog.as_ref());
+        let known = known.map(|((lookups, _), catalog)| (lookups.get(), catalog.as_slice()));
         let events = py.detach(|| {
             self.handle
                 .collect(&handles, deadline, fragment_limit, known, &mut runs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control import responses
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
 from aerotape.archive.control.requests.handling import Handlers, is_known
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from aerotape._native import Lookups
     from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.session import ControlSession
-    from aerotape.catalog.catalog import Catalog
 
-# Descriptors that are made ready together when one of them is asked for.
-KEPT_BLOCK = 64
+# Recordings whose descriptors are looked for when one or many are asked for, beyond these.
+MAX_INDEXED = 256
 
 
 def _may_list(session: ControlSession, correlation_id: int) -> bool:
@@ -33,13 +32,24 @@ def _list_recordings(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
 ) -> None:
     if _may_list(session, request.correlation_id):
-        session.listing = RangeListing(
-            session,
-            conductor.catalog,
-            request.correlation_id,
-            request.from_recording_id,
-            request.record_count,
-        )
+        wanted = (request.correlation_id, request.from_recording_id, request.record_count)
+        lookups = _shared(conductor, session)
+        if lookups is None or not lookups.list(session.session_id, *wanted):
+            session.listing = RangeListing(session, conductor.catalog, *wanted)
+
+
+def _shared(conductor: Conductor, session: ControlSession) -> Lookups | None:
+    """Have further requests for descriptors answered natively, from more and more of the catalog.
+
+    Who asks for one recording by its id mostly goes on to others, and who lists all does it again.
+
+    Returns:
+        What answers them for this session, None where that cannot be for now.
+    """
+    if conductor.lookups is None:
+        return None
+    conductor.catalog.index_descriptors(MAX_INDEXED)
+    return session.share(conductor.lookups, partial(RangeListing, session, conductor.catalog))
 
 
 def _list_recordings_for_uri(
@@ -73,23 +83,8 @@ def _list_recording(
     listing.do_work()
     if not listing.is_done:
         session.listing = listing
-    elif conductor.lookups is not None and listing.was_sent:
-        _keep_answers(conductor.lookups, conductor.catalog, recording_id)
-        session.share(conductor.lookups)
-
-
-def _keep_answers(lookups: Lookups, catalog: Catalog, recording_id: int) -> None:
-    """Leave the descriptor that was sent, and its neighbours, for answering natively.
-
-    Who asks for one recording by its id mostly goes on to others, which cost little now. All ids
-    of a block are kept together, so that in whatever order they are asked for, each block is
-    kept once.
-    """
-    run = catalog.descriptors(recording_id - recording_id % KEPT_BLOCK, KEPT_BLOCK)
-    for index, next_id in enumerate(run.ids):
-        offset, length = run.slices[2 * index : 2 * index + 2]
-        descriptor = catalog.data[offset : offset + length]
-        lookups.keep(next_id, responses.recording_descriptor(0, 0, descriptor))
+    elif listing.was_sent:
+        _shared(conductor, session)
 
 
 def _list_recording_subscriptions(

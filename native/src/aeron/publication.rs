@@ -19,9 +19,14 @@ use std::time::{Duration, Instant};
 
 pub const NOT_CONNECTED: i64 = c::AERON_PUBLICATION_NOT_CONNECTED as i64;
 pub const BACK_PRESSURED: i64 = c::AERON_PUBLICATION_BACK_PRESSURED as i64;
-pub const ADMIN_ACTION: i64 = c::AERON_PUBLICATION_ADMIN_ACTION as i64;
+const ADMIN_ACTION: i64 = c::AERON_PUBLICATION_ADMIN_ACTION as i64;
 pub const CLOSED: i64 = c::AERON_PUBLICATION_CLOSED as i64;
 pub(super) const ERROR: i64 = c::AERON_PUBLICATION_ERROR as i64;
+
+/// Whether an offer that ended so may succeed later, when there is room.
+pub fn is_held_up(result: i64) -> bool {
+    matches!(result, BACK_PRESSURED | ADMIN_ACTION)
+}
 
 /// What does not change about a publication.
 #[derive(Clone, Debug)]
@@ -69,13 +74,13 @@ unsafe extern "C" fn reserved_value(clientd: *mut c_void, _buffer: *mut u8, _len
 }
 
 /// Bytes that Python lent us for one call.
-pub(super) enum Lent<'py> {
+pub enum Lent<'py> {
     Bytes(Bound<'py, PyBytes>),
     Buffer(PyBuffer<u8>),
 }
 
 impl<'py> Lent<'py> {
-    pub(super) fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub fn new(data: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = data.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.clone()));
         }
@@ -88,7 +93,7 @@ impl<'py> Lent<'py> {
         Ok(Self::Buffer(buffer))
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes.as_bytes(),
             Self::Buffer(buffer) if buffer.len_bytes() == 0 => &[],
@@ -118,7 +123,7 @@ fn offer_within(
     offer: impl Fn(&[u8]) -> Result<i64> + Send + Sync,
 ) -> PyResult<i64> {
     let first = offer(data)?;
-    let retry = |result| matches!(result, NOT_CONNECTED | BACK_PRESSURED | ADMIN_ACTION);
+    let retry = |result| result == NOT_CONNECTED || is_held_up(result);
     if !retry(first) {
         return Ok(first);
     }
@@ -587,7 +592,7 @@ publication_class!(
         ) -> PyResult<(usize, i64)> {
             let source = Lent::new(source)?;
             let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
-            let messages = Slices::new(prefix, source.as_slice(), &slices, skip)?;
+            let messages = Slices::new(prefix, source.as_slice(), &slices, skip).checked()?;
             let patience = Duration::from_nanos(patience_ns);
             py.detach(|| messages.offer_to(patience, self))
                 .map_err(PyErr::from)

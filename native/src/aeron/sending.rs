@@ -1,7 +1,7 @@
 //! Messages that are many: each a piece of one buffer behind a common beginning, sent as there is
 //! room for them.
 
-use super::publication::{ADMIN_ACTION, BACK_PRESSURED, ERROR, ExclusivePublication, Lent};
+use super::publication::{BACK_PRESSURED, ERROR, ExclusivePublication, Lent, is_held_up};
 use crate::errors::Result;
 use crate::idle::Backoff;
 use pyo3::buffer::PyBuffer;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Most messages in one turn: then others that are waited for get a look.
-const MAX_SENT_PER_TURN: usize = 256;
+pub const MAX_SENT_PER_TURN: usize = 256;
 
 /// Messages that share their beginning, each with bytes of its own from one buffer.
-pub(super) struct Slices<'a> {
+pub struct Slices<'a> {
     prefix: &'a [u8],
     source: &'a [u8],
     /// An offset and a length for each message, of which `skip` bytes are left out.
@@ -23,25 +23,25 @@ pub(super) struct Slices<'a> {
 }
 
 impl<'a> Slices<'a> {
-    pub fn new(
-        prefix: &'a [u8],
-        source: &'a [u8],
-        places: &'a [i64],
-        skip: usize,
-    ) -> PyResult<Self> {
-        let slices = Self {
+    /// Slices at any places: what is not within the source is not sent, nor what follows it.
+    pub fn new(prefix: &'a [u8], source: &'a [u8], places: &'a [i64], skip: usize) -> Self {
+        Self {
             prefix,
             source,
             places,
             skip,
-        };
-        if let Some(place) = places.chunks(2).find(|place| slices.body(place).is_none()) {
+        }
+    }
+
+    /// The same, if all are within the source.
+    pub(super) fn checked(self) -> PyResult<Self> {
+        if let Some(place) = self.places.chunks(2).find(|it| self.body(it).is_none()) {
             return Err(pyo3::exceptions::PyValueError::new_err(format!(
                 "{place:?} is no offset and length within {} bytes",
-                source.len()
+                self.source.len()
             )));
         }
-        Ok(slices)
+        Ok(self)
     }
 
     fn body(&self, place: &[i64]) -> Option<&'a [u8]> {
@@ -58,7 +58,7 @@ impl<'a> Slices<'a> {
 
     /// Offer up to `limit` of them in order, from `first` on; how many went out, and the result of
     /// the last offer, which is 0 where the next one is longer than a message may be.
-    fn offer_some(
+    pub fn offer_some(
         &self,
         first: usize,
         limit: usize,
@@ -81,7 +81,7 @@ impl<'a> Slices<'a> {
         loop {
             let (more, last) = self.offer_some(sent, usize::MAX, publication)?;
             sent += more;
-            if !matches!(last, BACK_PRESSURED | ADMIN_ACTION) {
+            if !is_held_up(last) {
                 return Ok((sent, last));
             }
             let now = Instant::now();
@@ -171,7 +171,7 @@ impl Sending {
         let source = held.source.as_slice();
         Ok(SendingRun {
             sending: self,
-            messages: Slices::new(&self.prefix, source, &held.places, self.skip)?,
+            messages: Slices::new(&self.prefix, source, &held.places, self.skip).checked()?,
             is_over: false,
             is_awaited: false,
         })
@@ -209,9 +209,8 @@ impl SendingRun<'_> {
         });
         self.sending.sent.store(first + count, Ordering::Release);
         self.sending.result.store(result, Ordering::Release);
-        let is_held_up = matches!(result, BACK_PRESSURED | ADMIN_ACTION);
         let is_complete = first + count == self.messages.count();
-        self.is_over = is_complete || (result <= 0 && !is_held_up);
+        self.is_over = is_complete || (result <= 0 && !is_held_up(result));
         self.is_awaited = self.is_over && !(is_complete && self.sending.is_last);
         count
     }

@@ -24,6 +24,7 @@ class FakePublication:
     def __init__(self) -> None:
         self.is_connected = True
         self.registration_id = 1234
+        self.position = 0
         self.result: int | None = None
         self.messages: list[Any] = []
         self.revoked = False
@@ -263,6 +264,21 @@ def test_a_lull_in_back_pressure_starts_the_timeout_afresh() -> None:
     rig.session.send_ok(2)
     rig.work(6_000)
     assert rig.session.is_active
+
+
+def test_what_goes_out_natively_counts_as_sent() -> None:
+    """Pings that find no room between the pieces of a listing are no reason to end the session."""
+    rig = Rig()
+    rig.activate()
+    rig.publication.result = BACK_PRESSURED
+    for now_ms in range(1_000, 30_000, 500):
+        rig.publication.position += 64
+        rig.work(now_ms)
+        assert rig.session.is_active
+    rig.work(34_000)
+    assert rig.session.is_active
+    rig.work(*range(34_500, 41_000, 500))
+    assert rig.session.is_done
 
 
 def test_an_active_session_is_pinged_each_interval() -> None:
