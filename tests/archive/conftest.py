@@ -93,7 +93,7 @@ def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
         def side(role: str, kind: str) -> Side:
             if (role, kind) not in started:
                 archive = stack.enter_context(
-                    run_archive(kind, {"aeron.archive.message.timeout": "2s"})
+                    run_archive(kind, {"aeron.archive.message.timeout": "5s"})
                 )
                 client = stack.enter_context(java.JavaClient(archive.aeron_dir))
                 client.connect(archive.control_channel)

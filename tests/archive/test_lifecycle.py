@@ -211,7 +211,7 @@ def test_an_external_driver_and_its_death(
 ) -> None:
     """The archive uses `aerotape driver`; when that is killed it ends by itself, books kept."""
     command = [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(aeron_dir)]
-    command += ["-Daeron.threading.mode=SHARED", "-Daeron.client.liveness.timeout=2s"]
+    command += ["-Daeron.threading.mode=SHARED"]
     driver = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

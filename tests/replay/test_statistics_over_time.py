@@ -9,7 +9,10 @@ import pytest
 from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
 from support import archives
+from support.recording import wait_until
 
+import aerotape
+from aerotape import RecordingSignal
 from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.time_index_file import (
     Provenance,
@@ -109,21 +112,34 @@ def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
     assert directory.recording(1).stats(over="time").bins == ()
 
 
+def send_recorded(
+    client: aerotape.ArchiveClient, publication: aerotape.ExclusivePublication, count: int
+) -> int:
+    """Send messages, wait until they are in recording 0, and return where they end."""
+    for _ in range(count):
+        publication.send(bytes(64))
+    end = publication.position
+    wait_until(lambda: client.recording_position(0) == end, "the recording")
+    return end
+
+
 def test_what_an_archive_has_recorded() -> None:
     """Its own time index: a pause is seen as one, and the times are those of this test."""
     with archives.serve("own", {"aerotape.time.index.interval": "1ms"}) as served:
         with served.connect() as client:
             before = time.time_ns()
             publication = client.add_recorded_exclusive_publication("aeron:ipc", 77)
-            for number in range(1000):
-                publication.send(bytes(64))
-                if number == 499:
-                    time.sleep(0.5)
-            end = publication.position
-            while client.recording_position(0) < end:
-                time.sleep(0.001)
+            assert client.await_signal(RecordingSignal.START).recording_id == 0
+            half = send_recorded(client, publication, 500)
+            time.sleep(0.5)
+            send_recorded(client, publication, 500)
             after = time.time_ns()
-        stats = open_directory(served.archive_dir).recording(0).stats(over="time", bins=50)
+        recording = open_directory(served.archive_dir).recording(0)
+        [whole] = recording.stats(over="time", bins=1).bins
+        assert whole.from_time_ns is not None and whole.to_time_ns is not None
+        # Parts of 20 ms at most, however long a busy machine took: a pause has many of them.
+        duration_ns = whole.to_time_ns - whole.from_time_ns
+        stats = recording.stats(over="time", bins=max(50, duration_ns // 20_000_000 + 1))
     assert stats.messages == sum(b.messages for b in stats.bins) == 1000
     first, last = stats.bins[0].from_time_ns, stats.bins[-1].to_time_ns
     assert first is not None and last is not None
@@ -131,6 +147,6 @@ def test_what_an_archive_has_recorded() -> None:
     assert before - 1_000_000 <= first < last <= after + SECOND
     assert last - first >= SECOND // 2
     pause = [i for i, b in enumerate(stats.bins) if not b.messages]
-    middle = next(i for i, b in enumerate(stats.bins) if b.to_position > end // 2)
+    middle = next(i for i, b in enumerate(stats.bins) if b.to_position > half)
     assert len(pause) > 5
     assert abs(middle - max(i for i in pause if i <= middle + 1)) <= 1

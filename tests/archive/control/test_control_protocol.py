@@ -20,10 +20,11 @@ from aerotape.codecs.archive import ControlResponseCode
 
 LOCAL = "aeron:ipc?term-length=64k"
 # Streams are missed sooner than by default. Clients are not: one that is kept busy would be too.
+# Nor is a connect that takes a busy machine a second or two.
 IMPATIENT = {
     "aeron.image.liveness.timeout": "1s",
     "aeron.timer.interval": "100ms",
-    "aeron.archive.connect.timeout": "1s",
+    "aeron.archive.connect.timeout": "3s",
     "aeron.archive.session.liveness.check.interval": "100ms",
 }
 
@@ -354,7 +355,7 @@ def test_a_client_that_never_listens_is_timed_out(start_daemon: Callable[..., An
     assert publication.offer_within(request, 5_000_000_000) > 0
     await_true(lambda: len(control_session_counters(aeron)) == 1)
     await_true(lambda: control_session_counters(aeron) == [])
-    await_true(lambda: "not connected within 1000 ms" in daemon.log())
+    await_true(lambda: "not connected within 3000 ms" in daemon.log())
     aeron.close()
 
 

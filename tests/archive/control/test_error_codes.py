@@ -34,8 +34,8 @@ def properties(kind: str) -> dict[str, str]:
         "aeron.archive.authorisation.service.supplier": authorisation,
         "aeron.archive.max.concurrent.recordings": str(MAX_RECORDINGS),
         "aeron.archive.max.concurrent.replays": "1",
-        "aeron.archive.message.timeout": "1s",
-        "aeron.archive.connect.timeout": "1s",
+        # As long as a test waits for a source that is not there.
+        "aeron.archive.message.timeout": "3s",
     }
 
 

@@ -118,8 +118,8 @@ def describes(**changed: Any) -> dict[str, Answer]:
 
 @pytest.fixture(scope="module")
 def archive(run_archive: Any) -> Iterator[AerotapeArchive]:
-    """Our archive, which is not patient with sources."""
-    with run_archive("aerotape", {"aeron.archive.message.timeout": "1500ms"}) as running:
+    """Our archive, which is not patient with sources: each test of one that hangs waits so long."""
+    with run_archive("aerotape", {"aeron.archive.message.timeout": "3s"}) as running:
         yield running
 
 
@@ -247,8 +247,19 @@ def test_a_source(raw: RawClient, aeron: aerotape.Aeron, name: str) -> None:
     assert unknown.relevant_id == ErrorCode.UNKNOWN_REPLICATION
 
 
-def test_the_destination_has_changed_meanwhile(raw: RawClient, aeron: aerotape.Aeron) -> None:
+@pytest.fixture
+def patient(run_archive: Any) -> Iterator[tuple[RawClient, aerotape.Aeron]]:
+    """A client of an archive that waits for sources as long as it does by default."""
+    with run_archive("aerotape") as running, aerotape.Aeron(running.aeron_dir) as aeron:
+        raw = RawClient(aeron.native, "aeron:ipc?term-length=64k")
+        raw.connect()
+        yield raw, aeron
+        raw.close()
+
+
+def test_the_destination_has_changed_meanwhile(patient: tuple[RawClient, aerotape.Aeron]) -> None:
     """A recording that was empty at the request, and is being extended by now, is left alone."""
+    raw, aeron = patient
     channel = "aeron:ipc?term-length=64k|mtu=1408|init-term-id=1|term-id=1|term-offset=0"
     reader = aeron.counters()
 
@@ -271,7 +282,7 @@ def test_the_destination_has_changed_meanwhile(raw: RawClient, aeron: aerotape.A
 
     def describe_late(request: Any) -> list[Any]:
         asked.set()
-        changed.wait(10)
+        changed.wait(60)
         return [descriptor(request)]
 
     source = FakeSource(aeron, {"ListRecordingRequest": describe_late})
@@ -283,7 +294,7 @@ def test_the_destination_has_changed_meanwhile(raw: RawClient, aeron: aerotape.A
         src_control_stream_id=10,
         src_control_channel=source.channel,
     ).relevant_id
-    assert asked.wait(10)
+    assert asked.wait(60)
     raw.call(
         codecs.ExtendRecordingRequest, recording_id=recording_id, stream_id=11, channel="aeron:ipc"
     )

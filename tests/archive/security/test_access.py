@@ -23,7 +23,8 @@ SUPPLIERS = {
     "aerotape": {AUTHENTICATOR: "support.guard:Guard", AUTHORISATION: "support.guard:Actions"},
     "java": {AUTHENTICATOR: "harness.Guard", AUTHORISATION: "harness.Guard$Actions"},
 }
-CONNECT_TIMEOUT = {"aeron.archive.connect.timeout": "1s"}
+# One test waits for its end; for the others it is to be long enough on a busy machine.
+CONNECT_TIMEOUT = {"aeron.archive.connect.timeout": "3s"}
 _streams = itertools.count(900)
 
 
