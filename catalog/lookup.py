@@ -40,7 +40,7 @@ class DescriptorRun:
 
     Attributes:
         ids: the recordings, ascending; damaged ones are left out.
-        slices: offset in the file and length of each descriptor with its padding, bytes: two
+        slices: offset in the file and length of each descriptor without its padding, bytes: two
             int64 a recording.
         next_id: the first recording id that was not looked at.
         is_last: whether there are no recordings from `next_id` on.
@@ -193,9 +193,10 @@ class CatalogLookup:
         for recording_id in recording_ids:
             place = self._valid[recording_id]
             begin = place.body_offset
-            if not place.damage and end_of_strings(data, begin, begin + place.length) >= 0:
+            end = -1 if place.damage else end_of_strings(data, begin, begin + place.length)
+            if end >= 0:
                 ids.append(recording_id)
-                slices.extend((begin, place.length))
+                slices.extend((begin, end - begin))
         return ids, slices
 
     def _forget_descriptors(self) -> None:
@@ -291,16 +292,18 @@ class CatalogLookup:
         }
 
     def wire_descriptor(self, recording_id: int) -> bytes:
-        """Return the descriptor's bytes as they stand in the file, padding included.
+        """Return the descriptor's bytes as they stand in the file, without the padding.
 
         An archive sends them as they are behind a message header, once controlSessionId
-        (bytes 0 to 7) and correlationId (8 to 15) have been put in.
+        (bytes 0 to 7) and correlationId (8 to 15) have been put in. The padding would only take up
+        room on the wire: nobody can read it.
 
         Raises:
             UnknownRecordingError: there is no such valid recording.
             CatalogError: its entry is damaged, so that nobody could read it.
         """
-        return self._sound(recording_id).body
+        body = self._sound(recording_id).body
+        return body[: end_of_strings(body, 0, len(body))]
 
     def start_position(self, recording_id: int) -> int:
         """Return a recording's start position (errors as `descriptor`)."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aerotape.archive.control.responses import MESSAGE_HEADER_LENGTH
 from aerotape.catalog import layout
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
@@ -253,7 +254,9 @@ def test_the_wire_form_decodes_with_the_generated_codec(tmp_path: Path) -> None:
         codecs.RecordingDescriptor.SCHEMA_VERSION,
     )
     assert codecs.RecordingDescriptor.BLOCK_LENGTH == layout.DESCRIPTOR_BLOCK_LENGTH
-    assert (len(body) + layout.DESCRIPTOR_HEADER_LENGTH) % layout.DEFAULT_ALIGNMENT == 0
+    # Without the padding that it has in the file.
+    assert body == message.encode()[-len(body) :]
+    assert len(body) == len(message.encode()) - MESSAGE_HEADER_LENGTH
     assert message.control_session_id == message.correlation_id == 0
     for ours, theirs in {
         "recording_id": "recording_id",

@@ -571,7 +571,7 @@ def test_the_descriptor_checksum_follows_the_repair(summed: Crashed) -> None:
     summed.stream.write(summed.path)
     summed.refresh()
     assert summed.catalog.entry(0).checksum == summed.catalog.compute_checksum(0) != 0
-    assert summed.catalog.entry(0).checksum == crc32(summed.catalog.wire_descriptor(0))
+    assert summed.catalog.entry(0).checksum == crc32(summed.catalog.entry(0).body)
 
 
 def test_an_absurd_stop_position_costs_nothing(crashed: Crashed) -> None:
