@@ -54,6 +54,8 @@ Turns = Generator[None, None, T]
 _SKIPPED_FRAGMENTS: Final = 4096
 # While there is something else to look after than the stream that is read.
 _BUSY_SLICE_NS: Final = 1_000_000
+# Until the archive is asked again whether it has recorded what was read live.
+_RECORDER_LATE_NS: Final = 10_000_000
 
 Reason = PersistentSubscriptionError.Reason
 
@@ -100,6 +102,9 @@ class PersistentLife:
         self._on_event = on_event
         self._reader = _native.MessageReader()
         self._live = LiveSide(aeron, order.live_channel, timeout_ns, self.report)
+        self._timeout_ns = timeout_ns
+        # When it is told of that the recording does not come to where the live stream was read.
+        self._late_at_ns: int | None = None
         # The furthest that a publisher was seen to be.
         self._seen_live = NULL_POSITION
         # The image that was told of last for not being of the recorded stream.
@@ -148,6 +153,8 @@ class PersistentLife:
         is_at_end = stopped_at != NULL_POSITION and self.position == stopped_at
         if self.position == FROM_LIVE or is_at_end:
             return (yield from self._join_live(session, recording))
+        if stopped_at == NULL_POSITION and (yield from self._waits_for_recorder(session)):
+            return None
         try:
             return (yield from self._replay(session, recording))
         except InvalidPositionError as error:
@@ -205,6 +212,37 @@ class PersistentLife:
                     f"position {self.position} is after its stop, {stop}",
                 )
         return recording
+
+    def _waits_for_recorder(self, session: ControlSession) -> Turns[bool]:
+        """Whether more has been read live than is recorded yet; a while has passed if so.
+
+        The archive would refuse a replay from there, as if there were no such position.
+        """
+        if not 0 <= self.position <= self._seen_live:
+            return False
+        end = yield from self._perform(session, self._ask_end())
+        now_ns = time.monotonic_ns()
+        if end >= self.position:
+            self._late_at_ns = None
+            return False
+        if self._late_at_ns is None:
+            self._late_at_ns = now_ns + self._timeout_ns
+        elif now_ns >= self._late_at_ns:
+            self._late_at_ns = now_ns + self._timeout_ns
+            self.report(
+                AeronTimeoutError(
+                    f"recording {self._order.recording_id} is at {end}, before {self.position}, up "
+                    f"to where the live stream has been read, for {self._timeout_ns / 1e9:g} s: "
+                    "still waiting"
+                )
+            )
+        while time.monotonic_ns() < now_ns + _RECORDER_LATE_NS:
+            yield from self._wait_a_turn()
+        return True
+
+    def _ask_end(self) -> Steps[int]:
+        end: int = yield max_recorded_position(self._order.recording_id)
+        return end
 
     # -- from the recording --------------------------------------------------------------------
 
