@@ -3,12 +3,14 @@
 To remove a large file takes a file system many milliseconds. A thread of its own does that, so
 that the conductor can go on; the conductor answers, and says with a DELETE signal when all files
 are gone. Until then further deletions of the recording are refused, and so is what would touch
-the files. A deletion that the archive's end cuts short leaves the rest of the files behind.
+the files. A deletion that the archive's end cuts short names the rest of the files as about to be
+deleted, which is quick, and the next start deletes them: nobody then takes them for a recording's.
 Shorter work with files, which is done before a client is answered, has another thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -51,6 +53,7 @@ class _Deletion:
         self.recording_id = recording_id
         self.paths = paths
         self.end_position = end_position
+        self.is_granted = False
         self.steps: Iterator[None] = iter(())
 
 
@@ -160,14 +163,15 @@ class SegmentDeletions:
         self._begin(deletion, self._removed(deletion))
 
     def delete_left_over(self, archive_dir: Path, purged: Iterable[int]) -> None:
-        """Delete what is still there of recordings that were purged before the archive started.
+        """Delete what is still there of what was to be deleted before the archive started.
 
-        Their entries are read only where there are such files, for many recordings may have been
-        purged. A segment file that holds frames of another place than its name says is left and
-        reported.
+        That is all of recordings that were purged. Their entries are read only where there are such
+        files, for many recordings may have been purged. A segment file that holds frames of another
+        place than its name says is left and reported. Of other recordings it is what is named as
+        about to be deleted.
         """
         recording_ids = frozenset(purged)
-        if recording_ids:
+        if recording_ids or any(map(_is_to_go, file_names(archive_dir))):
             self._left_over = self._deleter.submit(
                 lambda: self._remove_purged(archive_dir, recording_ids)
             )
@@ -238,6 +242,7 @@ class SegmentDeletions:
     def _removed(
         self, deletion: _Deletion, finish: Callable[[], None] | None = None
     ) -> Iterator[None]:
+        deletion.is_granted = True
         if deletion.paths or finish is not None:
             future = self._deleter.submit(lambda: self._remove(deletion.paths, finish))
             while not future.done():
@@ -290,20 +295,21 @@ class SegmentDeletions:
 
     def _remove_purged(self, archive_dir: Path, purged: frozenset[int]) -> list[str]:
         try:
+            names = list(file_names(archive_dir))
+            mine = [archive_dir / name for name in names if _is_to_go(name)]
             left = [
                 (owner, name)
-                for name in file_names(archive_dir)
-                if (owner := _owner(name)) is not None and owner in purged
+                for name in names
+                if (owner := _owner(name)) is not None and owner in purged and not _is_to_go(name)
             ]
             if not left:
-                return []
+                return self._remove(mine, None)
             # One of its own: the archive's may be given another file meanwhile.
             with Catalog.open(archive_dir, read_only=True) as catalog:
                 owners = {owner for owner, _ in left}
                 entries = {entry.recording_id: entry for entry in catalog.entries_of(owners)}
         except AerotapeError as error:
             return [f"files of purged recordings: {error}"]
-        mine: list[Path] = []
         problems: list[str] = []
         for owner, name in left:
             path, segment = archive_dir / name, parse_segment_file_name(name)
@@ -322,9 +328,25 @@ class SegmentDeletions:
     def close(self) -> None:
         """Give up what is not done yet, with the file that is being deleted the last to go."""
         self._closing.set()
-        self._deletions.clear()
         self._files.close()
         self._deleter.close()
+        for deletion in self._deletions.values():
+            if deletion.is_granted:  # else nobody was told that they would go
+                for path in deletion.paths:
+                    _name_as_to_go(path)
+        self._deletions.clear()
+
+
+def _is_to_go(name: str) -> bool:
+    """Whether a file is named as a segment file that is about to be deleted."""
+    return name.endswith(DELETE_SUFFIX) and parse_any_segment_file_name(name) is not None
+
+
+def _name_as_to_go(path: Path) -> None:
+    """Name a segment file as about to be deleted, if it is still there and that can be done."""
+    if not _is_to_go(path.name):
+        with contextlib.suppress(OSError):
+            path.rename(path.with_name(path.name + DELETE_SUFFIX))
 
 
 def _owner(name: str) -> int | None:

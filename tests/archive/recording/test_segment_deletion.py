@@ -20,7 +20,7 @@ from aerotape.catalog import lookup
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.entries import CatalogEntry, EntryPlace, read_entry
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segments import list_files_to_delete
+from aerotape.catalog.segments import list_files_to_delete, list_segment_files
 from aerotape.errors import StorageError
 
 
@@ -187,6 +187,32 @@ def test_closing_stops_between_two_files(rig: Rig) -> None:
     go_on.set()
     rig.deletions.close()
     assert path.exists() and rig.client.received == []
+
+
+def test_what_was_granted_goes_at_the_next_start(rig: Rig) -> None:
+    """Till then no file of it is one of the recording's; what was not granted stays."""
+    [busy] = rig.files("4-0.rec")
+    granted = rig.files("3-196608.rec", "3-131072.rec")
+    kept = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
+
+    def wait_for_the_end() -> None:
+        rig.deletions._closing.wait(60)
+
+    rig.deletions.delete(rig.client, 6, 4, [busy], finish=wait_for_the_end)
+    rig.deletions.delete(rig.client, 7, 3, granted)
+    rig.deletions.delete(rig.client, 8, 5, kept[2:3], is_ready=lambda: False)
+    rig.deletions.close()
+    assert ("ok", 7, 2) in rig.client.received and not rig.is_deleted()
+    assert [each.path for each in list_segment_files(rig.directory, 3)] == kept[:2]
+    assert not busy.exists() and all(path.exists() for path in kept)
+    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in kept}
+    assert left == {f"{path.name}.del" for path in granted}
+    again = Rig(rig.directory)
+    again.deletions.delete_left_over(rig.directory, [])
+    assert again.woken.wait(60)
+    again.deletions.do_work()
+    again.deletions.close()
+    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in kept}
 
 
 def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
