@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from built_archive import add_recording
+from built_archive import add_entry, add_recording
 from segment_builder import SegmentBuilder
 from support.archives import EMBEDDED_DRIVER
 from support.java import FAST_ARCHIVE, archive_tool
 
 import aerotape
+from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.next_segment import make_next_segments
 from aerotape.codecs.archive import RecordingSignal
 
 SEGMENT = 65_536
@@ -44,6 +46,22 @@ def archive_dir(tmp_path: Path) -> Path:
         with (path / f"{recording_id}-{base * SEGMENT}.rec").open("xb") as file:
             file.truncate(SEGMENT)
     return path
+
+
+def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_path: Path) -> None:
+    """Also of one that it has entered into the catalog itself; of none that ends elsewhere."""
+    streams = [SegmentBuilder(recording_id=each, segment_length=SEGMENT) for each in (0, 1)]
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for stream in streams:
+            stream.message(b"short")
+            if stream.recording_id == 0:
+                stream.pad_term()
+            stream.write(tmp_path)
+            add_entry(catalog, stream, stop_position=stream.position)
+        (tmp_path / f"0-{SEGMENT}.rec").unlink(missing_ok=True)
+        make_next_segments(catalog, tmp_path)
+    assert (tmp_path / f"0-{SEGMENT}.rec").read_bytes() == bytes(SEGMENT)
+    assert not (tmp_path / f"1-{SEGMENT}.rec").exists()
 
 
 def test_a_recording_cut_back_to_where_a_segment_ends_is_valid(
