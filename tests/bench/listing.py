@@ -29,6 +29,9 @@ from bench.running import NAMES, Report, median_ratio, memory_folder, options_pa
 from aerotape.catalog.catalog import Catalog
 
 IPC = "aeron:ipc"
+# Control streams: over UDP, and over IPC where each archive has one of its own.
+STREAM_ID = 10
+FIRST_LOCAL_STREAM_ID = 110
 WAYS = ("all", "by id")
 LINE = (
     "{media} {recordings:6} recordings, {way:5}: aerotape {aerotape_per_s:9.0f}/s, "
@@ -68,12 +71,18 @@ def list_recordings(
     try:
         with ExitStack() as stack:
             stack.enter_context(media_driver(aeron_dir))
-            channels = []
-            for name, archive_dir in zip(names, archive_dirs, strict=True):
+            channels: list[object] = []
+            for index, (name, archive_dir) in enumerate(zip(names, archive_dirs, strict=True)):
                 make_catalog(archive_dir, recordings)
                 archive = BenchedArchive(name, aeron_dir, archive_dir)
-                stack.enter_context(archive.start("external", {}))
-                channels.append(IPC if media == "ipc" else archive.control_channel)
+                local_stream_id = FIRST_LOCAL_STREAM_ID + index
+                local = {"aeron.archive.local.control.stream.id": str(local_stream_id)}
+                stack.enter_context(archive.start("external", local))
+                channels += (
+                    [IPC, local_stream_id]
+                    if media == "ipc"
+                    else [archive.control_channel, STREAM_ID]
+                )
             printed = run_java_client(
                 "Listing",
                 aeron_dir,
@@ -117,8 +126,6 @@ def main() -> int:
     parser.add_argument("--measure", type=float, default=3.0, help="seconds")
     parser.add_argument("--together", action="store_true", help="both archives on one driver")
     options = parser.parse_args()
-    if options.together and "ipc" in options.media:
-        parser.error("--together needs --media udp: over IPC one driver has one archive's channel")
     report = Report("listing", LINE, as_json=options.json)
     with memory_folder() as folder:
         for media in options.media:

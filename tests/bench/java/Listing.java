@@ -14,7 +14,8 @@ import java.util.Random;
  * they take turns in both. Prints a line for each: the rates of its turns, then that of the calls.
  *
  * Arguments: aeron directory, control response channel, recordings in each catalog, seconds to warm
- * up, seconds to measure in each turn, turns, control request channels of the archives.
+ * up, seconds to measure in each turn, turns, and for each archive its control request channel and
+ * stream id.
  */
 public final class Listing
 {
@@ -34,13 +35,14 @@ public final class Listing
             .idleStrategy(YieldingIdleStrategy.INSTANCE);
         try (Aeron aeron = Aeron.connect(client))
         {
-            for (int i = FIRST_CHANNEL; i < args.length; i++)
+            for (int i = FIRST_CHANNEL; i < args.length; i += 2)
             {
                 archives.add(AeronArchive.connect(new AeronArchive.Context()
                     .aeron(aeron)
                     .ownsAeronClient(false)
                     .idleStrategy(YieldingIdleStrategy.INSTANCE)
                     .controlRequestChannel(args[i])
+                    .controlRequestStreamId(Integer.parseInt(args[i + 1]))
                     .controlResponseChannel(args[1])));
             }
             final double[][] rates = new double[archives.size()][turns];
