@@ -420,6 +420,11 @@ class DescriptorIndex:
         """
     def clear(self) -> None:
         """Know nothing."""
+    def remove(self, recording_id: int) -> None:
+        """Forget a recording, if it is known; the others stay where they are."""
+    @property
+    def end_id(self) -> int | None:
+        """From which id on there are no recordings, None while there may be more than are known."""
     def set_end(self, end_id: int | None) -> None:
         """Say that there are no recordings from an id on, or that there may be."""
     def between(self, from_id: int, to_id: int) -> tuple[bytes, bytes]:

@@ -216,7 +216,7 @@ class Catalog(ShrinkingCatalog, Closing):
         self._places.append(place)
         self._valid[recording_id] = place
         self._ids.append(recording_id)
-        self.index.set_end(None)
+        self._note_end()
         return recording_id
 
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
@@ -362,8 +362,9 @@ class Catalog(ShrinkingCatalog, Closing):
             self._forget_descriptors()
         elif state != RecordingState.VALID and recording_id in self._valid:
             del self._valid[recording_id]
-            self._ids.remove(recording_id)
-            self._forget_descriptors()
+            index = bisect_left(self._ids, recording_id)
+            del self._ids[index]
+            self._forget_descriptor(recording_id, index)
 
     def stored_state(self, recording_id: int) -> int:
         """Return what the entry of a recording has for a state, also what cannot be one.

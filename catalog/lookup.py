@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape._native import DescriptorIndex
 from aerotape.catalog import layout
 from aerotape.catalog.catalog_file import CatalogFile
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, RecordingExtent
@@ -31,6 +30,7 @@ from aerotape.errors import CatalogError, UnknownRecordingError
 from aerotape.records import record
 
 if TYPE_CHECKING:
+    from aerotape._native import DescriptorIndex
     from aerotape.catalog.sound_entries import SoundEntry
 
 
@@ -57,21 +57,18 @@ class CatalogLookup:
 
     A recording whose entry is damaged counts as there (`has_recording`, `recording_ids`), but
     what would need its descriptor raises CatalogError.
-
-    Attributes:
-        index: where descriptors are in `data`, of the recordings up to some id; damaged ones are
-            left out. Its end is known once it has those of all recordings.
     """
 
     def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
         self._file = file
         self._checksum: ChecksumName = checksum
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
-        self.index = DescriptorIndex()
+        self._index: DescriptorIndex | None = None
         self._find_entries()
 
     def _find_entries(self) -> None:
         """Find the entries of the file."""
+        self._forget_descriptors()
         file = self._file
         self._places, self._end_offset = find_places(
             file.data, self._alignment, growing=file.read_only and file.has_grown
@@ -88,9 +85,6 @@ class CatalogLookup:
             )
         }
         self._ids = sorted(self._valid)
-        # Of how many recordings, in order, the descriptors have been looked for.
-        self._known = 0
-        self.index.clear()
         stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
         last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
         self._next_recording_id = max(stored, last_id + 1)
@@ -157,6 +151,18 @@ class CatalogLookup:
         """The whole file. Another one after the catalog has grown."""
         return self._file.data
 
+    @property
+    def index(self) -> DescriptorIndex:
+        """Where descriptors are in `data`, of the recordings up to some id but for damaged ones.
+
+        Its end is known once it has those of all recordings.
+        """
+        if self._index is None:
+            from aerotape._native import DescriptorIndex
+
+            self._index = DescriptorIndex()
+        return self._index
+
     def descriptors(self, from_id: int, limit: int, new_limit: int | None = None) -> DescriptorRun:
         """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
 
@@ -184,8 +190,7 @@ class CatalogLookup:
             new = self._ids[self._known : self._known + limit]
             self.index.extend(*self._find_descriptors(new))
             self._known += len(new)
-            if self._known == len(self._ids):
-                self.index.set_end(new[-1] + 1)
+            self._note_end()
 
     def _find_descriptors(self, recording_ids: list[int]) -> tuple[array[int], array[int]]:
         data = self._file.data
@@ -200,9 +205,24 @@ class CatalogLookup:
         return ids, slices
 
     def _forget_descriptors(self) -> None:
-        """Entries have come, gone or moved other than by one more at the end."""
+        """Entries have moved, or come elsewhere than at the end."""
+        # Of how many recordings, in order, the descriptors have been looked for.
         self._known = 0
-        self.index.clear()
+        if self._index is not None:
+            self._index.clear()
+
+    def _forget_descriptor(self, recording_id: int, place: int) -> None:
+        """The recording that was at this place in the order of ids is gone."""
+        if place < self._known:
+            self._known -= 1
+            self.index.remove(recording_id)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        """Say in the index where the recordings end, if it has them all."""
+        if self._index is not None:
+            is_complete = 0 < self._known == len(self._ids)
+            self._index.set_end(self._ids[-1] + 1 if is_complete else None)
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""

@@ -207,7 +207,7 @@ class ControlSession(ResponseSender):
 
     def close(self) -> None:
         """Give back the publication and the counter. What the client has not read is dropped."""
-        self.listing = None
+        self.listing = self._list_rest = None
         self._queue.clear()
         if self._publication is not None:
             self._publication.revoke()

@@ -169,6 +169,9 @@ def test_the_index_leads_to_descriptors_as_they_are(tmp_path: Path) -> None:
         found = indexed(catalog)
         assert len(found) == known
         assert found == [(each, catalog.wire_descriptor(each)) for each, _ in found]
+        ids = list(catalog.recording_ids())
+        end_id = ids[-1] + 1 if known == len(ids) else None
+        assert catalog.index.end_id == end_id
 
     with Catalog.open(tmp_path, create=True, capacity_bytes=4096) as catalog:
         for _ in range(5):
@@ -186,19 +189,27 @@ def test_the_index_leads_to_descriptors_as_they_are(tmp_path: Path) -> None:
         check(5)
         catalog.index_descriptors(99)
         check(45)
+
+        def complete() -> None:
+            catalog.index_descriptors(99)
+            check(len(list(catalog.recording_ids())))
+
+        catalog.change_state(2, RecordingState.DELETED)
+        check(44)
+        add(catalog)
+        catalog.change_state(45, RecordingState.INVALID)
+        check(44)
+        complete()
         changes: tuple[Callable[[], object], ...] = (
-            lambda: catalog.change_state(2, RecordingState.DELETED),
             lambda: catalog.change_state(2, RecordingState.VALID),
             lambda: catalog.replace_channel(
                 0, stripped_channel="aeron:ipc", original_channel="aeron:ipc?alias=" + 600 * "x"
             ),
-            lambda: catalog.change_state(3, RecordingState.DELETED),
         )
         for change in changes:
             change()
             check(0)
-            catalog.index_descriptors(99)
-            check(len(list(catalog.recording_ids())))
+            complete()
 
 
 def test_a_state_can_be_taken_back(tmp_path: Path) -> None:

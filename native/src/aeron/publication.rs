@@ -339,7 +339,9 @@ impl ExclusivePublicationHandle {
             (sent, last)
         });
         let (sent, last) = offered.unwrap_or((0, CLOSED));
-        Ok((sent, checked(last)?))
+        // What went out counts; the error comes again with the next one.
+        let last = if sent > 0 { last } else { checked(last)? };
+        Ok((sent, last))
     }
 
     /// Append a padding frame with `length` bytes after its header.

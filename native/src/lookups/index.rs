@@ -89,6 +89,19 @@ impl DescriptorIndex {
         *self.places() = Places::default();
     }
 
+    fn remove(&self, recording_id: i64) {
+        let mut places = self.places();
+        if let Ok(index) = places.ids.binary_search(&recording_id) {
+            places.ids.remove(index);
+            places.slices.drain(2 * index..2 * index + 2);
+        }
+    }
+
+    #[getter(end_id)]
+    fn known_end(&self) -> Option<i64> {
+        self.places().end_id
+    }
+
     fn set_end(&self, end_id: Option<i64>) {
         self.places().end_id = end_id;
     }
