@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_archive import add_entry
+from segment_builder import SegmentBuilder
 from support.control_rig import RawClient, await_true, control_session_counters
 from support.daemon import AerotapeArchive
 from support.java import JavaArchive
@@ -36,20 +38,12 @@ def archive_dir(tmp_path: Path) -> Path:
     archive_dir.mkdir()
     with Catalog.open(archive_dir, create=True) as catalog:
         for number in range(COUNT):
-            catalog.add_recording(
-                start_position=0,
+            add_entry(
+                catalog,
+                SegmentBuilder(stream_id=7),
                 stop_position=0,
-                start_timestamp_ms=1_700_000_000_000 + number,
-                stop_timestamp_ms=1_700_000_001_000,
-                initial_term_id=number,
-                segment_file_length=128 << 10,
-                term_buffer_length=64 << 10,
-                mtu_length=1408,
-                session_id=number,
-                stream_id=7,
-                stripped_channel="aeron:ipc",
+                stop_timestamp_ms=2,
                 original_channel=f"aeron:ipc?alias=recording-{number}",
-                source_identity="aeron:ipc",
             )
     return archive_dir
 
