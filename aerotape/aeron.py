@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from aerotape import _native
+from aerotape.backlog import Backlog
 from aerotape.closing import Closing
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
@@ -323,8 +324,13 @@ class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
 class Subscription(_Stream[_native.Subscription]):
     """A subscription: iterate it for its messages, or poll it in batches.
 
-    For one consumer. Iterating waits for messages and ends when the subscription is closed.
+    For one consumer. Iterating waits for messages and ends when the subscription is closed. What
+    was taken from the stream and not given out, when an iteration is left, comes first later on.
     """
+
+    def __init__(self, native: _native.Subscription) -> None:
+        super().__init__(native)
+        self._backlog = Backlog()
 
     @property
     def native(self) -> _native.Subscription:
@@ -354,15 +360,20 @@ class Subscription(_Stream[_native.Subscription]):
 
         With a timeout, wait that long for the first fragment.
         """
-        return [Message._make(m) for m in self._native.poll(fragment_limit, timeout_ns)]
+        if not self._backlog:
+            self._backlog.take(self._native.poll, fragment_limit, timeout_ns)
+        return self._backlog.messages()
 
     def __iter__(self) -> Iterator[Message]:
+        backlog = self._backlog
         while not self._native.is_closed:
-            try:
-                batch = self.poll(timeout_ns=_POLL_SLICE_NS)
-            except ClosedError:  # by another thread, just now
-                return
-            yield from batch
+            if not backlog:
+                try:
+                    backlog.take(self._native.poll, _POLL_FRAGMENTS, _POLL_SLICE_NS)
+                except ClosedError:  # by another thread, just now
+                    return
+            while backlog:
+                yield backlog.next_message()
 
     def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
         """Wait until there is a publisher.

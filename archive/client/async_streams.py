@@ -31,20 +31,17 @@ class AsyncReplay(ReplayFacts, AsyncClosing, AsyncIterator[Message]):
         """Read a stream that has begun. Made by `AsyncArchiveClient.replay`."""
         super().__init__(stream)
         self._requests = requests
-        self._batch: Iterator[Message] = iter(())
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Message:
-        message = next(self._batch, None)
-        while message is None:
-            batch = await self._requests._run(self._stream.next_batch())
-            if not batch:
+        backlog = self._stream.backlog
+        if not backlog:
+            await self._requests._run(self._stream.fetch())
+            if not backlog:
                 raise StopAsyncIteration
-            self._batch = iter(batch)
-            message = next(self._batch, None)
-        return message
+        return backlog.next_message()
 
     async def close(self) -> None:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""

@@ -16,7 +16,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
-from aerotape import _native
 from aerotape.archive.client.blocking import describe_as
 from aerotape.archive.client.call import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.idle_reader import IdleReader
@@ -47,12 +46,13 @@ class AsyncRequests:
         self._listings: set[asyncio.Task[list[Item]]] = set()
         self._news: set[asyncio.Future[None]] = set()
         session.on_news = partial(self._in_loop, self._tell_news)
-        self._reader = IdleReader(session, idle_interval_ns, self._is_awaiting)
+        news = self._news
+        # Not a method: the thread must not keep a forgotten client alive.
+        self._reader = IdleReader(
+            session, idle_interval_ns, lambda session: session.has_pending or bool(news)
+        )
 
     # -- what the reading thread calls -----------------------------------------------------------
-
-    def _is_awaiting(self, session: ControlSession) -> bool:
-        return session.has_pending or bool(self._news)
 
     def _in_loop(self, call: Callable[..., None], *args: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and all that waited with it
@@ -164,15 +164,15 @@ def _set_done(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def _poll(step: Poll) -> list[_native._Message]:
+async def _poll(step: Poll) -> None:
     deadline_ns = time.monotonic_ns() + step.timeout_ns
     delay_s = 0.0
     while True:
         # Before the poll: others get their turn, and what was polled cannot be lost.
         await asyncio.sleep(delay_s)
-        batch = step.subscription.poll(step.fragment_limit, 0)
-        if batch or time.monotonic_ns() >= deadline_ns:
-            return batch
+        step.backlog.take(step.subscription.poll, step.fragment_limit, 0)
+        if step.backlog or time.monotonic_ns() >= deadline_ns:
+            return
         delay_s = min(max(2 * delay_s, MIN_POLL_S), MAX_POLL_S)
 
 

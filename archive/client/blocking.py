@@ -48,12 +48,13 @@ class BlockingRequests:
 
     def _finish_listing(self) -> None:
         """Wait for the end of a listing that was interrupted: the archive goes on with it."""
-        unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
+        unfinished = self._session.unfinished_listing
         if unfinished is not None:
             with contextlib.suppress(AeronTimeoutError):
                 deadline_ns = time.monotonic_ns() + self._session.timeout_ns
                 await_pending(self._session, unfinished, deadline_ns)
             self._session.forget(unfinished)
+            self._session.unfinished_listing = None
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
@@ -69,7 +70,8 @@ class BlockingRequests:
         if isinstance(step, Listing):
             return self._list(step)
         if isinstance(step, Poll):
-            return step.subscription.poll(step.fragment_limit, step.timeout_ns)
+            poll = step.subscription.poll
+            return step.backlog.take(poll, step.fragment_limit, step.timeout_ns)
         return self._pause(step)
 
     def _pause(self, pause: Pause) -> None:
@@ -156,13 +158,12 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
     """
     count = request.count if isinstance(request, Listing) else 0
     pending, data = session.begin(request.message, request.what, count)
-    is_sent = False
+    results: list[int] = []
     try:
-        session.send(data, request.what)
-        is_sent = True
+        session.send(data, request.what, results)
         await_pending(session, pending, time.monotonic_ns() + session.timeout_ns)
     except BaseException:
-        session.abandon(pending, request, is_sent)
+        session.abandon(pending, request, any(result > 0 for result in results))
         raise
     return pending
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
+from aerotape.backlog import Backlog
 from aerotape.codecs import archive as codecs
 from aerotape.records import field, record
 
@@ -74,11 +75,12 @@ class Pause:
 
 @record(frozen=True, slots=True)
 class Poll:
-    """Wait for fragments of a stream; the result is the messages that they complete."""
+    """Wait for fragments of a stream; the messages that they complete are put into `backlog`."""
 
     subscription: _native.Subscription
     fragment_limit: int
     timeout_ns: int
+    backlog: Backlog
 
 
 Step = Call[Any] | Listing | Pause | Poll

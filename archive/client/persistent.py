@@ -22,7 +22,7 @@ from aerotape.archive.client.persistent_terms import (
     Start,
 )
 from aerotape.closing import Closing
-from aerotape.errors import ClosedError
+from aerotape.errors import AerotapeError, ClosedError
 from aerotape.message import Message
 
 _FRAGMENT_LIMIT: Final = 256
@@ -109,7 +109,6 @@ class PersistentSubscription(Closing):
         self._owned_aeron = owned_aeron
         self._on_event = on_event
         self._events: list[PersistentEvent] = []
-        self._undelivered: list[Message] = []
         self._failure: Exception | None = None
         self._is_closed = False
         self._counters = self._add_counters(order)
@@ -189,35 +188,49 @@ class PersistentSubscription(Closing):
             ConfigurationError: the archive cannot be connected to with what was given.
             ClosedError: the Aeron client was closed.
         """
+        self._fetch(fragment_limit, timeout_ns)
+        return [] if self._is_closed else self._life.backlog.messages()
+
+    def __iter__(self) -> Iterator[Message]:
+        # What is in there when an iteration is left comes first in the next.
+        backlog = self._life.backlog
+        while not self._is_closed:
+            self._fetch(_FRAGMENT_LIMIT, _ITERATION_NS)
+            while backlog:
+                yield backlog.next_message()
+
+    def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
+        """Go on until there are messages in the backlog, or the time is up."""
         deadline_ns = time.monotonic_ns() + timeout_ns
         self._life.fragment_limit = fragment_limit
         while not self._is_closed:
-            if self._failure is not None:
-                raise self._failure
             remaining_ns = max(deadline_ns - time.monotonic_ns(), 0)
-            self._life.slice_ns = min(remaining_ns, _TURN_NS)
-            self._turn()
-            batch, self._undelivered = self._undelivered, []
-            if batch or (remaining_ns == 0 and self._failure is None):
-                return batch
-        return []
-
-    def __iter__(self) -> Iterator[Message]:
-        while not self._is_closed:
-            yield from self.poll(timeout_ns=_ITERATION_NS)
+            if not self._life.backlog:
+                if self._failure is not None:
+                    raise self._failure
+                self._life.slice_ns = min(remaining_ns, _TURN_NS)
+                self._turn()
+            self._tell_events()
+            if self._life.backlog or (remaining_ns == 0 and self._failure is None):
+                return
 
     def _turn(self) -> None:
         try:
             self._link.service()
             next(self._turns)
-        except Exception as error:
+        except AerotapeError as error:
             self._failure = error
             self._turns.close()
             self._life.fail(error)
             self._link.close()
-        # Kept until the events are told: a callback that raises must not cost messages.
-        self._undelivered += self._life.batch
-        self._life.batch = []
+        except BaseException:
+            # Of a signal's handler: whoever raised it may want to go on.
+            self._turns.close()
+            self._turns = self._life.turns_after_interrupt()
+            raise
+
+    def _tell_events(self) -> None:
+        # A callback that raises must not cost messages.
         while self._events:
             event = self._events.pop(0)
             if self._on_event is not None:

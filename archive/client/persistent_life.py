@@ -35,6 +35,7 @@ from aerotape.archive.client.replay_stream import ReplayStream
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.client.stepping import Stepper
 from aerotape.archive.protocol import NULL_POSITION
+from aerotape.backlog import Backlog
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import (
     AeronError,
@@ -45,7 +46,6 @@ from aerotape.errors import (
     ReplayError,
     UnknownRecordingError,
 )
-from aerotape.message import Message
 
 T = TypeVar("T")
 Turns = Generator[None, None, T]
@@ -75,7 +75,7 @@ class PersistentLife:
         state: how far it has come.
         position: how far the stream has been read, bytes; FROM_START or FROM_LIVE before.
         join_difference: how far the live stream was ahead of the replay when it was found, bytes.
-        batch: the messages of the turn, for the user to take.
+        backlog: messages that were read, for the user to take.
         fragment_limit: how many fragments a turn may take.
         slice_ns: how long a turn may wait for a message.
     """
@@ -92,7 +92,7 @@ class PersistentLife:
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
         self.position = order.start
         self.join_difference: int | None = None
-        self.batch: list[Message] = []
+        self.backlog = Backlog()
         self.fragment_limit = 0
         self.slice_ns = 0
         self._aeron = aeron
@@ -120,6 +120,13 @@ class PersistentLife:
         self.report(error)
 
     # -- turns ---------------------------------------------------------------------------------
+
+    def turns_after_interrupt(self) -> Turns[None]:
+        """As `turns`, where an exception from elsewhere has ended those before."""
+        # All that was read is in the backlog, or of a message that is not whole yet.
+        if self._reader.position >= 0:
+            self.position = max(self.position, self._reader.position)
+        return self.turns()
 
     def turns(self) -> Turns[None]:
         """Live until an error ends it, which is raised; each yield ends a turn."""
@@ -400,7 +407,7 @@ class PersistentLife:
                 self._live.image()
                 before = self.position
                 self._read(image, None, self.slice_ns)
-                if not self.batch and self.position == before and image.is_closed:
+                if not self.backlog and self.position == before and image.is_closed:
                     break
                 yield
         finally:
@@ -411,10 +418,8 @@ class PersistentLife:
     # -- what all phases need ------------------------------------------------------------------
 
     def _read(self, image: _native.Image, limit_position: int | None, slice_ns: int) -> None:
-        fields = self._reader.poll(
-            image, self.fragment_limit, limit_position, min(slice_ns, self.slice_ns)
-        )
-        self.batch += [Message._make(each) for each in fields]
+        wait_ns = min(slice_ns, self.slice_ns)
+        self.backlog.take(self._reader.poll, image, self.fragment_limit, limit_position, wait_ns)
         # An image that was closed in the middle of a poll does not show all that was taken.
         self.position = max(self.position, image.position, self._reader.position)
 

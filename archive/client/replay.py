@@ -68,20 +68,17 @@ class Replay(ReplayFacts, Iterator[Message], Closing):
         """Read a stream that has begun. Made by `ArchiveClient.replay`."""
         super().__init__(stream)
         self._run = run
-        self._batch: Iterator[Message] = iter(())
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Message:
-        message = next(self._batch, None)
-        while message is None:
-            batch = self._run(self._stream.next_batch())
-            if not batch:
+        backlog = self._stream.backlog
+        if not backlog:
+            self._run(self._stream.fetch())
+            if not backlog:
                 raise StopIteration
-            self._batch = iter(batch)
-            message = next(self._batch, None)
-        return message
+        return backlog.next_message()
 
     def close(self) -> None:
         """Stop the replay if it has not ended, and close its subscription. Idempotent."""

@@ -28,6 +28,7 @@ from aerotape.archive.client.replay_requests import (
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.client.stepping import Stepper
 from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
+from aerotape.backlog import Backlog
 from aerotape.closing import Closing
 from aerotape.errors import (
     AeronError,
@@ -146,6 +147,7 @@ class ReplayMerge(ImageFacts, Closing):
         self._subscription = subscription
         self._owns_subscription = owns_subscription
         self._reader = _native.MessageReader()
+        self._backlog = Backlog()
         self._replay_session_id: int | None = None
         self._has_replay_destination = False
         self._is_live_added = False
@@ -213,6 +215,12 @@ class ReplayMerge(ImageFacts, Closing):
         Raises:
             AerotapeError: as `do_work`.
         """
+        if not self._backlog:
+            self._fetch(fragment_limit, timeout_ns)
+        return self._backlog.messages()
+
+    def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
+        """As `poll`, into the backlog."""
         deadline_ns = time.monotonic_ns() + timeout_ns
         while True:
             has_worked = self.do_work()
@@ -220,25 +228,27 @@ class ReplayMerge(ImageFacts, Closing):
                 max(deadline_ns - time.monotonic_ns(), 0),
                 _MERGED_SLICE_NS if self.is_merged else _MERGING_SLICE_NS,
             )
-            batch = self._read(fragment_limit, 0 if has_worked else slice_ns)
-            if batch or self.has_ended or time.monotonic_ns() >= deadline_ns:
-                return batch
+            self._read(fragment_limit, 0 if has_worked else slice_ns)
+            if self._backlog or self.has_ended or time.monotonic_ns() >= deadline_ns:
+                return
 
     def __iter__(self) -> Iterator[Message]:
+        # What is in there when an iteration is left comes first in the next.
+        backlog = self._backlog
         while self._state is not MergeState.CLOSED:
-            batch = self.poll(timeout_ns=_MERGED_SLICE_NS)
-            if not batch and self.has_ended:
-                return
-            yield from batch
+            if not backlog:
+                self._fetch(_FRAGMENT_LIMIT, _MERGED_SLICE_NS)
+                if not backlog and self.has_ended:
+                    return
+            while backlog:
+                yield backlog.next_message()
 
-    def _read(self, fragment_limit: int, timeout_ns: int) -> list[Message]:
+    def _read(self, fragment_limit: int, timeout_ns: int) -> None:
         image = self._image
-        if image is None:
-            if timeout_ns > 0:
-                time.sleep(timeout_ns / 1e9)
-            return []
-        batch = self._reader.poll(image, fragment_limit, None, timeout_ns)
-        return [Message._make(fields) for fields in batch]
+        if image is not None:
+            self._backlog.take(self._reader.poll, image, fragment_limit, None, timeout_ns)
+        elif timeout_ns > 0:
+            time.sleep(timeout_ns / 1e9)
 
     @property
     def has_ended(self) -> bool:

@@ -19,8 +19,8 @@ from aerotape.archive.client.query_requests import stop_position
 from aerotape.archive.client.replay_requests import stop_request
 from aerotape.archive.client.session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
+from aerotape.backlog import Backlog
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
-from aerotape.message import Message
 from aerotape.records import record
 
 _FRAGMENT_LIMIT: Final = 512
@@ -57,12 +57,18 @@ class ReplayOrder:
 
 
 class ReplayStream(ImageFacts):
-    """The state of a replay that is being read."""
+    """The state of a replay that is being read.
+
+    Attributes:
+        order: what was asked for.
+        backlog: messages that were read and not given out yet.
+    """
 
     def __init__(self, order: ReplayOrder, session: ControlSession, timeout_ns: int | None) -> None:
         """Begin; `attach` gives the stream to read."""
         super().__init__(order.start_position)
         self.order = order
+        self.backlog = Backlog()
         self._session = session
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
@@ -110,17 +116,17 @@ class ReplayStream(ImageFacts):
                 )
         self._image = image
 
-    def next_batch(self) -> Steps[list[Message]]:
-        """Return messages, none at the end."""
+    def fetch(self) -> Steps[None]:
+        """Have messages in the backlog; none at the end."""
         idle_since_ns = time.monotonic_ns()
         idle_position = self.position
         while self._subscription is not None:
             if self._is_complete():
                 self.release()
                 break
-            batch = yield Poll(self._subscription, _FRAGMENT_LIMIT, POLL_SLICE_NS)
-            if batch:
-                return [Message._make(fields) for fields in batch]
+            yield Poll(self._subscription, _FRAGMENT_LIMIT, POLL_SLICE_NS, self.backlog)
+            if self.backlog:
+                return
             position = self.position
             if position > idle_position:  # padding, or fragments of a message yet incomplete
                 idle_position, idle_since_ns = position, time.monotonic_ns()
@@ -130,7 +136,6 @@ class ReplayStream(ImageFacts):
                 self.release()
             else:
                 yield from self._check_alive(position, idle_since_ns)
-        return []
 
     def _is_complete(self) -> bool:
         end = self.order.end_position

@@ -21,6 +21,7 @@ from aerotape.archive.client.call import Call, Listing, Request
 from aerotape.archive.client.outcome import error_of
 from aerotape.archive.client.pending import Pending
 from aerotape.archive.client.signals import SignalQueue, signal_of
+from aerotape.backlog import Backlog
 from aerotape.catalog.layout import version_string
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
@@ -78,11 +79,17 @@ class ControlSession:
         self._publication = publication
         self._subscription = subscription
         self._send_lock = threading.Lock()
-        # Guards all that follows; tells those who wait that something was read.
-        self._news = threading.Condition()
+        # Guards all that follows. No condition: an interrupt while Python's takes or gives its lock
+        # leaves that in the wrong state.
+        self._lock = threading.RLock()
+        # Held; released when something was read.
+        self._waiters: list[threading.Lock] = []
         self._reader_thread: int | None = None
         self._closed_because: str | None = None
         self._pending: dict[int, Pending] = {}
+        # Read and not sorted yet: after an interrupt whoever reads next goes on with it.
+        self._arrived = Backlog()
+        self._decoded: tuple[object, Message | None] | None = None
         self.on_news: Callable[[], None] = lambda: None
         self._signal_queues = [self.signals]
         self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
@@ -146,13 +153,13 @@ class ControlSession:
     ) -> Pending:
         """Keep what will come for a request, until it is done or `forget` is called."""
         pending = Pending(correlation_id, what, count, on_done)
-        with self._news:
+        with self._lock:
             self._pending[correlation_id] = pending
         return pending
 
     def forget(self, pending: Pending) -> None:
         """Let what may still come for a request be dropped. Idempotent."""
-        with self._news:
+        with self._lock:
             self._pending.pop(pending.correlation_id, None)
 
     def abandon(self, pending: Pending, call: Call[Any] | Listing, is_sent: bool = True) -> None:
@@ -175,7 +182,7 @@ class ControlSession:
             if answer.code == codecs.ControlResponseCode.OK:
                 self.tell(undo(answer), f"take back: {call.what}")
 
-        with self._news:
+        with self._lock:
             if not pending.is_done:
                 pending.on_done = take_back
                 return
@@ -198,18 +205,24 @@ class ControlSession:
         with self._send_lock:
             return self._is_sent(self._publication.offer(data), what)
 
-    def send(self, data: bytes, what: str) -> None:
+    def send(self, data: bytes, what: str, results: list[int] | None = None) -> None:
         """Send a message, waiting for room.
+
+        Args:
+            results: gets what the offers have answered, whatever interrupts this.
 
         Raises:
             AeronTimeoutError: the archive makes no room.
             ClosedError: the archive went away, or the session is closed.
         """
-        if self.offer(data, what):
-            return
+        results = [] if results is None else results
+        self.ensure_open(what)
         with self._send_lock:
-            result = self._publication.offer_within(data, self.timeout_ns)
-            if not self._is_sent(result, what):
+            results.extend(map(self._publication.offer, (data,)))
+            if self._is_sent(results[-1], what):
+                return
+            results.extend(map(self._publication.offer_within, (data,), (self.timeout_ns,)))
+            if not self._is_sent(results[-1], what):
                 raise self.back_pressure(what)
 
     def back_pressure(self, what: str) -> AeronTimeoutError:
@@ -258,27 +271,35 @@ class ControlSession:
         Raises:
             ClosedError: the archive went away.
         """
-        with self._news:
-            if is_enough():
-                return
-            # One's own mark can only be there since Ctrl-C came before the `try`.
-            if self._reader_thread not in (None, threading.get_ident()):
-                self._news.wait(timeout_ns / 1e9)
-                return
-            self._reader_thread = threading.get_ident()
+        this_thread = threading.get_ident()
         done: list[Pending] = []
+        waiter = None
         try:
-            messages = self._poll(timeout_ns)
-            with self._news:
-                for message in messages:
-                    self._sort(message, done)
+            with self._lock:
+                if is_enough():
+                    return
+                # One's own mark could only be there after an interrupt.
+                if self._reader_thread in (None, this_thread):
+                    self._reader_thread = this_thread
+                else:
+                    waiter = threading.Lock()
+                    waiter.acquire()
+                    self._waiters.append(waiter)
+            if waiter is not None:
+                waiter.acquire(timeout=timeout_ns / 1e9)
+                return
+            if not self._arrived:
+                self._arrived.take(self._subscription.poll, _FRAGMENT_LIMIT, timeout_ns)
+            messages = self._sort_arrived(done)
         except ClosedError:  # by another thread, just now
             self.ensure_open(what)
             raise
         finally:
-            with self._news:
-                self._reader_thread = None
-                self._news.notify_all()
+            # No call before the mark is gone, so that no interrupt comes between.
+            with self._lock:
+                if self._reader_thread == this_thread:
+                    self._reader_thread = None
+                    self._wake_waiters()
             _tell(done)
         if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
             self.on_news()
@@ -302,19 +323,34 @@ class ControlSession:
         self.ensure_open(what)
         self.read(0, what=what)
 
-    def _poll(self, timeout_ns: int) -> list[Message]:
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.release()
+
+    def _sort_arrived(self, done: list[Pending]) -> list[Message]:
+        """Sort what was read. One that an interrupt comes to is sorted again, to no other end."""
         messages = []
-        for fields in self._subscription.poll(_FRAGMENT_LIMIT, timeout_ns):
-            try:
-                message = decode_answer(fields[0])
-            except CodecError as error:
-                # One bad message must not cost those that came with it.
-                text = f"the archive sent what cannot be read: {error}"
-                self._errors.append(ArchiveError(text))
-                continue
+        while self._arrived:
+            fields = self._arrived.oldest()
+            if self._decoded is None or self._decoded[0] is not fields:
+                self._decoded = fields, self._decode(fields[0])
+            message = self._decoded[1]
             if message is not None:
+                with self._lock:
+                    self._sort(message, done)
                 messages.append(message)
+            self._arrived.drop_oldest()
         return messages
+
+    def _decode(self, payload: bytes) -> Message | None:
+        try:
+            return decode_answer(payload)
+        except CodecError as error:
+            # One bad message must not cost those that came with it.
+            text = f"the archive sent what cannot be read: {error}"
+            self._errors.append(ArchiveError(text))
+            return None
 
     def _sort(self, message: Any, done: list[Pending]) -> None:
         if self._is_of_another_session(message.control_session_id):
@@ -333,11 +369,11 @@ class ControlSession:
                 and message.code == codecs.ControlResponseCode.ERROR
             ):
                 self._errors.append(error_of(message, "the archive reports an error"))
-        elif pending is not None:
+        elif pending is not None and (not pending.items or pending.items[-1] is not message):
             pending.items.append(message)
         if pending is not None and pending.is_done:
-            del self._pending[pending.correlation_id]
             done.append(pending)
+            del self._pending[pending.correlation_id]
 
     def _is_of_another_session(self, control_session_id: int) -> bool:
         return self.control_session_id not in (None, control_session_id)
@@ -346,14 +382,14 @@ class ControlSession:
 
     def take_errors(self) -> list[ArchiveError]:
         """Return and forget the errors that answered no request, oldest first."""
-        with self._news:
+        with self._lock:
             errors = list(self._errors)
             self._errors.clear()
             return errors
 
     def take_error(self, correlation_id: int) -> ArchiveError | None:
         """Return and forget the error that came later for a request that had been answered."""
-        with self._news:
+        with self._lock:
             for error in self._errors:
                 if error.correlation_id == correlation_id:
                     self._errors.remove(error)
@@ -362,12 +398,12 @@ class ControlSession:
 
     def add_signal_queue(self, queue: SignalQueue) -> None:
         """Put the signals that come from now on into this queue too."""
-        with self._news:
+        with self._lock:
             self._signal_queues.append(queue)
 
     def remove_signal_queue(self, queue: SignalQueue) -> None:
         """Put no more signals into a queue. Idempotent."""
-        with self._news:
+        with self._lock:
             if queue in self._signal_queues:
                 self._signal_queues.remove(queue)
 
@@ -382,14 +418,14 @@ class ControlSession:
 
     def _end(self, because: str) -> None:
         """Take no more requests, and let those under way fail."""
-        with self._news:
+        with self._lock:
             if self._closed_because is None:
                 self._closed_because = because
             failed = list(self._pending.values())
             self._pending.clear()
             for pending in failed:
                 pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
-            self._news.notify_all()
+            self._wake_waiters()
         _tell(failed)
         self.on_news()
 

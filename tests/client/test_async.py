@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import random
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -360,3 +362,16 @@ def test_from_a_recording_into_the_live_stream(
 async def _enter(archive: ServedArchive) -> None:
     async with connected(archive):
         pass
+
+
+def test_a_forgotten_client_is_gone(archive: ServedArchive) -> None:
+    """As a synchronous one: nobody holds it but who uses it."""
+
+    async def main() -> weakref.ref[object]:
+        client = await connected(archive)
+        await client.ping()
+        return weakref.ref(client)
+
+    reference = run(main)
+    gc.collect()
+    assert reference() is None

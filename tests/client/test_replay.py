@@ -367,18 +367,19 @@ def _stream_with_error(**image: object) -> ReplayStream:
 def test_an_error_overtakes_messages_under_way() -> None:
     """An error that is here while the stream has not ended is raised behind what still comes."""
     stream = _stream_with_error(is_end_of_stream=False)
-    steps = stream.next_batch()
+    steps = stream.fetch()
     fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
     assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send([]), Pause)  # here the error is heard
+    assert isinstance(steps.send(None), Pause)  # here the error is heard
     assert isinstance(steps.send(None), Poll)
-    with pytest.raises(StopIteration) as found:
-        steps.send([fields])
-    assert [tuple(each) for each in found.value.value] == [fields]
+    stream.backlog.take(lambda _: [fields], None)
+    with pytest.raises(StopIteration):
+        steps.send(None)
+    assert tuple(stream.backlog.next_message()) == fields
     cast(Any, stream._image).is_end_of_stream = True
-    steps = stream.next_batch()
+    steps = stream.fetch()
     next(steps)
-    assert isinstance(steps.send([]), Pause)
+    assert isinstance(steps.send(None), Pause)
     with pytest.raises(ReplayError, match="damage"):
         steps.send(None)
 
@@ -396,10 +397,10 @@ def test_an_error_is_raised_where_nothing_comes_any_more(
     stream = _stream_with_error(**image)
     with pytest.raises(ReplayError, match="damage"):
         for _ in range(6):
-            steps: Any = stream.next_batch() if image else stream.await_image()
+            steps: Any = stream.fetch() if image else stream.await_image()
             next(steps)
             for _ in range(2 if image else 9):
-                steps.send([] if image else None)
+                steps.send(None)
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:

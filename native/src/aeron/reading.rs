@@ -76,7 +76,8 @@ impl MessageReader {
 }
 
 /// Poll until there are messages, the time is up, or `poll` says with `None` that no more will
-/// come; otherwise it says how many fragments it read. Waits with the interpreter released.
+/// come; otherwise it says how many fragments it read. Waits with the interpreter released. A
+/// signal's handler may raise while there is nothing; what has been read is returned in any case.
 pub(super) fn poll_within<'py>(
     py: Python<'py>,
     timeout_ns: u64,
@@ -99,7 +100,9 @@ pub(super) fn poll_within<'py>(
                 }
                 Ok(())
             })?;
-            py.check_signals()?;
+            if messages.is_empty() {
+                py.check_signals()?;
+            }
             if Instant::now() >= deadline {
                 break;
             }
