@@ -348,7 +348,8 @@ def test_frames_behind_a_page_that_was_lost_survive_verify_and_an_extension(
         connected(archive, aeron_dir) as client,
     ):
         extend(client, [b"new" * 300] * 30)
-        assert client.stop_position(0) > stop
+        # The recorder stops in its own time.
+        await_true(lambda: client.stop_position(0) > stop)
     assert lowered.frames() == every
     messages = [bytes(each.payload) for each in open_directory(archive_dir).recording(0).messages()]
     before = [each.payload for each in lowered.stream.messages if each.end_position <= stop]
