@@ -372,8 +372,7 @@ class Subscription(_Stream[_native.Subscription]):
                     backlog.take(self._native.poll, _POLL_FRAGMENTS, _POLL_SLICE_NS)
                 except ClosedError:  # by another thread, just now
                     return
-            while backlog:
-                yield backlog.next_message()
+            yield from backlog.drain()
 
     def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
         """Wait until there is a publisher.

@@ -8,49 +8,58 @@ call comes behind the note that they have been.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from aerotape.message import Message
 
+# Without a look at how many fields there are: the polls have them right.
+_new: Final = tuple.__new__
+
 
 class Backlog:
-    """Messages as the native polls return them, oldest first. For one thread at a time."""
+    """Messages as the native polls return them. For one thread at a time."""
 
-    __slots__ = ("_fields", "_given")
+    __slots__ = ("_fields",)
 
     def __init__(self) -> None:
         """Begin with none."""
+        # The oldest is the last.
         self._fields: list[tuple[Any, ...]] = []
-        self._given = 0
 
     def __bool__(self) -> bool:
-        return self._given < len(self._fields)
+        return bool(self._fields)
 
-    def take(self, poll: Callable[..., Iterable[tuple[Any, ...]]], *arguments: object) -> None:
+    def take(self, poll: Callable[..., list[tuple[Any, ...]]], *arguments: object) -> None:
         """Poll a stream and keep what comes; no interrupt comes between the two."""
-        if not self:
-            self._fields = []
-            self._given = 0
-        self._fields.extend(chain.from_iterable(map(poll, *((each,) for each in arguments))))
+        polled = map(poll, *((each,) for each in arguments))
+        self._fields[:0] = chain.from_iterable(map(reversed, polled))
 
     def oldest(self) -> tuple[Any, ...]:
         """Return the oldest, as the poll has given it; it stays."""
-        return self._fields[self._given]
+        return self._fields[-1]
 
     def drop_oldest(self) -> None:
         """Note that the oldest has been given out."""
-        self._given += 1
+        del self._fields[-1]
 
     def next_message(self) -> Message:
         """Give out the oldest."""
-        message = Message._make(self._fields[self._given])
-        self._given += 1
+        message = _new(Message, self._fields[-1])
+        del self._fields[-1]
         return message
+
+    def drain(self) -> Iterator[Message]:
+        """Give out one after the other; those that are not taken stay."""
+        fields = self._fields
+        while fields:
+            message = _new(Message, fields[-1])
+            del fields[-1]
+            yield message
 
     def messages(self) -> list[Message]:
         """Give out all."""
-        messages = [Message._make(fields) for fields in self._fields[self._given :]]
-        self._given += len(messages)
+        messages = list(map(Message._make, reversed(self._fields)))
+        del self._fields[:]
         return messages

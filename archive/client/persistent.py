@@ -196,8 +196,7 @@ class PersistentSubscription(Closing):
         backlog = self._life.backlog
         while not self._is_closed:
             self._fetch(_FRAGMENT_LIMIT, _ITERATION_NS)
-            while backlog:
-                yield backlog.next_message()
+            yield from backlog.drain()
 
     def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
         """Go on until there are messages in the backlog, or the time is up."""

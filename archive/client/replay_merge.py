@@ -240,8 +240,7 @@ class ReplayMerge(ImageFacts, Closing):
                 self._fetch(_FRAGMENT_LIMIT, _MERGED_SLICE_NS)
                 if not backlog and self.has_ended:
                     return
-            while backlog:
-                yield backlog.next_message()
+            yield from backlog.drain()
 
     def _read(self, fragment_limit: int, timeout_ns: int) -> None:
         image = self._image
