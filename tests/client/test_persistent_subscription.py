@@ -144,6 +144,12 @@ def test_a_publisher_that_goes_and_comes_back(client: aerotape.ArchiveClient) ->
         with live.sending():
             while len(received) < 130:
                 received += subscription.poll(timeout_ns=10_000_000)
+
+        def is_recorded() -> bool:
+            received.extend(subscription.poll(timeout_ns=10_000_000))
+            return client.recording_position(made.recording_id) == made.end
+
+        wait_until(is_recorded, "the recorder, which may be behind what was read")
         stop(client, made)
         deadline = time.monotonic() + TIMEOUT_S
         while subscription.state is not PersistentState.AWAIT_LIVE:
