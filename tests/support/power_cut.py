@@ -147,7 +147,11 @@ class Run:
         return replace(self, changes=changes)
 
     def check_complete(self) -> None:
-        """Check that nothing has escaped: all changes together make what is there now."""
+        """Check that nothing has escaped: all changes together make what is there now.
+
+        Raises:
+            AssertionError: they do not; it names the files.
+        """
         disk = copy.deepcopy(self.before)
         for number, change in enumerate(self.changes):
             disk.apply(number, change)
@@ -155,7 +159,13 @@ class Run:
         there = sorted(self.root.rglob("*"))
         assert folders == {str(p.relative_to(self.root)) for p in there if p.is_dir()}
         actual = {str(p.relative_to(self.root)): p.read_bytes() for p in there if p.is_file()}
-        assert sorted(files) == sorted(actual)
+        strange = files.keys() ^ actual.keys()
+        told = [
+            f"{change.kind.name} {change.first.decode()} {change.second.decode()}"
+            for change in self.changes
+            if not {change.first, change.second}.isdisjoint(map(str.encode, strange))
+        ]
+        assert not strange, f"known is {told}, and there are now {sorted(strange & actual.keys())}"
         for name, data in actual.items():
             assert files[name] == data, f"not all changes of {name} are known"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from aerotape.catalog.layout import ChecksumName
 from support.power_cut import Cut, Run, build_shim, recorded
 from support.power_cut_run import RUN_S
 
+# How often a run is recorded at most until its record is complete.
+MAX_RUNS = 3
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 
 
@@ -93,10 +97,32 @@ def promises(cut: Cut) -> dict[int, Promised]:
 
 
 def record(aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, seed: int) -> Run:
-    """Have an archive at work and return what it does to files."""
+    """Have an archive at work and return what it does to files.
+
+    A change has escaped once in about a hundred runs, why is not known. Such a record is of no use:
+    it is made again, with a warning that tells what is missing.
+    """
+    for _ in range(MAX_RUNS - 1):
+        run = _recorded(aeron_dir, tmp_path, level, checksum, seed)
+        try:
+            run.check_complete()
+        except AssertionError as error:
+            warnings.warn(f"what an archive did is not known completely: {error}", stacklevel=2)
+            shutil.rmtree(run.root)
+            (tmp_path / "log").unlink()
+        else:
+            return run
+    run = _recorded(aeron_dir, tmp_path, level, checksum, seed)
+    run.check_complete()
+    return run
+
+
+def _recorded(
+    aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, seed: int
+) -> Run:
     root = aeron_dir.parent / "root"
     root.mkdir()
-    run = recorded(
+    return recorded(
         build_shim(tmp_path),
         root,
         tmp_path / "log",
@@ -108,5 +134,3 @@ def record(aeron_dir: Path, tmp_path: Path, level: int, checksum: ChecksumName, 
         ],
         RUN_S + 30,
     )
-    run.check_complete()
-    return run
