@@ -25,7 +25,9 @@ pub use client::{AeronClient, ClientHandle};
 pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
 pub use image::{Image, ImageHandle};
-pub use publication::{ExclusivePublication, ExclusivePublicationHandle, Lent, is_held_up};
+pub use publication::{
+    CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, is_held_up,
+};
 pub use sending::{MAX_SENT_PER_TURN, Sending, SendingRun, Slices};
 pub use subscription::{Subscription, SubscriptionHandle};
 

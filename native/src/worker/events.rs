@@ -3,11 +3,10 @@
 //! Nobody waits for it: an event that the stream does not take is dropped, and the next progress
 //! event tells more.
 
-use crate::aeron::ExclusivePublicationHandle;
+use crate::aeron::{ExclusivePublicationHandle, NOT_CONNECTED};
 
 /// Tries for the events that are sent once, as the reference has it.
 const SEND_ATTEMPTS: usize = 3;
-const NOT_CONNECTED: i64 = -1;
 /// The position is the last field of the events that have one.
 const POSITION_LENGTH: usize = size_of::<i64>();
 

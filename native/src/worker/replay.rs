@@ -6,19 +6,13 @@ use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
-use crate::aeron::{Answer, ExclusivePublicationHandle};
+use crate::aeron::{Answer, CLOSED, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
-
-// Results of offering to a publication (aeronc.h).
-const NOT_CONNECTED: i64 = -1;
-const BACK_PRESSURED: i64 = -2;
-const ADMIN_ACTION: i64 = -3;
-const CLOSED: i64 = -4;
 
 /// Longest message of a publication whatever its term length (Aeron's frame descriptor).
 const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
@@ -424,7 +418,7 @@ impl ReplaySession {
 
     fn refused(&self, result: i64) -> Result<ReplayTurn, Failure> {
         match result {
-            BACK_PRESSURED | ADMIN_ACTION => Ok(ReplayTurn::Replayed(0)),
+            _ if is_held_up(result) => Ok(ReplayTurn::Replayed(0)),
             NOT_CONNECTED | CLOSED => Ok(ReplayTurn::Abandoned),
             _ => {
                 let error = self
