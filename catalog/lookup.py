@@ -311,6 +311,20 @@ class CatalogLookup:
             if place.is_whole and not place.damage
         }
 
+    def readable_extents(
+        self,
+    ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, CatalogError]]:
+        """Return where the bytes of each valid recording are, and why its entry does not say."""
+        extents: dict[int, RecordingExtent | RecordingDescriptor] = {**self.extents()}
+        damaged = {}
+        for recording_id in self.recording_ids():
+            if recording_id not in extents:
+                try:
+                    extents[recording_id] = self.descriptor(recording_id)
+                except CatalogError as error:
+                    damaged[recording_id] = error
+        return extents, damaged
+
     def wire_descriptor(self, recording_id: int) -> bytes:
         """Return the descriptor's bytes as they stand in the file, without the padding.
 

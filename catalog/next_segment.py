@@ -25,7 +25,6 @@ from aerotape.catalog.segments import (
     make_blank_segment,
     segment_file_name,
 )
-from aerotape.errors import CatalogError
 
 
 def make_next_segment(
@@ -56,9 +55,6 @@ def make_if_lacking(path: Path, length: int) -> None:
 
 def make_next_segments(catalog: Catalog, directory: Path) -> None:
     """Do so for all valid recordings; those that have no stop position are left alone."""
-    extents = catalog.extents()
-    for recording_id in catalog.recording_ids():
-        # Of damaged ones nobody knows where they end. Those made since it was opened have none yet.
-        with contextlib.suppress(CatalogError):
-            extent = extents.get(recording_id) or catalog.descriptor(recording_id)
-            make_next_segment(directory, recording_id, extent)
+    extents, _ = catalog.readable_extents()
+    for recording_id, extent in extents.items():
+        make_next_segment(directory, recording_id, extent)

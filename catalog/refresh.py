@@ -43,7 +43,7 @@ from aerotape.catalog.stop_position import (
     why_none_fits,
 )
 from aerotape.catalog.suspect import SuspectNote
-from aerotape.errors import CatalogError, StorageError
+from aerotape.errors import StorageError
 from aerotape.records import replace
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
@@ -127,17 +127,11 @@ def _extents(
     catalog: Catalog,
 ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, RecordingOutcome]]:
     """Return where the bytes of each valid recording are, or that its entry is damaged."""
-    extents: dict[int, RecordingExtent | RecordingDescriptor] = {**catalog.extents()}
+    extents, errors = catalog.readable_extents()
     damaged = {}
-    for recording_id in catalog.recording_ids():
-        if recording_id not in extents:
-            try:
-                extents[recording_id] = catalog.descriptor(recording_id)
-            except CatalogError as error:
-                finding = Finding(
-                    Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True
-                )
-                damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
+    for recording_id, error in errors.items():
+        finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
+        damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
     return extents, damaged
 
 
