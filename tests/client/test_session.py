@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -362,6 +365,76 @@ def _descriptor(recording_id: int, request: Any) -> codecs.RecordingDescriptor:
         correlation_id=request.correlation_id,
         recording_id=recording_id,
     )
+
+
+class Interrupt(BaseException):
+    """What a signal's handler raises."""
+
+
+def _interrupted(call: Callable[[], object], line: int, *functions: str) -> bool:
+    """Interrupt a call before a line of these functions, counted as run; whether it was."""
+    lines = itertools.count(1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_name not in functions:
+            return None
+        if event == "line" and next(lines) == line:
+            raise Interrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_moment_costs_no_answer() -> None:
+    """What has been read is sorted by who reads next: each answer reaches its request, once."""
+    for line in itertools.count(1):
+        streams = ScriptedStreams()
+        session = _session(streams)
+        listing, _ = session.begin(codecs.ListRecordingsRequest(), "list", 3)
+        asked, _ = session.begin(codecs.StopPositionRequest(), "ask")
+        answer = _ok(asked, 5)
+        descriptors = [_descriptor(each, listing) for each in range(3)]
+        streams.push(descriptors[0], b"garbage", answer, *descriptors[1:])
+        was_interrupted = _interrupted(
+            lambda session=session: session.read(0),  # type: ignore[misc]
+            line,
+            "take",
+            "_sort_arrived",
+            "_sort",
+            "_decode",
+        )
+        session.read(0)
+        assert [each.recording_id for each in listing.items] == [0, 1, 2], line  # type: ignore[union-attr]
+        assert listing.is_done
+        assert asked.response() == answer
+        assert not session.has_pending
+        # What could not be read may be told twice, but is told.
+        assert len({str(each) for each in session.take_errors()}) == 1
+        if not was_interrupted:
+            break
+    assert line > 40
+
+
+def test_an_interrupted_reader_leaves_the_stream_to_others() -> None:
+    """Whoever reads next need not wait for it."""
+    streams = ScriptedStreams()
+    session = _session(streams, 60_000_000_000)
+    asked, _ = session.begin(codecs.StopPositionRequest(), "ask")
+    streams.push(_ok(asked, 5))
+    assert _interrupted(lambda: session.read(0), 1, "_sort_arrived")
+    other = threading.Thread(target=session.read, args=(60_000_000_000,))
+    other.start()
+    other.join(30)
+    assert not other.is_alive()
+    assert asked.is_done
 
 
 def test_listing_that_is_refused() -> None:
