@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -372,7 +372,12 @@ class Interrupt(BaseException):
 
 
 def _interrupted(call: Callable[[], object], line: int, *functions: str) -> bool:
-    """Interrupt a call before a line of these functions, counted as run; whether it was."""
+    """Interrupt a call before a line of these functions, counted as run; whether it was.
+
+    It is called by a generator: what is raised where an `except` clause ends leaves the interpreter
+    handling that clause's exception, and of a generator only until it is left. Else every later
+    error of this thread, in whatever test, would have that exception as its context.
+    """
     lines = itertools.count(1)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -382,15 +387,21 @@ def _interrupted(call: Callable[[], object], line: int, *functions: str) -> bool
             raise Interrupt
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except Interrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    def traced_call() -> Iterator[bool]:
+        was_interrupted = False
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        except Interrupt:
+            was_interrupted = True
+        finally:
+            sys.settrace(before)
+        yield was_interrupted
+
+    was_interrupted = next(traced_call())
+    assert sys.exc_info() == (None, None, None)
+    return was_interrupted
 
 
 def test_an_interrupt_at_any_moment_costs_no_answer() -> None:
