@@ -84,9 +84,15 @@ class AeronClient:
         self, channel: str, stream_id: int
     ) -> PendingExclusivePublication: ...
     def async_add_subscription(
-        self, channel: str, stream_id: int, mailbox: Mailbox | None = None
+        self,
+        channel: str,
+        stream_id: int,
+        mailbox: Mailbox | None = None,
+        *,
+        tells_losses: bool = True,
     ) -> PendingSubscription:
-        """With a mailbox, the subscription's images are announced there."""
+        """With a mailbox, the subscription's images are announced there, and with `tells_losses`
+        also their ends."""
     def async_add_counter(self, type_id: int, key: bytes, label: str) -> PendingCounter: ...
     # The others wait (interpreter released) and raise AeronError or AeronTimeoutError.
     def add_publication(
@@ -341,7 +347,6 @@ class CountersReader:
 #   of a message longer than 65537 bytes only so many
 # ("image_available", Image)
 # ("image_unavailable", subscription_registration_id, image_correlation_id)
-# ("counter_unavailable", registration_id, counter_id)
 # ("client_closed",)                      the driver or the client's conductor went away
 # ("client_error", code, message)
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
@@ -521,6 +526,8 @@ class SessionWorker:
             cycle_counters: longest turn (ns), count of turns longer than a threshold, that
                 threshold (ns). A turn lasts until the next begins; while there is no session
                 there are no turns. The counters may be others' too."""
+    def expect_recording(self) -> None:
+        """Be awake for the next call of `record`, which comes within a millisecond or so."""
     def record(
         self,
         image: Image,
@@ -530,7 +537,7 @@ class SessionWorker:
         start_position: int,
         segment_length: int,
         events: tuple[bytes, bytes, bytes] | None = None,
-        time_index: tuple[str, bytes, int, int] | None = None,
+        time_index: tuple[str, bytes, bool, int, int] | None = None,
     ) -> None:
         """Record `image` until it ends or `stop_recording`; then post `recording_stopped`.
 
@@ -541,9 +548,10 @@ class SessionWorker:
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
         `publish_events`; the position at the end of the last two is filled in here.
         `time_index` is the path of the file that remembers when the recording had which
-        position, what a new one begins with, and how far its points are apart: at least so many
-        nanoseconds, and so many bytes unless ten times as long has passed. A file that cannot
-        be written is told with `time_index_failed`, once; the recording goes on."""
+        position, what a new one begins with, whether one that is there is another recording's
+        and makes room, and how far its points are apart: at least so many nanoseconds, and so
+        many bytes unless ten times as long has passed. A file that cannot be written is told
+        with `time_index_failed`, once; the recording goes on."""
     def publish_events(self, publication: ExclusivePublication) -> None:
         """Tell in `publication`, which the worker takes over, what becomes of recordings that
         begin from now on. Events that it does not take at once are dropped: progress is told

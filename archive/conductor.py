@@ -219,7 +219,6 @@ class Conductor:
             "message": self._reception.on_message,
             "image_available": self._on_image_available,
             "image_unavailable": self._on_image_unavailable,
-            "counter_unavailable": lambda *_: None,
             "client_closed": self._on_client_closed,
             "client_error": self._on_client_error,
             "recording_stopped": self._on_recording_stopped,

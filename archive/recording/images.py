@@ -6,9 +6,9 @@ position, files and all, which a file system may take long for. Either gets a po
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,16 @@ from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.extension import clear_behind, refuse_image, refuse_request
 from aerotape.archive.recording.limits import RecordingLimits
-from aerotape.archive.recording.session import RecordingSession, RecordingSubscription
+from aerotape.archive.recording.session import (
+    RecordingSession,
+    RecordingSubscription,
+    TimeIndexRequest,
+)
 from aerotape.archive.recording.storage_space import Refusal, is_out_of_space
 from aerotape.catalog.segments import MAX_LONG
-from aerotape.catalog.time_index_file import Provenance, remove_time_index
+from aerotape.catalog.time_index_file import Provenance, time_index_path
 from aerotape.catalog.time_index_upkeep import prepare_extension
-from aerotape.errors import AerotapeError, StorageError
+from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -199,85 +203,88 @@ class RecordingImages:
         time_index_header: bytes | None,
     ) -> None:
         descriptor = self._catalog.descriptor(recording_id)
-        self._catalog.extend_recording(
-            recording_id,
-            control_session_id=source.requester.session_id,
-            correlation_id=source.correlation_id,
-            session_id=image.session_id,
-        )
-        self._add_session(
+        session = self._add_session(
             source,
             image,
             recording_id,
+            partial(
+                self._catalog.extend_recording,
+                recording_id,
+                control_session_id=source.requester.session_id,
+                correlation_id=source.correlation_id,
+                session_id=image.session_id,
+            ),
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
-            time_index_header=lambda: time_index_header,
         )
+        session.time_index = self._time_index(recording_id, time_index_header, is_new=False)
 
     def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
+        recording_id = self._catalog.next_recording_id
         segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
         start_timestamp_ms = self._epoch_ms()
-        recording_id = self._catalog.add_recording(
-            start_position=image.join_position,
-            start_timestamp_ms=start_timestamp_ms,
-            initial_term_id=image.initial_term_id,
-            segment_file_length=segment_file_length,
-            term_buffer_length=image.term_buffer_length,
-            mtu_length=image.mtu_length,
-            session_id=image.session_id,
-            stream_id=source.stream_id,
-            stripped_channel=source.stripped_channel,
-            original_channel=source.original_channel,
-            source_identity=image.source_identity,
-        )
-        self._add_session(
+        session = self._add_session(
             source,
             image,
             recording_id,
+            partial(
+                self._catalog.add_recording,
+                start_position=image.join_position,
+                start_timestamp_ms=start_timestamp_ms,
+                initial_term_id=image.initial_term_id,
+                segment_file_length=segment_file_length,
+                term_buffer_length=image.term_buffer_length,
+                mtu_length=image.mtu_length,
+                session_id=image.session_id,
+                stream_id=source.stream_id,
+                stripped_channel=source.stripped_channel,
+                original_channel=source.original_channel,
+                source_identity=image.source_identity,
+            ),
             start_position=image.join_position,
             segment_file_length=segment_file_length,
-            time_index_header=lambda: self._begin_time_index(
-                Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id)
-            ),
         )
+        if self._config.time_index_interval_ns:
+            header = Provenance(recording_id, start_timestamp_ms, 0, 0, image.session_id).encode()
+            session.time_index = self._time_index(recording_id, header, is_new=True)
 
-    def _begin_time_index(self, provenance: Provenance) -> bytes | None:
-        if not self._config.time_index_interval_ns:
+    def _time_index(
+        self, recording_id: int, header: bytes | None, *, is_new: bool
+    ) -> TimeIndexRequest | None:
+        if header is None:
             return None
-        # What another catalog has left here. Where it cannot be removed it cannot be written to.
-        with contextlib.suppress(StorageError):
-            remove_time_index(self._archive_dir, provenance.recording_id)
-        return provenance.encode()
+        path, config = time_index_path(self._archive_dir, recording_id), self._config
+        return str(path), header, is_new, config.time_index_interval_ns, config.time_index_length
 
     def _add_session(
         self,
         source: RecordingSubscription,
         image: Image,
         recording_id: int,
+        enter: Callable[[], object],
         *,
         start_position: int,
         segment_file_length: int,
-        time_index_header: Callable[[], bytes | None],
-    ) -> None:
-        """Have the driver make a counter, and everything else ready meanwhile."""
+    ) -> RecordingSession:
+        """Have the driver make a counter while `enter` writes the recording into the catalog."""
         session_id = image.session_id
+        pending_counter = self._client.async_add_counter(
+            counters.CounterType.RECORDING_POSITION,
+            counters.recording_position_key(
+                self._archive_id, recording_id, session_id, image.source_identity
+            ),
+            counters.recording_position_label(
+                self._archive_id,
+                recording_id,
+                session_id,
+                source.stream_id,
+                source.stripped_channel,
+            ),
+        )
         try:
-            pending_counter = self._client.async_add_counter(
-                counters.CounterType.RECORDING_POSITION,
-                counters.recording_position_key(
-                    self._archive_id, recording_id, session_id, image.source_identity
-                ),
-                counters.recording_position_label(
-                    self._archive_id,
-                    recording_id,
-                    session_id,
-                    source.stream_id,
-                    source.stripped_channel,
-                ),
-            )
-        except AerotapeError:
-            # Its end is known, and the next start must not look for it.
-            self._catalog.recording_stopped(recording_id, image.join_position, self._epoch_ms())
+            enter()
+        except BaseException:
+            pending_counter.cancel()
             raise
         session = RecordingSession(
             source,
@@ -287,5 +294,5 @@ class RecordingImages:
             segment_file_length=segment_file_length,
             pending_counter=pending_counter,
         )
-        session.time_index_header = time_index_header()
         self._begin(session)
+        return session

@@ -25,7 +25,6 @@ from aerotape.archive.recording.session import (
 )
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
-from aerotape.catalog.time_index_file import time_index_path
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError
 
@@ -71,7 +70,6 @@ class Recordings:
         self._storage = storage
         self._deletions = deletions
         self._config = config
-        self._archive_dir = archive_dir
         self._catalog = catalog
         self._recorder = recorder
         self._session_counter = session_counter
@@ -197,6 +195,8 @@ class Recordings:
         self._sessions[session.recording_id] = session
         self._session_counter.add(1)
         self._pending_sessions.append(session)
+        # Its thread takes as long to wake up as the driver to make a counter.
+        self._recorder.expect_recording()
 
     # ---- the driver's answers -----------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Recordings:
                 start_position=session.start_position,
                 segment_length=session.segment_file_length,
                 events=events,
-                time_index=self._time_index(session),
+                time_index=session.time_index,
             )
         except AerotapeError as error:
             self._tell_begin(session)
@@ -266,13 +266,6 @@ class Recordings:
         self._tell_begin(session)
         if session.is_stopping:
             self._recorder.stop_recording(session.recording_id)
-
-    def _time_index(self, session: RecordingSession) -> tuple[str, bytes, int, int] | None:
-        header = session.time_index_header
-        if header is None:
-            return None
-        path, config = time_index_path(self._archive_dir, session.recording_id), self._config
-        return str(path), header, config.time_index_interval_ns, config.time_index_length
 
     @staticmethod
     def _tell_begin(session: RecordingSession) -> None:

@@ -87,6 +87,10 @@ class RecordingSubscription:
             self.subscription = None
 
 
+# Path, header, whether it is begun anew, nanoseconds and bytes between its points.
+TimeIndexRequest = tuple[str, bytes, bool, int, int]
+
+
 class RecordingSession:
     """One image being recorded.
 
@@ -111,8 +115,8 @@ class RecordingSession:
         self.start_position = start_position
         self.join_position = image.join_position
         self.segment_file_length = segment_file_length
-        # What its time index begins with; None when none is to be written.
-        self.time_index_header: bytes | None = None
+        # As the recorder wants it; None when none is to be written.
+        self.time_index: TimeIndexRequest | None = None
         # Until the recorder has taken it over.
         self.image: Image | None = image
         self.pending_counter: PendingCounter | None = pending_counter

@@ -111,7 +111,9 @@ class RecordingSubscriptions:
             return None
         is_spy = source_location is SourceLocation.LOCAL and is_udp
         subscribed = SPY_PREFIX + stripped if is_spy else stripped
-        pending = self._client.async_add_subscription(subscribed, stream_id, self._mailbox)
+        pending = self._client.async_add_subscription(
+            subscribed, stream_id, self._mailbox, tells_losses=False
+        )
         source = RecordingSubscription(
             requester,
             correlation_id,

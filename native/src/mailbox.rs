@@ -16,10 +16,14 @@ use std::time::{Duration, Instant};
 /// for which it knows that a message is too long.
 pub const MAX_MESSAGE_LENGTH: usize = 64 * 1024 + 1;
 
-/// How long who waits sleeps at most while the driver owes an answer, at the beginning, and after
-/// something was sent: where something has just been said, more often follows at once.
+/// How long who waits sleeps at most while the driver owes an answer, and where something has just
+/// come or been sent, for then more often follows soon: in all a small part of the time since.
 const ALERT_PARK: Duration = Duration::from_micros(16);
-const ALERT_TIME: Duration = Duration::from_micros(500);
+const ALERT_PART: u32 = 16;
+
+/// How often who waits gives way to others before it sleeps. More often than the backoff of other
+/// threads, for to wake from a sleep takes longer than most clients take to ask for the next thing.
+const MAX_YIELDS: u32 = 150;
 
 /// Something that happened on a native thread.
 pub enum Event {
@@ -34,10 +38,6 @@ pub enum Event {
     ImageUnavailable {
         subscription_registration_id: i64,
         image_correlation_id: i64,
-    },
-    CounterUnavailable {
-        registration_id: i64,
-        counter_id: i32,
     },
     ClientClosed,
     ClientError {
@@ -108,10 +108,6 @@ impl Event {
                 image_correlation_id,
             )
                 .into_pyobject(py),
-            Self::CounterUnavailable {
-                registration_id,
-                counter_id,
-            } => ("counter_unavailable", registration_id, counter_id).into_pyobject(py),
             Self::ClientClosed => ("client_closed",).into_pyobject(py),
             Self::ClientError { code, message } => {
                 ("client_error", code, message).into_pyobject(py)
@@ -208,6 +204,8 @@ impl Drop for Waiting<'_> {
 struct Queue {
     events: VecDeque<Event>,
     woken: bool,
+    /// When something last came or went; from when who waits next begins to do so if none.
+    alert_since: Option<Instant>,
 }
 
 impl MailboxHandle {
@@ -267,6 +265,11 @@ impl MailboxHandle {
         std::mem::take(&mut queue.woken)
     }
 
+    /// Since when nothing has come or gone.
+    fn alert_since(&self) -> Instant {
+        *self.lock().alert_since.get_or_insert_with(Instant::now)
+    }
+
     fn park(&self, duration: Duration) {
         let queue = self.lock();
         if queue.events.is_empty() && !queue.woken {
@@ -283,12 +286,14 @@ impl MailboxHandle {
         sendings: &mut [SendingRun<'_>],
     ) -> Vec<Event> {
         let mut events = Vec::new();
-        let mut idle = Backoff::default();
-        let mut alert_since = Instant::now();
+        let mut idle = Backoff::yielding(MAX_YIELDS);
+        let mut alert_since = self.alert_since();
         // Who has nothing to poll sleeps until something comes, and is no help to a conductor.
         let _waiting = (!subscriptions.is_empty()).then(|| Waiting::begin(&self.0.waiting));
         loop {
             let helped = self.help_all();
+            // The driver mostly has more to say than one thing.
+            while helped == Helped::Heard && self.help_all() == Helped::Heard {}
             // Events first: an image is announced before its messages.
             let mut woken = self.take(&mut events) || helped == Helped::Heard;
             for subscription in subscriptions {
@@ -314,12 +319,17 @@ impl MailboxHandle {
             }
             let is_awaited = sendings.iter().any(SendingRun::is_awaited);
             let now = Instant::now();
-            if woken || !events.is_empty() || is_awaited || now >= deadline {
+            if woken || !events.is_empty() || is_awaited {
+                self.lock().alert_since = None;
+                return events;
+            }
+            if now >= deadline {
                 return events;
             }
             if answered > 0 || sent > 0 {
                 idle.reset();
                 alert_since = now;
+                self.lock().alert_since = Some(now);
                 continue;
             }
             let left = deadline - now;
@@ -327,10 +337,10 @@ impl MailboxHandle {
                 self.park(left);
             } else if let Some(park) = idle.next_park() {
                 sleep_precisely();
-                let longest = if helped == Helped::Awaiting || now - alert_since < ALERT_TIME {
+                let longest = if helped == Helped::Awaiting {
                     ALERT_PARK
                 } else {
-                    left
+                    ALERT_PARK.max((now - alert_since) / ALERT_PART)
                 };
                 self.park(park.min(longest).min(left));
             }
@@ -430,6 +440,21 @@ impl Mailbox {
 mod tests {
     use super::*;
     use std::thread::{sleep, spawn};
+
+    #[test]
+    fn time_without_events_adds_up_until_something_comes() {
+        let mailbox = MailboxHandle::default();
+        let begin = mailbox.alert_since();
+        let soon = || Instant::now() + Duration::from_millis(2);
+        for _ in 0..3 {
+            assert!(mailbox.collect(&[], soon(), 10, None, &mut []).is_empty());
+            assert_eq!(mailbox.alert_since(), begin);
+        }
+        mailbox.post(Event::ClientClosed);
+        assert_eq!(mailbox.collect(&[], soon(), 10, None, &mut []).len(), 1);
+        let dealt_with = Instant::now();
+        assert!(mailbox.alert_since() >= dealt_with);
+    }
 
     #[test]
     fn who_sleeps_until_something_comes_helps_no_conductor() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,6 +180,35 @@ def test_no_driver_is_an_error(tmp_path: Path) -> None:
     """Connecting where no driver runs fails after the timeout, naming the directory."""
     with pytest.raises(AeronError, match="no-driver"):
         _native.AeronClient(str(tmp_path / "no-driver"), driver_timeout_ms=100)
+
+
+def test_mailbox_tells_of_losses_only_where_asked(driver: _native.MediaDriver) -> None:
+    """Of two subscriptions to a stream that ends, one hears of its end; both of its beginning."""
+    mailbox = _native.Mailbox()
+    client = _native.AeronClient(driver.aeron_dir, mailbox=mailbox)
+    asked = [
+        client.async_add_subscription("aeron:ipc", 9, mailbox, tells_losses=tells_losses)
+        for tells_losses in (False, True)
+    ]
+    publication = client.add_exclusive_publication("aeron:ipc", 9)
+    events: list[_native.Event] = []
+    deadline = time.monotonic() + 10
+
+    def wait_for(kind: str, count: int) -> None:
+        while sum(event[0] == kind for event in events) < count:
+            assert time.monotonic() < deadline, f"{count} of {kind} are not in {events}"
+            events.extend(mailbox.wait(timeout_ns=SECOND_NS // 100))
+
+    wait_for("image_available", 2)
+    publication.close()
+    for event in events:
+        event[1].release()
+    events.clear()
+    wait_for("image_unavailable", 1)
+    # C has called for both, in the order in which they were added.
+    assert events == [("image_unavailable", asked[1].registration_id, publication.registration_id)]
+    assert mailbox.wait(timeout_ns=SECOND_NS // 10) == []
+    client.close()
 
 
 def test_mailbox_tells_of_images_before_their_messages(driver: _native.MediaDriver) -> None:

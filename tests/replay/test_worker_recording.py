@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.messages import message, messages
@@ -182,3 +184,31 @@ def test_numbers_that_no_recording_has_are_refused(rig: WorkerRig) -> None:
         with pytest.raises(ValueError, match="segment_length"):
             rig.record(worker, stream_id=stream_id, segment_length=length)
     assert list(rig.archive_dir.iterdir()) == []
+
+
+def test_a_recording_that_is_expected(rig: WorkerRig) -> None:
+    """The thread sleeps again where none comes, and records one that does."""
+    worker = rig.worker(name="expectant")
+    worker.expect_recording()
+
+    def turns() -> int:
+        for task in Path("/proc/self/task").iterdir():
+            if (task / "comm").read_text().strip() == "expectant":
+                (line,) = (
+                    line
+                    for line in (task / "status").read_text().splitlines()
+                    if line.startswith("voluntary_ctxt_switches")
+                )
+                return int(line.split()[1])
+        raise AssertionError("the thread has ended")
+
+    def sleeps() -> bool | None:
+        before = turns()
+        time.sleep(0.05)
+        return True if turns() == before else None
+
+    rig.until(sleeps)
+    worker.expect_recording()
+    recording = rig.record(worker)
+    recording.offer([b"expected"])
+    assert_files_hold_the_log(recorded(rig, recording), recording)

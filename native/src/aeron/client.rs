@@ -2,7 +2,7 @@
 
 use super::conducting::{Awaiting, Conducting};
 use super::counter::{Counter, CountersReader};
-use super::listening::Listening;
+use super::listening::{Audience, Listening};
 use super::pending::{
     Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
@@ -173,11 +173,6 @@ impl ClientHandle {
             c::aeron_context_set_driver_timeout_ms(context, driver_timeout_ms);
             c::aeron_context_set_error_handler(context, Some(on_error), clientd);
             c::aeron_context_set_on_close_client(context, Some(on_close), clientd);
-            c::aeron_context_set_on_unavailable_counter(
-                context,
-                Some(on_unavailable_counter),
-                clientd,
-            );
             let mut aeron = null_mut();
             let what = format!("cannot connect to a media driver in {aeron_dir}");
             if c::aeron_init(&mut aeron, context) < 0 {
@@ -318,22 +313,6 @@ unsafe extern "C" fn on_close(clientd: *mut c_void) {
     }
 }
 
-unsafe extern "C" fn on_unavailable_counter(
-    clientd: *mut c_void,
-    _counters: *mut c::aeron_counters_reader_t,
-    registration_id: i64,
-    counter_id: i32,
-) {
-    // SAFETY: clientd is the listener, alive until after the client closed.
-    let listener = unsafe { &*clientd.cast::<Listener>() };
-    if let Some(mailbox) = &listener.mailbox {
-        mailbox.post(Event::CounterUnavailable {
-            registration_id,
-            counter_id,
-        });
-    }
-}
-
 #[pyclass(frozen, module = "aerotape._native")]
 pub struct AeronClient {
     handle: ClientHandle,
@@ -414,16 +393,17 @@ impl AeronClient {
         Ok(pending.handed_on(py))
     }
 
-    #[pyo3(signature = (channel, stream_id, mailbox=None))]
+    #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
     fn async_add_subscription(
         &self,
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
         mailbox: Option<&Mailbox>,
+        tells_losses: bool,
     ) -> PyResult<PendingSubscription> {
-        let mailbox = mailbox.map(Mailbox::handle);
-        let pending = PendingSubscription::start(&self.handle, channel, stream_id, mailbox)?;
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), tells_losses));
+        let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         Ok(pending.handed_on(py))
     }
 
@@ -470,8 +450,8 @@ impl AeronClient {
         mailbox: Option<&Mailbox>,
         timeout_ns: u64,
     ) -> PyResult<Subscription> {
-        let mailbox = mailbox.map(Mailbox::handle);
-        let pending = PendingSubscription::start(&self.handle, channel, stream_id, mailbox)?;
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), true));
+        let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         pending.wait(py, timeout_ns, channel)
     }
 

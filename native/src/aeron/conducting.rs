@@ -222,10 +222,14 @@ fn conduct(shared: &Shared, longest_park: Duration) {
             if let Some(mailbox) = mailbox.filter(|_| is_awaited) {
                 mailbox.wake();
             }
-        } else if let Some(park) = idle.next_park() {
-            // Who waits at the mailbox looks more often than this thread could.
-            let is_helped = mailbox.is_some_and(MailboxHandle::is_waited_at);
-            park_timeout(if is_awaited && !is_helped {
+        }
+        if mailbox.is_some_and(MailboxHandle::is_waited_at) {
+            // Who waits there does this work, and looks more often than this thread could.
+            park_timeout(longest_park);
+        } else if worked == 0
+            && let Some(park) = idle.next_park()
+        {
+            park_timeout(if is_awaited {
                 park.min(ATTENTIVE_PARK)
             } else {
                 park

@@ -17,15 +17,30 @@ use std::mem::{MaybeUninit, take};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// One for each subscription. With a mailbox the client keeps it too, since the C subscription
+/// One for each subscription. With an audience the client keeps it too, since the C subscription
 /// points at it, until C says that it does not any more.
 ///
 /// Lock before entering the client, never while inside: whoever closes the client waits for those
 /// inside, and they must not wait for somebody at its door.
 pub(super) struct Listening {
     client: WeakClient,
-    mailbox: Option<MailboxHandle>,
+    audience: Option<Audience>,
     images: Mutex<Images>,
+}
+
+/// Who is told that images have come, and maybe that they have gone.
+pub struct Audience {
+    mailbox: MailboxHandle,
+    hears_losses: bool,
+}
+
+impl Audience {
+    pub fn new(mailbox: MailboxHandle, hears_losses: bool) -> Self {
+        Self {
+            mailbox,
+            hears_losses,
+        }
+    }
 }
 
 /// The images of a subscription; whoever looks at C's list of them holds the lock.
@@ -61,12 +76,12 @@ type OnImage =
     unsafe extern "C" fn(*mut c_void, *mut c::aeron_subscription_t, *mut c::aeron_image_t);
 
 impl Listening {
-    /// For a subscription about to be added; with a mailbox, C's callbacks point here.
-    pub fn new(client: &ClientHandle, mailbox: Option<MailboxHandle>) -> Arc<Self> {
-        let has_callbacks = mailbox.is_some();
+    /// For a subscription about to be added; with an audience, C's callbacks point here.
+    pub fn new(client: &ClientHandle, audience: Option<Audience>) -> Arc<Self> {
+        let has_callbacks = audience.is_some();
         let listening = Arc::new(Self {
             client: client.downgrade(),
-            mailbox,
+            audience,
             images: Mutex::new(Images {
                 is_open: true,
                 polled: Vec::new(),
@@ -81,7 +96,7 @@ impl Listening {
     }
 
     pub fn has_callbacks(&self) -> bool {
-        self.mailbox.is_some()
+        self.audience.is_some()
     }
 
     pub fn callbacks(self: &Arc<Self>) -> Callbacks {
@@ -126,7 +141,8 @@ unsafe extern "C" fn on_available(
     in_callback(|| {
         // SAFETY: the client keeps what clientd points at until C calls no more.
         let listening = unsafe { &*clientd.cast_const().cast::<Listening>() };
-        let (Some(client), Some(mailbox)) = (listening.client.upgrade(), &listening.mailbox) else {
+        let (Some(client), Some(audience)) = (listening.client.upgrade(), &listening.audience)
+        else {
             return;
         };
         let mut images = listening.images();
@@ -142,7 +158,7 @@ unsafe extern "C" fn on_available(
             assembler: Assembler::keeping(MAX_MESSAGE_LENGTH),
         });
         drop(images);
-        mailbox.post(Event::ImageAvailable(image));
+        audience.mailbox.post(Event::ImageAvailable(image));
     });
 }
 
@@ -185,8 +201,8 @@ unsafe extern "C" fn on_unavailable(
         }
         drop(images);
         drop(gone);
-        if let Some(mailbox) = &listening.mailbox {
-            mailbox.post(Event::ImageUnavailable {
+        if let Some(audience) = listening.audience.as_ref().filter(|each| each.hears_losses) {
+            audience.mailbox.post(Event::ImageUnavailable {
                 subscription_registration_id: of_subscription.registration_id,
                 image_correlation_id: correlation_id,
             });

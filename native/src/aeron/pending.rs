@@ -3,12 +3,11 @@
 use super::client::{ClientHandle, Entered};
 use super::conducting::Awaiting;
 use super::counter::Counter;
-use super::listening::{Listening, on_closed};
+use super::listening::{Audience, Listening, on_closed};
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
-use crate::mailbox::MailboxHandle;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ptr::null_mut;
@@ -344,10 +343,10 @@ impl PendingSubscription {
         client: &ClientHandle,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<MailboxHandle>,
+        audience: Option<Audience>,
     ) -> Result<Self> {
         let uri = c_string(channel, "the channel")?;
-        let listening = Listening::new(client, mailbox);
+        let listening = Listening::new(client, audience);
         let (available, unavailable, clientd) = listening.callbacks();
         let outstanding = Outstanding::ask(
             client,

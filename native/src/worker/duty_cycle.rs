@@ -23,6 +23,8 @@ const ALERT_TIME: Duration = Duration::from_millis(1);
 /// What Python asks of the thread.
 pub enum Command {
     PublishEvents(EventStream),
+    /// The next command comes very soon: be awake then.
+    Expect,
     Record(Box<RecordingRequest>),
     StopRecording(i64),
     Replay(Box<ReplayRequest>),
@@ -50,6 +52,8 @@ pub struct DutyCycle {
     pub cycle_time: CycleTime,
     /// Until when the pauses are short.
     pub alert_until: Option<Instant>,
+    /// Whether they are also without any session.
+    pub is_expecting: bool,
 }
 
 impl DutyCycle {
@@ -57,6 +61,11 @@ impl DutyCycle {
     pub fn run(mut self) {
         sleep_precisely();
         while self.take_commands() {
+            if self.has_no_session() {
+                self.cycle_time.rest();
+                self.pause();
+                continue;
+            }
             self.cycle_time.turn();
             let worked = self.turn_recordings() | self.turn_replays();
             let is_busy = worked && !self.has_no_session();
@@ -78,6 +87,7 @@ impl DutyCycle {
                 park = park.min(ALERT_PARK);
             } else {
                 self.alert_until = None;
+                self.is_expecting = false;
             }
             thread::park_timeout(park);
         }
@@ -87,10 +97,11 @@ impl DutyCycle {
         self.recordings.is_empty() && self.replays.is_empty()
     }
 
-    /// Carry out waiting commands; without any session, sleep until one comes. False to end.
+    /// Carry out waiting commands; without any session, sleep until one comes, unless one is
+    /// expected. False to end.
     fn take_commands(&mut self) -> bool {
         loop {
-            let command = if self.has_no_session() {
+            let command = if self.has_no_session() && !self.is_expecting {
                 self.cycle_time.rest();
                 match self.commands.recv() {
                     Ok(command) => command,
@@ -105,7 +116,9 @@ impl DutyCycle {
             };
             self.idle.reset();
             self.alert_until = Instant::now().checked_add(ALERT_TIME);
+            self.is_expecting = matches!(command, Command::Expect);
             match command {
+                Command::Expect => {}
                 Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
                 Command::StopRecording(recording_id) => self.stop_recording(recording_id),

@@ -118,8 +118,9 @@ type TrafficArgument<'py> = (
 /// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
 type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
 
-/// Path and header of a time index, nanoseconds and bytes between its points.
-type TimeIndexArgument = (PathBuf, Vec<u8>, u64, i64);
+/// Path and header of a time index, whether it is begun anew, nanoseconds and bytes between its
+/// points.
+type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
 
 fn traffic(counters: Option<TrafficArgument<'_>>) -> Traffic {
     Traffic::new(
@@ -211,6 +212,7 @@ impl SessionWorker {
             read: traffic(read_counters),
             cycle_time: cycle_time(cycle_counters),
             alert_until: None,
+            is_expecting: false,
         };
         let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
         Ok(Self {
@@ -263,10 +265,11 @@ impl SessionWorker {
                 progress,
                 stopped,
             }),
-            time_index: time_index.map(|(path, header, interval_ns, min_length)| {
+            time_index: time_index.map(|(path, header, is_new, interval_ns, min_length)| {
                 TimeIndexRequest {
                     path,
                     header,
+                    is_new,
                     interval: Duration::from_nanos(interval_ns),
                     min_length,
                 }
@@ -274,6 +277,10 @@ impl SessionWorker {
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
+    }
+
+    fn expect_recording(&self) -> PyResult<()> {
+        self.send(Command::Expect)
     }
 
     fn stop_recording(&self, recording_id: i64) -> PyResult<()> {

@@ -23,6 +23,8 @@ pub struct TimeIndexRequest {
     pub path: PathBuf,
     /// What the file begins with, for a recording that has none yet.
     pub header: Vec<u8>,
+    /// Whether a file that is there is of no use: another recording's that had the same id.
+    pub is_new: bool,
     /// Points are at least so far apart.
     pub interval: Duration,
     /// And so many bytes, unless `SLOW_FACTOR` intervals have passed.
@@ -137,8 +139,13 @@ impl TimeIndex {
     }
 
     fn append(&mut self) {
-        let path = &self.request.path;
-        if let Err(error) = append(path, &self.request.header, &self.pending) {
+        let TimeIndexRequest {
+            path,
+            header,
+            is_new,
+            ..
+        } = &mut self.request;
+        if let Err(error) = append(path, header, &self.pending, std::mem::take(is_new)) {
             self.has_failed = true;
             self.failure = Some(format!("cannot write {}: {error}", path.display()));
         }
@@ -153,14 +160,18 @@ impl TimeIndex {
 }
 
 /// Append points to a file, which begins with `header`. Opened anew each time: a file that Python
-/// has put in its place, cut short, is the one to go on with.
-fn append(path: &Path, header: &[u8], points: &[u8]) -> io::Result<()> {
+/// has put in its place, cut short, is the one to go on with. What is in it is dropped for a new one.
+fn append(path: &Path, header: &[u8], points: &[u8], is_new: bool) -> io::Result<()> {
     // To open a pipe by that name would be to wait for its reader.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("not a regular file"));
     }
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    let length = file.metadata()?.len();
+    let mut length = file.metadata()?.len();
+    if is_new && length > 0 {
+        file.set_len(0)?;
+        length = 0;
+    }
     let outcome = if length == 0 {
         file.write_all(&[header, points].concat())
     } else {
@@ -193,6 +204,7 @@ mod tests {
         let request = TimeIndexRequest {
             path: dir.path().join(NAME),
             header: HEADER.to_vec(),
+            is_new: false,
             interval: INTERVAL,
             min_length: 1_000,
         };
@@ -297,6 +309,20 @@ mod tests {
         index.end(96);
         let positions: Vec<i64> = points(&dir).iter().map(|point| point.1).collect();
         assert_eq!(positions, [64, 96]);
+    }
+
+    #[test]
+    fn what_another_recording_has_left_makes_room_once() {
+        let dir = ScratchDir::new();
+        dir.write(NAME, &[9; 64 + 10 * POINT_LENGTH + 5]);
+        let mut index = index(&dir);
+        index.request.is_new = true;
+        index.note(0, Instant::now(), 1);
+        index.flush();
+        index.note(64, Instant::now(), 1);
+        index.end(96);
+        let positions: Vec<i64> = points(&dir).iter().map(|point| point.1).collect();
+        assert_eq!(positions, [0, 64, 96]);
     }
 
     #[test]

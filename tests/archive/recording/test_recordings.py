@@ -19,7 +19,7 @@ from aerotape.archive.replication.session import ReplicationSession
 from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.catalog.catalog import Catalog
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AeronError, ArchiveError
+from aerotape.errors import AeronError, ArchiveError, CatalogError
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 
@@ -102,6 +102,9 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
 
+    def expect_recording(self) -> None:
+        """It makes no difference to what is recorded."""
+
     def record(self, _image: Any, _counter: Any, *, recording_id: int, **_: Any) -> None:
         self.calls.append(("record", recording_id))
 
@@ -119,7 +122,7 @@ class Rig:
         errors = ErrorLog()
         subscription = SimpleNamespace(close=lambda: None)
         client: Any = SimpleNamespace(
-            async_add_subscription=lambda *_: Pending(subscription),
+            async_add_subscription=lambda *_, **__: Pending(subscription),
             async_add_counter=lambda *_: self.position,
         )
         config: Any = SimpleNamespace(
@@ -158,7 +161,6 @@ class Rig:
             auto_stop=False,
         )
         self.recordings.on_image(image)
-        assert self.requester.sent == ["OK"]
 
     def stop_channel(self) -> None:
         assert self.recordings.stop_channel(STREAM_ID, CHANNEL)
@@ -181,6 +183,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
 def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None]) -> None:
     """START comes before the answer to the stop, STOP after it, and nothing is left."""
+    assert rig.requester.sent == ["OK"]
     rig.recordings.do_work()
     stop(rig)
     rig.requester.send_ok(2)
@@ -201,6 +204,23 @@ def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
     assert rig.recorder.calls == [("record", 0), ("stop", 0)]
     rig.recordings.on_stopped(0, 0, 0, None)
     assert rig.requester.sent == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
+
+
+def test_the_catalog_takes_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream is refused, and the counter that the driver is making is given back."""
+
+    def add_recording(*_: Any, **__: Any) -> int:
+        raise CatalogError("the catalog is full")
+
+    monkeypatch.setattr(Catalog, "add_recording", add_recording)
+    rig = Rig(tmp_path)
+    assert rig.requester.sent == ["OK", "ERROR"]
+    assert rig.position.is_cancelled
+    assert rig.image.is_released
+    assert (len(rig.recordings), rig.sessions.value, rig.recorder.calls) == (0, 0, [])
+    rig.recordings.close()
+    rig.deletions.close()
+    rig.catalog.close()
 
 
 def test_no_counter(rig: Rig) -> None:
