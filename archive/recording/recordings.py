@@ -9,6 +9,7 @@ the subscription with it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from aerotape.archive.recording.session import (
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError
+from aerotape.errors import AerotapeError, ClosedError
 
 if TYPE_CHECKING:
     from aerotape._native import (
@@ -195,8 +196,10 @@ class Recordings:
         self._sessions[session.recording_id] = session
         self._session_counter.add(1)
         self._pending_sessions.append(session)
-        # Its thread takes as long to wake up as the driver to make a counter.
-        self._recorder.expect_recording()
+        # Its thread takes as long to wake up as the driver to make a counter. If it is closed, it
+        # says so when it gets the recording.
+        with contextlib.suppress(ClosedError):
+            self._recorder.expect_recording()
 
     # ---- the driver's answers -----------------------------------------------------------------
 

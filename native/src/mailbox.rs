@@ -292,8 +292,6 @@ impl MailboxHandle {
         let _waiting = (!subscriptions.is_empty()).then(|| Waiting::begin(&self.0.waiting));
         loop {
             let helped = self.help_all();
-            // The driver mostly has more to say than one thing.
-            while helped == Helped::Heard && self.help_all() == Helped::Heard {}
             // Events first: an image is announced before its messages.
             let mut woken = self.take(&mut events) || helped == Helped::Heard;
             for subscription in subscriptions {

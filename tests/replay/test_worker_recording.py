@@ -6,6 +6,7 @@ import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.messages import message, messages
@@ -186,26 +187,25 @@ def test_numbers_that_no_recording_has_are_refused(rig: WorkerRig) -> None:
     assert list(rig.archive_dir.iterdir()) == []
 
 
-def test_a_recording_that_is_expected(rig: WorkerRig) -> None:
-    """The thread sleeps again where none comes, and records one that does."""
-    worker = rig.worker(name="expectant")
+@pytest.mark.parametrize("idle", [{}, {"idle": (0, (1 << 31) - 1, 1, 1)}], ids=["default", "yield"])
+def test_a_recording_that_is_expected(rig: WorkerRig, idle: dict[str, Any]) -> None:
+    """The thread sleeps again where none comes, however it idles, and records one that does."""
+    worker = rig.worker(name="expectant", **idle)
     worker.expect_recording()
 
-    def turns() -> int:
+    def activity() -> tuple[str, ...] | None:
+        """How often the thread has gone to sleep, and the processor time that it has used."""
         for task in Path("/proc/self/task").iterdir():
             if (task / "comm").read_text().strip() == "expectant":
-                (line,) = (
-                    line
-                    for line in (task / "status").read_text().splitlines()
-                    if line.startswith("voluntary_ctxt_switches")
-                )
-                return int(line.split()[1])
-        raise AssertionError("the thread has ended")
+                status = (task / "status").read_text()
+                times = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
+                return status.partition("\nvoluntary_ctxt_switches:")[2].split()[0], *times
+        return None  # It gives itself its name, soon.
 
     def sleeps() -> bool | None:
-        before = turns()
-        time.sleep(0.05)
-        return True if turns() == before else None
+        before = activity()
+        time.sleep(0.2)
+        return True if before is not None and activity() == before else None
 
     rig.until(sleeps)
     worker.expect_recording()

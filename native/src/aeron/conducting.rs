@@ -16,6 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
+/// How much of what the driver has said is heard before who hears it goes on with other things. C hears
+/// one thing at a time, the driver mostly has more to say, and all clients share what it says it in:
+/// who falls behind by as much as that holds is lost.
+const MAX_HEARD: usize = 1_000;
 /// Longest sleep while the driver owes an answer.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
 
@@ -95,7 +99,7 @@ pub enum Helped {
 }
 
 impl Helper {
-    /// Do the work once, unless somebody is doing it.
+    /// Do the work that there is, unless somebody is doing it.
     pub fn help(&self) -> Helped {
         let Some(shared) = self.0.upgrade() else {
             return Helped::NotUrgent;
@@ -104,7 +108,8 @@ impl Helper {
             return Helped::NotUrgent;
         }
         let is_awaited = shared.is_awaited();
-        match (is_awaited, shared.try_work() > 0) {
+        let heard = (0..MAX_HEARD).take_while(|_| shared.try_work() > 0).count();
+        match (is_awaited, heard > 0) {
             (false, _) => Helped::NotUrgent,
             (true, false) => Helped::Awaiting,
             (true, true) => Helped::Heard,
@@ -223,12 +228,13 @@ fn conduct(shared: &Shared, longest_park: Duration) {
                 mailbox.wake();
             }
         }
+        if worked > 0 {
+            continue;
+        }
         if mailbox.is_some_and(MailboxHandle::is_waited_at) {
             // Who waits there does this work, and looks more often than this thread could.
             park_timeout(longest_park);
-        } else if worked == 0
-            && let Some(park) = idle.next_park()
-        {
+        } else if let Some(park) = idle.next_park() {
             park_timeout(if is_awaited {
                 park.min(ATTENTIVE_PARK)
             } else {

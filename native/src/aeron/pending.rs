@@ -160,7 +160,8 @@ impl Outstanding {
                     listening.clientd(),
                 );
             },
-            // SAFETY: the command was not answered, so C still owns it and accepts a cancel.
+            // SAFETY: the answer was not fetched, so C still owns the record; it goes by its id and
+            // takes back what has become of it.
             Withdraw::Subscription(cancel, _) | Withdraw::Cancel(cancel) => unsafe {
                 cancel(entered.aeron(), command.record);
             },

@@ -63,7 +63,10 @@ impl DutyCycle {
         while self.take_commands() {
             if self.has_no_session() {
                 self.cycle_time.rest();
-                self.pause();
+                self.is_expecting = self.is_alert();
+                if self.is_expecting {
+                    self.pause();
+                }
                 continue;
             }
             self.cycle_time.turn();
@@ -83,14 +86,20 @@ impl DutyCycle {
     /// Wait a step; a command that comes meanwhile ends a park.
     fn pause(&mut self) {
         if let Some(mut park) = self.idle.next_park() {
-            if self.alert_until.is_some_and(|end| Instant::now() < end) {
+            if self.is_alert() {
                 park = park.min(ALERT_PARK);
-            } else {
-                self.alert_until = None;
-                self.is_expecting = false;
             }
             thread::park_timeout(park);
         }
+    }
+
+    /// Whether something was asked a moment ago.
+    fn is_alert(&mut self) -> bool {
+        let is_alert = self.alert_until.is_some_and(|end| Instant::now() < end);
+        if !is_alert {
+            self.alert_until = None;
+        }
+        is_alert
     }
 
     fn has_no_session(&self) -> bool {

@@ -85,6 +85,9 @@ impl TimeIndex {
             self.note(position, Instant::now(), wall_clock_ns());
         }
         self.flush();
+        if self.request.is_new {
+            let _ = std::fs::remove_file(&self.request.path);
+        }
     }
 
     fn is_due(&self, position: i64, now: Instant) -> bool {
@@ -160,18 +163,21 @@ impl TimeIndex {
 }
 
 /// Append points to a file, which begins with `header`. Opened anew each time: a file that Python
-/// has put in its place, cut short, is the one to go on with. What is in it is dropped for a new one.
+/// has put in its place, cut short, is the one to go on with. For a new one what is there is removed,
+/// as a name and not as a file, which may have others.
 fn append(path: &Path, header: &[u8], points: &[u8], is_new: bool) -> io::Result<()> {
+    if is_new
+        && let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
     // To open a pipe by that name would be to wait for its reader.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("not a regular file"));
     }
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    let mut length = file.metadata()?.len();
-    if is_new && length > 0 {
-        file.set_len(0)?;
-        length = 0;
-    }
+    let length = file.metadata()?.len();
     let outcome = if length == 0 {
         file.write_all(&[header, points].concat())
     } else {
@@ -323,6 +329,30 @@ mod tests {
         index.end(96);
         let positions: Vec<i64> = points(&dir).iter().map(|point| point.1).collect();
         assert_eq!(positions, [0, 64, 96]);
+    }
+
+    #[test]
+    fn other_names_of_what_another_recording_has_left_keep_it() {
+        let dir = ScratchDir::new();
+        dir.write(NAME, &[9; 96]);
+        let (name, backup) = (dir.path().join(NAME), dir.path().join("backup"));
+        std::fs::hard_link(&name, &backup).expect("a second name");
+        let mut index = index(&dir);
+        index.request.is_new = true;
+        index.note(0, Instant::now(), 1);
+        index.flush();
+        assert_eq!(points(&dir), [(1, 0)]);
+        assert_eq!(dir.read("backup"), [9; 96]);
+    }
+
+    #[test]
+    fn what_another_recording_has_left_goes_where_nothing_is_recorded() {
+        let dir = ScratchDir::new();
+        dir.write(NAME, &[9; 96]);
+        let mut index = index(&dir);
+        index.request.is_new = true;
+        index.end(0);
+        assert!(!dir.path().join(NAME).exists());
     }
 
     #[test]
