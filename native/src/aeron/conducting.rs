@@ -250,6 +250,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::ffi::CString;
+    use std::path::PathBuf;
     use std::ptr::null_mut;
     use std::thread::sleep;
 
@@ -257,7 +258,7 @@ mod tests {
 
     /// A C client whose conductor works only when it is told to.
     struct Client {
-        shared: Shared,
+        shared: Arc<Shared>,
         context: *mut c::aeron_context_t,
     }
 
@@ -280,6 +281,7 @@ mod tests {
                 mailbox: Some(mailbox),
                 process: Process::this(),
             };
+            let shared = Arc::new(shared);
             Self { shared, context }
         }
 
@@ -331,21 +333,69 @@ mod tests {
         }
     }
 
+    /// A driver with a directory of its own, which goes with it.
+    struct Driver {
+        folder: PathBuf,
+        driver: Option<MediaDriver>,
+    }
+
+    impl Driver {
+        fn start(name: &str) -> Self {
+            let folder =
+                std::env::temp_dir().join(format!("aerotape-{name}-{}", std::process::id()));
+            let properties = [
+                ("aeron.dir", folder.to_str().expect("text")),
+                ("aeron.threading.mode", "SHARED"),
+            ];
+            let driver = MediaDriver::start(&BTreeMap::from(
+                properties.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            ));
+            Self {
+                folder,
+                driver: Some(driver.expect("a driver")),
+            }
+        }
+
+        fn aeron_dir(&self) -> &str {
+            self.folder.to_str().expect("text")
+        }
+    }
+
+    impl Drop for Driver {
+        fn drop(&mut self) {
+            drop(self.driver.take());
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    #[test]
+    fn who_helps_hears_all_that_the_driver_has_said_to_anybody() {
+        let driver = Driver::start("hearing");
+        let [helped, other] =
+            [(); 2].map(|()| Client::connect(driver.aeron_dir(), MailboxHandle::default()));
+        for _ in 0..50 {
+            other.ask_for_counter();
+            other.shared.hand_on();
+        }
+        while helped.counters() < 50 {
+            other.shared.hand_on();
+            sleep(Duration::from_millis(1));
+        }
+        // The driver has made them and says so next.
+        sleep(Duration::from_millis(50));
+        assert_eq!(
+            Helper(Arc::downgrade(&helped.shared)).help(),
+            Helped::NotUrgent
+        );
+        assert_eq!(helped.shared.try_work(), 0);
+        drop((helped, other));
+    }
+
     #[test]
     fn an_answer_that_is_heard_while_a_command_is_handed_on_wakes_who_waits() {
-        let folder =
-            std::env::temp_dir().join(format!("aerotape-conducting-{}", std::process::id()));
-        let aeron_dir = folder.to_str().expect("text").to_owned();
-        let properties = [
-            ("aeron.dir", aeron_dir.as_str()),
-            ("aeron.threading.mode", "SHARED"),
-        ];
-        let driver = MediaDriver::start(&BTreeMap::from(
-            properties.map(|(name, value)| (name.to_owned(), value.to_owned())),
-        ))
-        .expect("a driver");
+        let driver = Driver::start("conducting");
         let mailbox = MailboxHandle::default();
-        let client = Client::connect(&aeron_dir, mailbox.clone());
+        let client = Client::connect(driver.aeron_dir(), mailbox.clone());
         client.ask_for_counter();
         client.shared.hand_on();
         while client.counters() == 0 {
@@ -359,6 +409,5 @@ mod tests {
         assert!(mailbox.was_woken());
         drop(client);
         drop(driver);
-        let _ = std::fs::remove_dir_all(folder);
     }
 }
