@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,44 +202,41 @@ class RecordingImages:
         time_index_header: bytes | None,
     ) -> None:
         descriptor = self._catalog.descriptor(recording_id)
+        self._catalog.extend_recording(
+            recording_id,
+            control_session_id=source.requester.session_id,
+            correlation_id=source.correlation_id,
+            session_id=image.session_id,
+        )
         session = self._add_session(
             source,
             image,
             recording_id,
-            partial(
-                self._catalog.extend_recording,
-                recording_id,
-                control_session_id=source.requester.session_id,
-                correlation_id=source.correlation_id,
-                session_id=image.session_id,
-            ),
             start_position=descriptor.start_position,
             segment_file_length=descriptor.segment_file_length,
         )
         session.time_index = self._time_index(recording_id, time_index_header, is_new=False)
 
     def _add_recording(self, source: RecordingSubscription, image: Image) -> None:
-        recording_id = self._catalog.next_recording_id
         segment_file_length = max(self._config.segment_file_length, image.term_buffer_length)
         start_timestamp_ms = self._epoch_ms()
+        recording_id = self._catalog.add_recording(
+            start_position=image.join_position,
+            start_timestamp_ms=start_timestamp_ms,
+            initial_term_id=image.initial_term_id,
+            segment_file_length=segment_file_length,
+            term_buffer_length=image.term_buffer_length,
+            mtu_length=image.mtu_length,
+            session_id=image.session_id,
+            stream_id=source.stream_id,
+            stripped_channel=source.stripped_channel,
+            original_channel=source.original_channel,
+            source_identity=image.source_identity,
+        )
         session = self._add_session(
             source,
             image,
             recording_id,
-            partial(
-                self._catalog.add_recording,
-                start_position=image.join_position,
-                start_timestamp_ms=start_timestamp_ms,
-                initial_term_id=image.initial_term_id,
-                segment_file_length=segment_file_length,
-                term_buffer_length=image.term_buffer_length,
-                mtu_length=image.mtu_length,
-                session_id=image.session_id,
-                stream_id=source.stream_id,
-                stripped_channel=source.stripped_channel,
-                original_channel=source.original_channel,
-                source_identity=image.source_identity,
-            ),
             start_position=image.join_position,
             segment_file_length=segment_file_length,
         )
@@ -261,30 +257,29 @@ class RecordingImages:
         source: RecordingSubscription,
         image: Image,
         recording_id: int,
-        enter: Callable[[], object],
         *,
         start_position: int,
         segment_file_length: int,
     ) -> RecordingSession:
-        """Have the driver make a counter while `enter` writes the recording into the catalog."""
+        """Have the driver make a counter for what the catalog has: who sees one may rely on it."""
         session_id = image.session_id
-        pending_counter = self._client.async_add_counter(
-            counters.CounterType.RECORDING_POSITION,
-            counters.recording_position_key(
-                self._archive_id, recording_id, session_id, image.source_identity
-            ),
-            counters.recording_position_label(
-                self._archive_id,
-                recording_id,
-                session_id,
-                source.stream_id,
-                source.stripped_channel,
-            ),
-        )
         try:
-            enter()
-        except BaseException:
-            pending_counter.cancel()
+            pending_counter = self._client.async_add_counter(
+                counters.CounterType.RECORDING_POSITION,
+                counters.recording_position_key(
+                    self._archive_id, recording_id, session_id, image.source_identity
+                ),
+                counters.recording_position_label(
+                    self._archive_id,
+                    recording_id,
+                    session_id,
+                    source.stream_id,
+                    source.stripped_channel,
+                ),
+            )
+        except AerotapeError:
+            # Its end is known, and the next start must not look for it.
+            self._catalog.recording_stopped(recording_id, image.join_position, self._epoch_ms())
             raise
         session = RecordingSession(
             source,

@@ -19,7 +19,7 @@ from aerotape.archive.replication.session import ReplicationSession
 from aerotape.archive.replication.source_client import SourceAddress
 from aerotape.catalog.catalog import Catalog
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AeronError, ArchiveError, CatalogError
+from aerotape.errors import AeronError, ArchiveError
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 
@@ -204,23 +204,6 @@ def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
     assert rig.recorder.calls == [("record", 0), ("stop", 0)]
     rig.recordings.on_stopped(0, 0, 0, None)
     assert rig.requester.sent == ["OK", RecordingSignal.START.name, RecordingSignal.STOP.name]
-
-
-def test_the_catalog_takes_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream is refused, and the counter that the driver is making is given back."""
-
-    def add_recording(*_: Any, **__: Any) -> int:
-        raise CatalogError("the catalog is full")
-
-    monkeypatch.setattr(Catalog, "add_recording", add_recording)
-    rig = Rig(tmp_path)
-    assert rig.requester.sent == ["OK", "ERROR"]
-    assert rig.position.is_cancelled
-    assert rig.image.is_released
-    assert (len(rig.recordings), rig.sessions.value, rig.recorder.calls) == (0, 0, [])
-    rig.recordings.close()
-    rig.deletions.close()
-    rig.catalog.close()
 
 
 def test_no_counter(rig: Rig) -> None:
