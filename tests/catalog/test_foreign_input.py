@@ -141,6 +141,9 @@ def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         lambda: open_directory(directory),
         lambda: suspect.read_marks(directory),
     ]
+    # What the command needs is loaded now: the checkout may be out of reach, too.
+    main(["tool", str(directory), "describe"])
+    capsys.readouterr()
     os.seteuid(65534)
     try:
         for call in calls:

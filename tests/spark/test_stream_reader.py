@@ -597,6 +597,8 @@ def test_errors_do_not_tell_the_calls_that_found_them(tmp_path: Path) -> None:
     start = stream.initialOffset()
     end = StreamOffset({0: Progress(position=64)}).to_json()
     source_file = inspect.getfile(AerotapeDataSource)
+    # Not only the name: a checkout may lie in a folder of that name.
+    package = f'File "{Path(source_file).parents[1]}'
     failing: list[Callable[[], object]] = [
         lambda: source.reader(StructType([StructField("colour", StringType())])),
         lambda: source.streamReader(schema),
@@ -610,4 +612,4 @@ def test_errors_do_not_tell_the_calls_that_found_them(tmp_path: Path) -> None:
             fail()
         told = "".join(traceback.format_exception(raised.value))
         assert told.count("Traceback") == 1, told
-        assert told.count(f'File "{source_file}"') == told.count("/aerotape/") == 1, told
+        assert told.count(f'File "{source_file}"') == told.count(package) == 1, told
