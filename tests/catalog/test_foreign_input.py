@@ -13,6 +13,7 @@ from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
 from support.mark_files import acquire
 
+import aerotape
 from aerotape.catalog import layout, suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
@@ -141,11 +142,10 @@ def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         lambda: open_directory(directory),
         lambda: suspect.read_marks(directory),
     ]
-    # What the command needs is loaded now: the checkout may be out of reach, too.
-    main(["tool", str(directory), "describe"])
-    capsys.readouterr()
     os.seteuid(65534)
     try:
+        if not os.access(aerotape.__file__, os.R_OK, effective_ids=True):
+            pytest.skip("nobody else may read this checkout, so the command cannot run")
         for call in calls:
             with pytest.raises(AerotapeError, match=str(directory)):
                 call()
