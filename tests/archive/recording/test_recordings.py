@@ -161,6 +161,7 @@ class Rig:
             auto_stop=False,
         )
         self.recordings.on_image(image)
+        assert self.requester.sent == ["OK"]
 
     def stop_channel(self) -> None:
         assert self.recordings.stop_channel(STREAM_ID, CHANNEL)
@@ -183,7 +184,6 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
 def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None]) -> None:
     """START comes before the answer to the stop, STOP after it, and nothing is left."""
-    assert rig.requester.sent == ["OK"]
     rig.recordings.do_work()
     stop(rig)
     rig.requester.send_ok(2)
