@@ -28,20 +28,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Happening:
-    """What has happened to a recording.
+    """One change of a recording.
 
     Attributes:
         signal: ``start``, ``stop``, ``extend`` or, when it is gone from the list, ``delete``; by an
-            archive that tells also ``replicate``, ``sync``, ``merge`` and ``replicate_end``.
-        position: where it stands now, -1 where it is not known.
+            archive that signals to all sessions also ``replicate``, ``sync``, ``merge`` and
+            ``replicate_end``.
+        position: position of the change in bytes, -1 where it is not known.
+        stream_id: None, as are `session_id` and `channel`, if the recording was purged before its
+            descriptor could be requested.
     """
 
     signal: str
     recording_id: int
     position: int
-    stream_id: int
-    session_id: int
-    channel: str
+    stream_id: int | None = None
+    session_id: int | None = None
+    channel: str | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what happens until interrupted."""
     shown = 0
     with connect(args) as client:
-        watch = Watch(client, lambda found: _is_wanted(found, args), args.interval)
+        watch = Watch(client, _is_wanted(args), args.interval)
         note(f"watching; {watch.begin()} recordings so far")
         while args.count is None or shown < args.count:
             for happening in watch.wait():
@@ -83,19 +86,23 @@ class Watch:
     def __init__(
         self,
         client: ArchiveClient,
-        is_wanted: Callable[[RecordingDescriptor], bool],
+        is_wanted: Callable[[int, RecordingDescriptor | None], bool],
         interval_ns: int,
     ) -> None:
-        """Wait for `begin`.
+        """Create a watch; `begin` starts it.
 
         Args:
-            interval_ns: from one look to the next.
+            is_wanted: filter by recording id and descriptor, which is None if the recording was
+                purged before it could be requested.
+            interval_ns: time between two listings in nanoseconds.
         """
         self._client = client
         self._is_wanted = is_wanted
         self._signals = client.signals(timeout_ns=interval_ns)
         self._is_signalled = False
         self._known: dict[int, RecordingDescriptor] = {}
+        # Recordings with signals that were purged before their descriptor was requested.
+        self._unlisted: set[int] = set()
         # Signals that have come: the client keeps no more than so many.
         self._events: deque[RecordingSignalEvent] = deque()
         # What the last look has found: signals of it may still be on their way.
@@ -126,13 +133,21 @@ class Watch:
             if event.signal is RecordingSignal.DELETE:
                 return []  # of segment files: the recording lives on
             self._known[event.recording_id] = listed
-        # One that has been deleted is known from before, and is so once.
+        is_deletion = event.signal is RecordingSignal.DELETE
+        # A deleted recording is known from before; its deletion is reported once.
         descriptor = self._known.get(event.recording_id)
-        if event.signal is RecordingSignal.DELETE:
+        if descriptor is None:
+            if is_deletion and event.recording_id not in self._unlisted:
+                return []
+            self._unlisted.add(event.recording_id)
+        if is_deletion:
             self._known.pop(event.recording_id, None)
-        if descriptor is None or not self._is_wanted(descriptor):
+            self._unlisted.discard(event.recording_id)
+        if not self._is_wanted(event.recording_id, descriptor):
             return []
-        happening = _happening(event.signal.name.lower(), descriptor, event.position)
+        happening = _happening(
+            event.signal.name.lower(), event.recording_id, descriptor, event.position
+        )
         if happening in self._found:
             self._found.remove(happening)
             return []
@@ -146,7 +161,9 @@ class Watch:
 
     def _look(self) -> dict[int, RecordingDescriptor]:
         found = self._client.list_recordings()
-        return {each.recording_id: each for each in found if self._is_wanted(each)}
+        return {
+            each.recording_id: each for each in found if self._is_wanted(each.recording_id, each)
+        }
 
 
 def changes(
@@ -157,39 +174,61 @@ def changes(
         before, after = known.get(recording_id), now.get(recording_id)
         if after is None:
             assert before is not None
-            yield _happening("delete", before, -1)
+            yield _happening("delete", recording_id, before, -1)
         elif before is None:
-            yield _happening("start", after, after.start_position)
+            yield _happening("start", recording_id, after, after.start_position)
             if not after.is_active:
-                yield _happening("stop", after, after.stop_position)
+                yield _happening("stop", recording_id, after, after.stop_position)
         elif before.is_active != after.is_active:
             if after.is_active:
-                yield _happening("extend", after, before.stop_position)
+                yield _happening("extend", recording_id, after, before.stop_position)
             else:
-                yield _happening("stop", after, after.stop_position)
+                yield _happening("stop", recording_id, after, after.stop_position)
         elif after.stop_position > before.stop_position:  # extended and stopped in between
-            yield _happening("extend", after, before.stop_position)
-            yield _happening("stop", after, after.stop_position)
+            yield _happening("extend", recording_id, after, before.stop_position)
+            yield _happening("stop", recording_id, after, after.stop_position)
 
 
-def _happening(signal: str, of: RecordingDescriptor, position: int) -> Happening:
+def _happening(
+    signal: str, recording_id: int, descriptor: RecordingDescriptor | None, position: int
+) -> Happening:
+    if descriptor is None:
+        return Happening(signal, recording_id, position)
     return Happening(
-        signal, of.recording_id, position, of.stream_id, of.session_id, of.stripped_channel
+        signal,
+        recording_id,
+        position,
+        descriptor.stream_id,
+        descriptor.session_id,
+        descriptor.stripped_channel,
     )
 
 
-def _is_wanted(found: RecordingDescriptor, args: argparse.Namespace) -> bool:
-    return (
-        args.recording in (None, found.recording_id)
-        and args.stream_id in (None, found.stream_id)
-        and (args.channel or "") in found.stripped_channel
-    )
+def _is_wanted(args: argparse.Namespace) -> Callable[[int, RecordingDescriptor | None], bool]:
+    """Return the filter of the command's options; an unknown stream passes no stream filter."""
+
+    def is_wanted(recording_id: int, found: RecordingDescriptor | None) -> bool:
+        if args.recording not in (None, recording_id):
+            return False
+        if found is None:
+            return args.stream_id is None and not args.channel
+        return (
+            args.stream_id in (None, found.stream_id)
+            and (args.channel or "") in found.stripped_channel
+        )
+
+    return is_wanted
 
 
 def _print(happening: Happening, args: argparse.Namespace) -> None:
     text = (
         f"{happening.signal:<7} recording {happening.recording_id} position {happening.position} "
-        f"stream {happening.stream_id} session {happening.session_id} {happening.channel}"
     )
+    if happening.stream_id is None:
+        text += "(purged before its descriptor was requested)"
+    else:
+        text += (
+            f"stream {happening.stream_id} session {happening.session_id} {happening.channel}"
+        )
     emit_line(happening, text, args)
     sys.stdout.flush()

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from aerotape import RecordingSignal
 from aerotape.archive.client.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools.signals import Watch
+from aerotape.tools.signals import Happening, Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,8 +52,11 @@ def test_an_archive_that_tells_everybody_is_believed(telling: ServedArchive) -> 
         assert "watching" in watcher.stderr.readline()
         with telling.connect() as client:
             made = recorded(client, 3)
+            # A purged recording's stream is not known any more: the watcher must have seen it.
+            assert watcher.stdout is not None
+            lines = watcher.stdout.readline() + watcher.stdout.readline()
             client.purge_recording(made.recording_id)
-        lines, _ = watcher.communicate(timeout=30)
+        lines += watcher.communicate(timeout=30)[0]
     finally:
         watcher.kill()
         watcher.wait()
@@ -123,13 +126,20 @@ def event(signal: RecordingSignal, recording_id: int, position: int) -> Recordin
     return RecordingSignalEvent(signal, recording_id, 9, position, 77)
 
 
+IsWanted = Callable[[int, RecordingDescriptor | None], bool]
+
+
+def is_of_stream_6(_recording_id: int, found: RecordingDescriptor | None) -> bool:
+    return found is not None and found.stream_id == 6
+
+
 class Rig:
     """A watch over a client whose archive the test plays."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_wanted: IsWanted = is_of_stream_6) -> None:
         self.client = Client()
         client: Any = self.client
-        self.watch = Watch(client, lambda found: found.stream_id == 6, 1)
+        self.watch = Watch(client, is_wanted, 1)
         self.client.recordings[1] = descriptor(1, 128)
         assert self.watch.begin() == 1
 
@@ -184,6 +194,19 @@ def test_signals_of_what_is_not_wanted_or_gone() -> None:
     assert rig.told() == []
     rig.signalled(RecordingSignal.START, 8, 0)
     assert rig.told() == []
+
+
+def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
+    """Its signals may be read late; they are reported without a stream, and each of them once."""
+    rig = Rig(lambda _recording_id, found: True)
+    for signal, position, reported in (
+        (RecordingSignal.START, 0, [Happening("start", 8, 0)]),
+        (RecordingSignal.STOP, 96, [Happening("stop", 8, 96)]),
+        (RecordingSignal.DELETE, -1, [Happening("delete", 8, -1)]),
+        (RecordingSignal.DELETE, -1, []),
+    ):
+        rig.signalled(signal, 8, position)
+        assert rig.watch.wait() == reported
 
 
 def test_segment_files_that_go_are_no_deletion_of_the_recording() -> None:
