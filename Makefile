@@ -76,7 +76,7 @@ $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 
-$(STAMPS)/jars/.complete: tests/support/pom.xml | $(STAMPS)/prerequisites
+$(STAMPS)/jars/.complete: tests/support/jvm/pom.xml | $(STAMPS)/prerequisites
 	@echo "aerotape: fetching the jars"
-	@mvn --quiet --batch-mode -f tests/support/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
+	@mvn --quiet --batch-mode -f tests/support/jvm/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(STAMPS)/jars
 	@touch $@

@@ -2,7 +2,7 @@
 
 import sys
 
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -686,7 +686,7 @@ class SegmentScan:
         """Fragments of a message that has begun but not ended at the limit."""
 
 class _Range(Protocol):
-    """A range of a recording: `aerotape.replay.reader.RecordingRange`."""
+    """A range of a recording: `aerotape.replay.offline.reader.RecordingRange`."""
 
     @property
     def archive_dir(self) -> str: ...

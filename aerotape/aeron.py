@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from aerotape import _native
-from aerotape.backlog import Backlog
-from aerotape.closing import Closing
+from aerotape.context import Closing
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
+from aerotape.message_buffer import Backlog
 
 Data = bytes | bytearray | memoryview
 

@@ -6,6 +6,6 @@
 
 from aerotape.archive.client.async_client import AsyncArchiveClient
 from aerotape.archive.client.async_client import connect_async as connect
-from aerotape.archive.client.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
+from aerotape.archive.client.replay.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
 
 __all__ = ["AsyncArchiveClient", "AsyncMessages", "AsyncReplay", "AsyncSignals", "connect"]

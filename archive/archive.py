@@ -25,7 +25,6 @@ from aerotape.archive.config.values import Idle
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
 from aerotape.archive.cpu import started_on
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.protocol import NULL_VALUE
 from aerotape.archive.security.authentication import Authenticator
 from aerotape.archive.security.authorisation import AuthorisationService
 from aerotape.archive.security.plugins import (
@@ -34,13 +33,14 @@ from aerotape.archive.security.plugins import (
     load_authenticator,
     load_authorisation_service,
 )
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.durability import make_directory
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
-from aerotape.closing import Closing
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.collection import collection_paused
+from aerotape.context import Closing
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.protocol import NULL_VALUE
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)

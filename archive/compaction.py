@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.compaction_request import answer, take_request
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.compaction_request import answer, take_request
 from aerotape.errors import AerotapeError
 
 if TYPE_CHECKING:
-    from aerotape.catalog.leftovers import Compaction
+    from aerotape.catalog.maintenance.orphans import Compaction
 
 _INTERVAL_NS: Final = 1_000_000_000
 
@@ -103,7 +103,7 @@ class CatalogCompaction:
             self._errors.record("compaction not answered", error)
 
     def _plan(self) -> Compaction:
-        from aerotape.catalog.leftovers import plan_online_compaction
+        from aerotape.catalog.maintenance.orphans import plan_online_compaction
 
         with Catalog.open(self._archive_dir, read_only=True) as catalog:
             return plan_online_compaction(catalog, self._archive_dir)

@@ -20,22 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters
-from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.compaction import CatalogCompaction
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control import requests
-from aerotape.archive.control.listing import native_lookups
-from aerotape.archive.control.reception import Reception
-from aerotape.archive.control.session import (
+from aerotape.archive.control.control_session import (
     REQUEST_IMAGE_GONE,
     SESSION_CLOSED,
     SOON_NS,
     ControlSession,
 )
+from aerotape.archive.control.control_session_adapter import Reception
+from aerotape.archive.control.listing import native_lookups
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_moves import SegmentMoves
+from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
@@ -44,16 +43,17 @@ from aerotape.archive.security.authorisation import (
     GuardedAuthorisation,
     allows_everything,
 )
-from aerotape.catalog.next_segment import make_next_segments
+from aerotape.catalog.recovery.trailing_segment import make_next_segments
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import AeronError, AerotapeError, ClosedError
-from aerotape.replay.session import Replays
-from aerotape.replay.tokens import ReplayTokens
+from aerotape.replay.sessions.replay_session import Replays
+from aerotape.replay.sessions.tokens import ReplayTokens
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Lookups, Mailbox, SessionWorker, Subscription
     from aerotape.archive.retention.retention import Retention
-    from aerotape.catalog.catalog import Catalog
-    from aerotape.catalog.mark_file import MarkFile
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.mark.mark_file import MarkFile
 
 FRAGMENT_LIMIT = 10
 MAX_REJECT_REASON_LENGTH = 1_000

@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from aerotape import __version__
-from aerotape.archive.config.units import format_duration, format_size
 from aerotape.errors import AeronTimeoutError, ConfigurationError
+from aerotape.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Counter, PendingCounter

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aerotape.catalog import layout
-from aerotape.catalog.segments import segment_base_position
+from aerotape.catalog.segment_files import segment_base_position
 from aerotape.errors import CatalogError
 from aerotape.records import record
 

@@ -12,28 +12,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
-from aerotape.catalog import suspect
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position
-from aerotape.catalog.entries import CatalogEntry, entry_damage, unknown_recording
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry, entry_damage, unknown_recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
-from aerotape.catalog.mark_file import MarkFile, MarkFileInfo
-from aerotape.catalog.segments import (
-    SegmentFile,
-    list_segment_files,
-    open_regular_file,
-    segment_base_position,
-    segment_file_name,
-)
-from aerotape.catalog.stop_position import (
+from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.stop_position import (
     PAGE_LENGTH,
     SECTOR_LENGTH,
     RecordingEnd,
     find_recording_end,
     own_segments,
 )
-from aerotape.catalog.suspect import SuspectNote
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    list_segment_files,
+    open_regular_file,
+    segment_base_position,
+    segment_file_name,
+)
 from aerotape.errors import CatalogError, MarkFileError, StorageError
 from aerotape.records import record
 from aerotape.url_path import UrlPath
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.time_index import TimeIndex
-    from aerotape.replay.plot import Panel
-    from aerotape.replay.reader import Message
-    from aerotape.replay.statistics import Over, RecordingStatistics
+    from aerotape.catalog.time_index.index import TimeIndex
+    from aerotape.replay.offline.reader import Message
+    from aerotape.replay.statistics.model import Over, RecordingStatistics
+    from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
 
 # A file that has not been written to for so long is not in the middle of a write.
@@ -105,12 +105,12 @@ def _takes_arguments_of(
 
 
 if TYPE_CHECKING:
-    from aerotape.replay.counting import picture_statistics, recording_statistics
-    from aerotape.replay.table import read_batches
+    from aerotape.replay.offline.table import read_batches
+    from aerotape.replay.statistics.compute import picture_statistics, recording_statistics
 else:
-    picture_statistics = _Deferred("aerotape.replay.counting", "picture_statistics")
-    recording_statistics = _Deferred("aerotape.replay.counting", "recording_statistics")
-    read_batches = _Deferred("aerotape.replay.table", "read_batches")
+    picture_statistics = _Deferred("aerotape.replay.statistics.compute", "picture_statistics")
+    recording_statistics = _Deferred("aerotape.replay.statistics.compute", "recording_statistics")
+    read_batches = _Deferred("aerotape.replay.offline.table", "read_batches")
 
 
 class Recording:
@@ -197,7 +197,7 @@ class Recording:
     @cached_property
     def time_index(self) -> TimeIndex:
         """When what was recorded, as far as is known (errors as `recorded_position`)."""
-        from aerotape.catalog.time_index import TimeIndex
+        from aerotape.catalog.time_index.index import TimeIndex
 
         return TimeIndex.of(self)
 
@@ -305,7 +305,7 @@ class Recording:
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
-        from aerotape.catalog.time_index_file import read_time_index_bytes, time_index_path
+        from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
 
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
 
@@ -325,9 +325,9 @@ class Recording:
     ) -> Iterator[Message]:
         """Iterate the messages of a range of positions, and of times if given.
 
-        Takes the arguments and raises the errors of `aerotape.replay.reader.read_messages`.
+        Takes the arguments and raises the errors of `aerotape.replay.offline.reader.read_messages`.
         """
-        from aerotape.replay.reader import read_messages
+        from aerotape.replay.offline.reader import read_messages
 
         return read_messages(
             self, from_position, to_position, checksum, from_time=from_time, to_time=to_time
@@ -337,7 +337,7 @@ class Recording:
     def to_batches(self, *arguments: Any, **named: Any) -> pyarrow.RecordBatchReader:
         """Return the messages as a stream of Arrow batches, of any length in constant memory.
 
-        Takes the arguments and raises the errors of `aerotape.replay.table.read_batches`.
+        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
         """
         return read_batches(self, *arguments, **named)
 
@@ -345,7 +345,7 @@ class Recording:
     def to_arrow(self, *arguments: Any, **named: Any) -> pyarrow.Table:
         """Read the messages into an Arrow table in memory; see `to_batches` for longer ones.
 
-        Takes the arguments and raises the errors of `aerotape.replay.table.read_batches`.
+        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
         """
         return read_batches(self, *arguments, **named).read_all()
 
@@ -354,7 +354,7 @@ class Recording:
         """Count messages, their lengths, padding and gaps over positions or time.
 
         Takes the arguments and raises the errors of
-        `aerotape.replay.counting.recording_statistics`.
+        `aerotape.replay.statistics.compute.recording_statistics`.
         """
         return recording_statistics(self, *arguments, **named)
 
@@ -387,7 +387,7 @@ class Recording:
             ConfigurationError: an argument cannot be, or matplotlib is not installed.
             CatalogError, StorageError: as for `stats`.
         """
-        from aerotape.replay import plot
+        from aerotape.replay.statistics import plot
 
         statistics = picture_statistics(
             self,
@@ -450,7 +450,7 @@ class ArchiveDirectory:
 
     def suspect_notes(self) -> dict[int, list[SuspectNote]]:
         """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
-        return suspect.read_marks(self.path)
+        return suspect_marks.read_marks(self.path)
 
     def mark_file(self) -> MarkFileInfo:
         """Read the mark file (MarkFileError)."""
@@ -486,7 +486,7 @@ def directory_at(
     place = parse_location(path)
     if not isinstance(place, UrlPath):
         return ArchiveDirectory(place)
-    from aerotape.catalog.remote_directory import RemoteDirectory
+    from aerotape.catalog.remote.directory import RemoteDirectory
 
     if not isinstance(storage, StorageOptions):
         storage = StorageOptions.of(storage)

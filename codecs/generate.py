@@ -4,7 +4,7 @@
     python -m aerotape.codecs.generate SCHEMA MODULE [--sbe-jar JAR] [--check]
 
 The first form makes the committed modules of Aeron Archive's own messages, the second one module
-from any schema within what `codecs/source.py` supports. Both run sbe-tool for its intermediate
+from any schema within what `codecs/emitter.py` supports. Both run sbe-tool for its intermediate
 representation, read that (`codecs/ir.py`) and write one module a schema. Aeron's schemas are not
 part of this project: they come with the Aeron sources that the native core is built from.
 """
@@ -15,9 +15,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from aerotape.codecs.emitter import module_source
 from aerotape.codecs.sbe_tool import find_sbe_jar, find_schema_folder
 from aerotape.codecs.schema_files import schema_from_xml
-from aerotape.codecs.source import module_source
 from aerotape.errors import AerotapeError
 
 # Schema file to module, both beside each other in their folders.
@@ -100,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
         "--out",
         type=Path,
         metavar="DIR",
-        default=Path(__file__).parent,
-        help="folder for the modules of Aeron's schemas (default: that of this program)",
+        default=Path(__file__).parent / "generated",
+        help="folder for the modules of Aeron's schemas (default: codecs/generated)",
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing, fail if a module is out of date"

@@ -1,6 +1,6 @@
 """The tree of an SBE schema, every type resolved and every offset known.
 
-`codecs/ir.py` builds it from what sbe-tool makes of a schema; `codecs/source.py` writes Python
+`codecs/ir.py` builds it from what sbe-tool makes of a schema; `codecs/emitter.py` writes Python
 modules from it, and whoever decodes a user's own payloads can walk it. Offsets and sizes are in
 bytes; the names are those of the SBE specification.
 """

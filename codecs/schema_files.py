@@ -39,7 +39,7 @@ def load_schema(
     source = parse_location(schema_file, "schema")
     if not isinstance(source, UrlPath):
         return _load(source, sbe_jar)
-    from aerotape.catalog.object_folder import ObjectFolder
+    from aerotape.catalog.remote.object_folder import ObjectFolder
 
     try:
         content = ObjectFolder(UrlPath(source.parent), storage).read(source.name)

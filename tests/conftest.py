@@ -12,7 +12,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from support import java
+from support.jvm import java
 
 from aerotape import _native
 

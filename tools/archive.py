@@ -16,8 +16,8 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from aerotape.tools._settings import add_property_arguments, gather
-from aerotape.tools.output import emit, note
+from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.settings import add_property_arguments, gather
 
 if TYPE_CHECKING:
     from aerotape.archive.config.archive_config import ArchiveConfig

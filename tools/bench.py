@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._arguments import integer
-from aerotape.tools.output import Progress, emit, note
+from aerotape.tools._cli.arguments import integer
+from aerotape.tools._cli.output import Progress, emit, note
 
 _NAMES: Final = ("record", "replay", "scan", "verify", "parquet")
 _NEEDS: Final = {
@@ -132,7 +132,7 @@ def _missing(name: str) -> str:
 
 
 def _size(text: str) -> int:
-    from aerotape.archive.config.units import parse_size
+    from aerotape.units import parse_size
 
     try:
         size = parse_size("size", text)

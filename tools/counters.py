@@ -13,9 +13,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AeronError
-from aerotape.tools._arguments import duration_s, int32
-from aerotape.tools._connection import add_driver_option, driver_directory
-from aerotape.tools.output import emit, emit_line, note
+from aerotape.tools._cli.arguments import duration_s, int32
+from aerotape.tools._cli.connection import add_driver_option, driver_directory
+from aerotape.tools._cli.output import emit, emit_line, note
 
 if TYPE_CHECKING:
     from aerotape.cnc import CncFile, CounterRecord

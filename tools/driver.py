@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from aerotape.tools._settings import add_property_arguments, gather
+from aerotape.tools._cli.output import note
+from aerotape.tools._cli.settings import add_property_arguments, gather
 from aerotape.tools.archive import EXIT_OK, StopSignals
-from aerotape.tools.output import note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

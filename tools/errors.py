@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AeronError
 from aerotape.text import printable
-from aerotape.tools._connection import add_driver_option, driver_directory
-from aerotape.tools.output import emit, note
+from aerotape.tools._cli.connection import add_driver_option, driver_directory
+from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.catalog.error_log import ErrorObservation
+    from aerotape.catalog.mark.distinct_error_log import ErrorObservation
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | No
         MarkFileError: there is no archive's mark file.
         AeronError: `aeron_dir` was given and has no driver's file.
     """
-    from aerotape.catalog.mark_file import MarkFile
+    from aerotape.catalog.mark.mark_file import MarkFile
     from aerotape.cnc import CncFile
 
     info = MarkFile.read(archive_dir)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from aerotape.errors import AerotapeError
-from aerotape.tools._arguments import FRAGMENT_HELP, ascii_text, identity, int32
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import FRAGMENT_HELP, ascii_text, identity, int32
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, UnknownRecordingError
-from aerotape.tools._arguments import add_stream_filter, count, identity
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import add_stream_filter, count, identity
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from aerotape.catalog.location import StorageOptions, parse_location
 from aerotape.errors import ConfigurationError
-from aerotape.replay.damage import check_mode, parse_mode
-from aerotape.spark import options as parse
-from aerotape.tools._arguments import duration_s, int32, option
-from aerotape.tools._times import add_time_options, time_range
-from aerotape.tools.output import Progress, emit, emit_line, note
+from aerotape.replay.offline.read_mode import check_mode, parse_mode
+from aerotape.spark.source import options as parse
+from aerotape.tools._cli.arguments import duration_s, int32, option
+from aerotape.tools._cli.output import Progress, emit, emit_line, note
+from aerotape.tools._cli.times import add_time_options, time_range
 
 if TYPE_CHECKING:
-    from aerotape.spark.parquet_job import JobReport, RecordingReport
-    from aerotape.spark.parquet_plan import JobOptions
+    from aerotape.spark.parquet.job import JobReport, RecordingReport
+    from aerotape.spark.parquet.plan import JobOptions
 
 _T = TypeVar("_T")
 
@@ -155,8 +155,8 @@ def _configure_choice(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job and print its report."""
-    from aerotape.spark.parquet_job import convert
-    from aerotape.spark.session import require_spark
+    from aerotape.spark.parquet.job import convert
+    from aerotape.spark.runtime.session import require_spark
 
     require_spark()
     if args.watch is None and args.max_delay is not None:
@@ -188,7 +188,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _job_options(args: argparse.Namespace) -> JobOptions:
-    from aerotape.spark.parquet_plan import JobOptions
+    from aerotape.spark.parquet.plan import JobOptions
 
     about_payloads = {name: getattr(args, name) for name in _ABOUT_PAYLOADS}
     storage = _storage(args.storage)
@@ -233,8 +233,8 @@ def _storage(given: list[str]) -> StorageOptions:
 
 
 def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
-    from aerotape.spark.parquet_job import plan_only
-    from aerotape.spark.parquet_plan import Action
+    from aerotape.spark.parquet.job import plan_only
+    from aerotape.spark.parquet.plan import Action
 
     plans = plan_only(options, args.out)
     emit(
@@ -259,8 +259,8 @@ def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
 
 def _watch(options: JobOptions, args: argparse.Namespace) -> int:
     """Convert what is new again and again, until a signal ends it."""
-    from aerotape.spark.parquet_job import ParquetJob
-    from aerotape.spark.task_runner import SparkTasks
+    from aerotape.spark.parquet.job import ParquetJob
+    from aerotape.spark.parquet.task_runner import SparkTasks
 
     totals = dict.fromkeys(_SUMS, 0)
     last: dict[int, RecordingReport] = {}

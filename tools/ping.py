@@ -6,9 +6,9 @@ import argparse
 import statistics
 
 from aerotape.errors import ConfigurationError
-from aerotape.tools._arguments import count
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import count
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

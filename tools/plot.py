@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.tools._arguments import identity
-from aerotape.tools._statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._times import tell_what_is_known, time_range
-from aerotape.tools.output import Progress, emit, note
+from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
+from aerotape.tools._cli.times import tell_what_is_known, time_range
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import ArchiveDirectory, Recording
-    from aerotape.replay.statistics import RecordingStatistics
+    from aerotape.replay.statistics.model import RecordingStatistics
 
 _FORMATS: Final = ("png", "svg", "pdf")
 _DOTS_PER_INCH: Final = 150
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         _format(args.out)
-    from aerotape.replay.counting import picture_statistics
+    from aerotape.replay.statistics.compute import picture_statistics
 
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
@@ -116,7 +116,7 @@ def _format(out: Path) -> str:
 
 def _save(statistics: RecordingStatistics, out: Path) -> None:
     """Draw into a file beside it and rename: nobody sees half a picture."""
-    from aerotape.replay import plot
+    from aerotape.replay.statistics import plot
 
     figure = plot.new_figure()
     plot.draw(statistics, figure)

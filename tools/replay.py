@@ -16,10 +16,17 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
-from aerotape.tools._arguments import add_recording_id, byte_length, channel, count, int32, int64
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools._times import add_time_options, positions, time_range
-from aerotape.tools.output import Progress, emit, emit_line
+from aerotape.tools._cli.arguments import (
+    add_recording_id,
+    byte_length,
+    channel,
+    count,
+    int32,
+    int64,
+)
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import Progress, emit, emit_line
+from aerotape.tools._cli.times import add_time_options, positions, time_range
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient

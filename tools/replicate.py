@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AeronTimeoutError, AerotapeError, ConfigurationError
-from aerotape.tools._arguments import byte_length, channel, identity, int32
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import Progress, emit, note
+from aerotape.tools._cli.arguments import byte_length, channel, identity, int32
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import Progress, emit, note
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient, RecordingSignalEvent

@@ -16,16 +16,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit, note
+from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient
     from aerotape.archive.retention.plan import Removal, RetentionPlan
     from aerotape.archive.retention.policy import RetentionPolicy
     from aerotape.archive.retention.survey import Usage
-    from aerotape.catalog.mark_layout import MarkFileHeader
+    from aerotape.catalog.mark.layout import MarkFileHeader
 
 _EXIT_FAILURE = 1
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _active_mark(directory: Path) -> MarkFileHeader | None:
     """Return what the mark file says of the archive that is using a directory."""
-    from aerotape.catalog.mark_file import MarkFile
+    from aerotape.catalog.mark.mark_file import MarkFile
     from aerotape.errors import MarkFileError
 
     try:
@@ -95,10 +95,10 @@ def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) 
 def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
     from aerotape.archive.retention.offline import carry_out, checksum_of_descriptors
     from aerotape.archive.retention.survey import Usage
-    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import MIN_CAPACITY_BYTES
-    from aerotape.catalog.mark_claim import unused
-    from aerotape.catalog.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.catalog.mark.ownership import unused
 
     directory: Path = args.directory
 
@@ -128,7 +128,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
 
 
 def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> RetentionPlan:
-    from aerotape.archive.retention.readers import plan_directory
+    from aerotape.archive.retention.locked_segments import plan_directory
 
     return plan_directory(args.directory, policy, time.time_ns(), usage)
 
@@ -136,8 +136,8 @@ def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> Re
 def _usage(directory: Path, client: ArchiveClient) -> Usage:
     """Return how far recordings in progress have come; who replays them, the archive knows."""
     from aerotape.archive.retention.survey import Usage
-    from aerotape.catalog.catalog import Catalog
-    from aerotape.catalog.entries import entry_damage
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.file.entries import entry_damage
     from aerotape.catalog.layout import RecordingState
 
     with Catalog.open(directory, read_only=True) as catalog:
@@ -154,7 +154,7 @@ def _usage(directory: Path, client: ArchiveClient) -> Usage:
 
 def _purge(client: ArchiveClient, removal: Removal) -> str:
     """Ask an archive for a removal, or for as much of it as it grants; return why not for all."""
-    from aerotape.catalog.segment_moves import base_positions
+    from aerotape.catalog.segment.migrate import base_positions
     from aerotape.errors import ArchiveError
 
     recording_id, descriptor = removal.recording_id, removal.descriptor

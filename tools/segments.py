@@ -13,11 +13,11 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.tools._arguments import add_recording_id, identity
-from aerotape.tools._common import add_common_options
-from aerotape.tools._confirm import add_confirmation_option, confirm
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import add_recording_id, identity
+from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.requests import add_common_options
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.codecs.archive import RecordingSignal
+from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools._arguments import add_stream_filter, count, duration_ns, identity
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit_line, note
+from aerotape.tools._cli.arguments import add_stream_filter, count, duration_ns, identity
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit_line, note
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient, RecordingSignalEvent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._arguments import int64
-from aerotape.tools._connection import add_connection_options, connect
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import int64
+from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.output import emit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

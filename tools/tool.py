@@ -52,7 +52,7 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         dest="action", metavar="COMMAND", required=True, prog=f"{parser.prog} DIR"
     )
     for name in _modules_for(arguments):
-        module = importlib.import_module(f"aerotape.tools._offline.{name}")
+        module = importlib.import_module(f"aerotape.tools._tool.{name}")
         module.add_commands(commands)
 
 

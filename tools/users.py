@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.tools._arguments import count
-from aerotape.tools._secrets import read_secret
-from aerotape.tools.output import emit
+from aerotape.tools._cli.arguments import count
+from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.secrets import read_secret
 
 _ROLES = ("read", "record", "admin")
 

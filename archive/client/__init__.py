@@ -14,37 +14,37 @@ if TYPE_CHECKING:
     from aerotape.archive.client.channels import extension_channel
     from aerotape.archive.client.client import ArchiveClient, connect
     from aerotape.archive.client.credentials import Credentials, UserSecret
-    from aerotape.archive.client.persistent import (
+    from aerotape.archive.client.live.persistent_subscription import (
         PersistentSubscription,
         persistent_subscription,
     )
-    from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentState
-    from aerotape.archive.client.query_requests import RecordingSubscription
-    from aerotape.archive.client.replay import Replay
-    from aerotape.archive.client.replay_merge import ReplayMerge
-    from aerotape.archive.client.signals import RecordingSignalEvent
-    from aerotape.archive.protocol import ErrorCode
-    from aerotape.codecs.archive import RecordingSignal, SourceLocation
+    from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentState
+    from aerotape.archive.client.live.replay_merge import ReplayMerge
+    from aerotape.archive.client.replay.replay import Replay
+    from aerotape.archive.client.replay.signals import RecordingSignalEvent
+    from aerotape.archive.client.requests.queries import RecordingSubscription
+    from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
+    from aerotape.protocol import ErrorCode
 
 _LAZY = {
     "ArchiveClient": "aerotape.archive.client.client",
     "AsyncArchiveClient": "aerotape.archive.client.async_client",
     "Credentials": "aerotape.archive.client.credentials",
-    "ErrorCode": "aerotape.archive.protocol",
-    "PersistentEvent": "aerotape.archive.client.persistent_terms",
-    "PersistentState": "aerotape.archive.client.persistent_terms",
-    "PersistentSubscription": "aerotape.archive.client.persistent",
-    "RecordingSignal": "aerotape.codecs.archive",
-    "RecordingSignalEvent": "aerotape.archive.client.signals",
-    "RecordingSubscription": "aerotape.archive.client.query_requests",
-    "Replay": "aerotape.archive.client.replay",
-    "ReplayMerge": "aerotape.archive.client.replay_merge",
-    "SourceLocation": "aerotape.codecs.archive",
+    "ErrorCode": "aerotape.protocol",
+    "PersistentEvent": "aerotape.archive.client.live.persistent_types",
+    "PersistentState": "aerotape.archive.client.live.persistent_types",
+    "PersistentSubscription": "aerotape.archive.client.live.persistent_subscription",
+    "RecordingSignal": "aerotape.codecs.generated.archive",
+    "RecordingSignalEvent": "aerotape.archive.client.replay.signals",
+    "RecordingSubscription": "aerotape.archive.client.requests.queries",
+    "Replay": "aerotape.archive.client.replay.replay",
+    "ReplayMerge": "aerotape.archive.client.live.replay_merge",
+    "SourceLocation": "aerotape.codecs.generated.archive",
     "UserSecret": "aerotape.archive.client.credentials",
     "connect": "aerotape.archive.client.client",
     "connect_async": "aerotape.archive.client.async_client",
     "extension_channel": "aerotape.archive.client.channels",
-    "persistent_subscription": "aerotape.archive.client.persistent",
+    "persistent_subscription": "aerotape.archive.client.live.persistent_subscription",
 }
 
 __all__ = [

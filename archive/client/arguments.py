@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from aerotape.archive.channel_uri import ChannelUri
-from aerotape.codecs import archive as codecs
+from aerotape.channel_uri import ChannelUri
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
 
 SourceLocationName = Literal["local", "remote"]

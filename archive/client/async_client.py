@@ -10,22 +10,10 @@ from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
 from aerotape.aeron import ExclusivePublication, Publication
-from aerotape.archive.client import (
-    query_requests,
-    recording_requests,
-    replay_opening,
-    replay_requests,
-    replication_requests,
-    segment_requests,
-)
-from aerotape.archive.client.async_streams import (
-    AsyncMessages,
-    AsyncReplay,
-    AsyncSignals,
-    S,
-    next_signal,
-)
-from aerotape.archive.client.asynchronous import (
+from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
+from aerotape.archive.client.connect import ConnectOptions
+from aerotape.archive.client.executors.blocking import describe_as
+from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,
     AsyncRequests,
     Opening,
@@ -33,20 +21,26 @@ from aerotape.archive.client.asynchronous import (
     asynchronous_pages,
     asynchronous_steps,
 )
-from aerotape.archive.client.blocking import describe_as
-from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
-from aerotape.archive.client.client_facts import ClientFacts
-from aerotape.archive.client.connecting import ConnectOptions
-from aerotape.archive.client.recorded_publication import (
+from aerotape.archive.client.replay import opening
+from aerotape.archive.client.replay.async_streams import (
+    AsyncMessages,
+    AsyncReplay,
+    AsyncSignals,
+    S,
+    next_signal,
+)
+from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
+from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
+from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.replay_opening import ReplayWish, open_replay
-from aerotape.archive.client.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.protocol import NULL_VALUE
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import RecordingSignal
+from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ArchiveError, ClosedError
+from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
 
@@ -155,19 +149,19 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
 
     # -- recordings ----------------------------------------------------------------------------
 
-    start_recording = asynchronous(recording_requests.start_recording)
-    extend_recording = asynchronous(recording_requests.extend_recording)
-    stop_recording = asynchronous(recording_requests.stop_recording)
-    try_stop_recording = asynchronous(recording_requests.try_stop_recording)
-    stop_recording_session = asynchronous(recording_requests.stop_recording_session)
-    stop_recording_subscription = asynchronous(recording_requests.stop_recording_subscription)
+    start_recording = asynchronous(recordings.start_recording)
+    extend_recording = asynchronous(recordings.extend_recording)
+    stop_recording = asynchronous(recordings.stop_recording)
+    try_stop_recording = asynchronous(recordings.try_stop_recording)
+    stop_recording_session = asynchronous(recordings.stop_recording_session)
+    stop_recording_subscription = asynchronous(recordings.stop_recording_subscription)
     try_stop_recording_subscription = asynchronous(
-        recording_requests.try_stop_recording_subscription
+        recordings.try_stop_recording_subscription
     )
-    stop_recording_by_identity = asynchronous(recording_requests.stop_recording_by_identity)
-    truncate_recording = asynchronous(recording_requests.truncate_recording)
-    purge_recording = asynchronous(recording_requests.purge_recording)
-    update_channel = asynchronous(recording_requests.update_channel)
+    stop_recording_by_identity = asynchronous(recordings.stop_recording_by_identity)
+    truncate_recording = asynchronous(recordings.truncate_recording)
+    purge_recording = asynchronous(recordings.purge_recording)
+    update_channel = asynchronous(recordings.update_channel)
 
     async def add_recorded_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
@@ -195,37 +189,37 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
 
     # -- segments and replication --------------------------------------------------------------
 
-    detach_segments = asynchronous(segment_requests.detach_segments)
-    delete_detached_segments = asynchronous(segment_requests.delete_detached_segments)
-    purge_segments = asynchronous(segment_requests.purge_segments)
-    attach_segments = asynchronous(segment_requests.attach_segments)
-    migrate_segments = asynchronous(segment_requests.migrate_segments)
+    detach_segments = asynchronous(segments.detach_segments)
+    delete_detached_segments = asynchronous(segments.delete_detached_segments)
+    purge_segments = asynchronous(segments.purge_segments)
+    attach_segments = asynchronous(segments.attach_segments)
+    migrate_segments = asynchronous(segments.migrate_segments)
 
-    replicate = asynchronous(replication_requests.replicate)
-    stop_replication = asynchronous(replication_requests.stop_replication)
-    try_stop_replication = asynchronous(replication_requests.try_stop_replication)
+    replicate = asynchronous(replication.replicate)
+    stop_replication = asynchronous(replication.stop_replication)
+    try_stop_replication = asynchronous(replication.try_stop_replication)
 
     # -- questions -----------------------------------------------------------------------------
 
-    list_recordings = asynchronous_pages(query_requests.list_recordings)
-    list_recordings_for_uri = asynchronous_pages(query_requests.list_recordings_for_uri)
-    list_recording = asynchronous_steps(query_requests.list_recording)
-    list_recording_subscriptions = asynchronous_pages(query_requests.list_recording_subscriptions)
-    find_last_matching_recording = asynchronous(query_requests.find_last_matching_recording)
-    start_position = asynchronous(query_requests.start_position)
-    stop_position = asynchronous(query_requests.stop_position)
-    recording_position = asynchronous(query_requests.recording_position)
-    max_recorded_position = asynchronous(query_requests.max_recorded_position)
-    get_archive_id = asynchronous(query_requests.get_archive_id)
+    list_recordings = asynchronous_pages(queries.list_recordings)
+    list_recordings_for_uri = asynchronous_pages(queries.list_recordings_for_uri)
+    list_recording = asynchronous_steps(queries.list_recording)
+    list_recording_subscriptions = asynchronous_pages(queries.list_recording_subscriptions)
+    find_last_matching_recording = asynchronous(queries.find_last_matching_recording)
+    start_position = asynchronous(queries.start_position)
+    stop_position = asynchronous(queries.stop_position)
+    recording_position = asynchronous(queries.recording_position)
+    max_recorded_position = asynchronous(queries.max_recorded_position)
+    get_archive_id = asynchronous(queries.get_archive_id)
 
     # -- replays -------------------------------------------------------------------------------
 
-    start_replay = asynchronous(replay_requests.start_replay)
-    start_bounded_replay = asynchronous(replay_requests.start_bounded_replay)
-    stop_replay = asynchronous(replay_requests.stop_replay)
-    stop_all_replays = asynchronous(replay_requests.stop_all_replays)
+    start_replay = asynchronous(replays.start_replay)
+    start_bounded_replay = asynchronous(replays.start_bounded_replay)
+    stop_replay = asynchronous(replays.stop_replay)
+    stop_all_replays = asynchronous(replays.stop_all_replays)
 
-    replay = _replaying(replay_opening.replay)
+    replay = _replaying(opening.replay)
     replay_merge = _stepped(ArchiveClient.replay_merge)
     persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
 

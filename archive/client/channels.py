@@ -10,8 +10,8 @@ import random
 import re
 from typing import Final
 
-from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"

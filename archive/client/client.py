@@ -8,40 +8,34 @@ from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
-from aerotape.archive.client import (
-    channels,
-    query_requests,
-    recording_requests,
-    replay_opening,
-    replay_requests,
-    replication_requests,
-    segment_requests,
-)
-from aerotape.archive.client.blocking import (
+from aerotape.archive.client import channels
+from aerotape.archive.client.connect import Connecting, prepare
+from aerotape.archive.client.credentials import Credentials
+from aerotape.archive.client.executors.blocking import (
     blocking,
     blocking_pages,
     blocking_steps,
     describe_as,
 )
-from aerotape.archive.client.client_facts import ClientFacts
-from aerotape.archive.client.connecting import Connecting, prepare
-from aerotape.archive.client.credentials import Credentials
-from aerotape.archive.client.idle_reader import IdleReader
-from aerotape.archive.client.merged_streams import MergedStreams
-from aerotape.archive.client.recorded_publication import (
+from aerotape.archive.client.live.merged_streams import MergedStreams
+from aerotape.archive.client.replay import opening
+from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.replay import Replay
+from aerotape.archive.client.replay.signal_stream import Signals, next_signal
+from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
+from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
+from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.replay import Replay
-from aerotape.archive.client.replay_opening import ReplayWish, open_replay
-from aerotape.archive.client.session import ControlSession
-from aerotape.archive.client.signal_stream import Signals, next_signal
-from aerotape.archive.client.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.protocol import NULL_VALUE
-from aerotape.closing import Closing
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import RecordingSignal
+from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.context import Closing
 from aerotape.errors import ArchiveError, ClosedError
+from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
 
@@ -161,17 +155,17 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
 
     # -- recordings ----------------------------------------------------------------------------
 
-    start_recording = blocking(recording_requests.start_recording)
-    extend_recording = blocking(recording_requests.extend_recording)
-    stop_recording = blocking(recording_requests.stop_recording)
-    try_stop_recording = blocking(recording_requests.try_stop_recording)
-    stop_recording_session = blocking(recording_requests.stop_recording_session)
-    stop_recording_subscription = blocking(recording_requests.stop_recording_subscription)
-    try_stop_recording_subscription = blocking(recording_requests.try_stop_recording_subscription)
-    stop_recording_by_identity = blocking(recording_requests.stop_recording_by_identity)
-    truncate_recording = blocking(recording_requests.truncate_recording)
-    purge_recording = blocking(recording_requests.purge_recording)
-    update_channel = blocking(recording_requests.update_channel)
+    start_recording = blocking(recordings.start_recording)
+    extend_recording = blocking(recordings.extend_recording)
+    stop_recording = blocking(recordings.stop_recording)
+    try_stop_recording = blocking(recordings.try_stop_recording)
+    stop_recording_session = blocking(recordings.stop_recording_session)
+    stop_recording_subscription = blocking(recordings.stop_recording_subscription)
+    try_stop_recording_subscription = blocking(recordings.try_stop_recording_subscription)
+    stop_recording_by_identity = blocking(recordings.stop_recording_by_identity)
+    truncate_recording = blocking(recordings.truncate_recording)
+    purge_recording = blocking(recordings.purge_recording)
+    update_channel = blocking(recordings.update_channel)
 
     def add_recorded_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
@@ -199,37 +193,37 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
 
     # -- segments and replication --------------------------------------------------------------
 
-    detach_segments = blocking(segment_requests.detach_segments)
-    delete_detached_segments = blocking(segment_requests.delete_detached_segments)
-    purge_segments = blocking(segment_requests.purge_segments)
-    attach_segments = blocking(segment_requests.attach_segments)
-    migrate_segments = blocking(segment_requests.migrate_segments)
+    detach_segments = blocking(segments.detach_segments)
+    delete_detached_segments = blocking(segments.delete_detached_segments)
+    purge_segments = blocking(segments.purge_segments)
+    attach_segments = blocking(segments.attach_segments)
+    migrate_segments = blocking(segments.migrate_segments)
 
-    replicate = blocking(replication_requests.replicate)
-    stop_replication = blocking(replication_requests.stop_replication)
-    try_stop_replication = blocking(replication_requests.try_stop_replication)
+    replicate = blocking(replication.replicate)
+    stop_replication = blocking(replication.stop_replication)
+    try_stop_replication = blocking(replication.try_stop_replication)
 
     # -- questions -----------------------------------------------------------------------------
 
-    list_recordings = blocking_pages(query_requests.list_recordings)
-    list_recordings_for_uri = blocking_pages(query_requests.list_recordings_for_uri)
-    list_recording = blocking_steps(query_requests.list_recording)
-    list_recording_subscriptions = blocking_pages(query_requests.list_recording_subscriptions)
-    find_last_matching_recording = blocking(query_requests.find_last_matching_recording)
-    start_position = blocking(query_requests.start_position)
-    stop_position = blocking(query_requests.stop_position)
-    recording_position = blocking(query_requests.recording_position)
-    max_recorded_position = blocking(query_requests.max_recorded_position)
-    get_archive_id = blocking(query_requests.get_archive_id)
+    list_recordings = blocking_pages(queries.list_recordings)
+    list_recordings_for_uri = blocking_pages(queries.list_recordings_for_uri)
+    list_recording = blocking_steps(queries.list_recording)
+    list_recording_subscriptions = blocking_pages(queries.list_recording_subscriptions)
+    find_last_matching_recording = blocking(queries.find_last_matching_recording)
+    start_position = blocking(queries.start_position)
+    stop_position = blocking(queries.stop_position)
+    recording_position = blocking(queries.recording_position)
+    max_recorded_position = blocking(queries.max_recorded_position)
+    get_archive_id = blocking(queries.get_archive_id)
 
     # -- replays -------------------------------------------------------------------------------
 
-    start_replay = blocking(replay_requests.start_replay)
-    start_bounded_replay = blocking(replay_requests.start_bounded_replay)
-    stop_replay = blocking(replay_requests.stop_replay)
-    stop_all_replays = blocking(replay_requests.stop_all_replays)
+    start_replay = blocking(replays.start_replay)
+    start_bounded_replay = blocking(replays.start_bounded_replay)
+    stop_replay = blocking(replays.stop_replay)
+    stop_all_replays = blocking(replays.stop_all_replays)
 
-    replay = _replaying(replay_opening.replay)
+    replay = _replaying(opening.replay)
 
     # -- what comes unasked --------------------------------------------------------------------
 

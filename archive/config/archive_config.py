@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.config.property_table import (
     AERON_DIR,
     ARCHIVE_PREFIX,
@@ -36,6 +35,7 @@ from aerotape.archive.config.values import (
 )
 from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.catalog import layout
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
 from aerotape.records import field, record
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from aerotape.archive.config.units import (
+from aerotape.errors import ConfigurationError
+from aerotape.records import record
+from aerotape.units import (
     format_duration,
     format_size,
     parse_duration_ns,
     parse_size,
 )
-from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 ChecksumName = Literal["none", "crc-32", "crc-32c"]
 # Spins, yields, shortest and longest park in nanoseconds.

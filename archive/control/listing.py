@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from aerotape._native import Lookups
 from aerotape.archive.control import responses
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import CatalogError
+from aerotape.protocol import ErrorCode
 from aerotape.records import replace
 
 if TYPE_CHECKING:
     import mmap
 
     from aerotape._native import DescriptorIndex, Sending
-    from aerotape.archive.recording.session import RecordingSubscription
-    from aerotape.catalog.catalog import Catalog
-    from aerotape.catalog.lookup import DescriptorRun
+    from aerotape.archive.recording.recording_session import RecordingSubscription
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.file.lookup import DescriptorRun
 
 # Recordings that a listing looks at in a turn of the conductor: of all, those that no listing has
 # looked at before, and of those that have to pass a filter, which Python looks at one by one.

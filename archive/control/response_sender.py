@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from aerotape._native import Sending
 from aerotape.archive.control import responses
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
+from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     import mmap

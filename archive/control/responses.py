@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from aerotape.archive.protocol import PROTOCOL_VERSION
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import PROTOCOL_VERSION
 
 # Texts quote what clients sent, which may be long; every response channel has room for this.
 MAX_ERROR_MESSAGE_LENGTH = 2_000

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
 from aerotape.archive.security.authorisation import GuardedAuthorisation
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 if TYPE_CHECKING:
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 class SignalAudience:

@@ -7,7 +7,7 @@ it needs for that.
 
 from __future__ import annotations
 
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 
 def recording_events(

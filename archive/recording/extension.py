@@ -11,16 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import Refusal
 from aerotape.catalog.descriptor import describe_problem, segment_base
 from aerotape.catalog.durability import force_names
-from aerotape.catalog.segments import list_segment_files
+from aerotape.catalog.segment_files import list_segment_files
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Image
-    from aerotape.catalog.catalog import Catalog
     from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.file.catalog import Catalog
 
 
 def refuse_request(
@@ -90,8 +90,8 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int
     Raises:
         StorageError: they cannot be changed, or not be kept; then nothing is lost.
     """
-    from aerotape.catalog.behind_end import Keeping
-    from aerotape.catalog.own_copy import make_own
+    from aerotape.catalog.recovery.stale_tail import Keeping
+    from aerotape.catalog.segment.hard_links import make_own
 
     recording_id, end = descriptor.recording_id, descriptor.stop_position
     base = segment_base(descriptor, end)

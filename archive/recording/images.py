@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive import counters
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.extension import clear_behind, refuse_image, refuse_request
 from aerotape.archive.recording.limits import RecordingLimits
-from aerotape.archive.recording.session import (
+from aerotape.archive.recording.recording_session import (
     RecordingSession,
     RecordingSubscription,
     TimeIndexRequest,
 )
 from aerotape.archive.recording.storage_space import Refusal, is_out_of_space
-from aerotape.catalog.segments import MAX_LONG
-from aerotape.catalog.time_index_file import Provenance, time_index_path
-from aerotape.catalog.time_index_upkeep import prepare_extension
+from aerotape.catalog.segment_files import MAX_LONG
+from aerotape.catalog.time_index.file import Provenance, time_index_path
+from aerotape.catalog.time_index.upkeep import prepare_extension
 from aerotape.errors import AerotapeError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
-    from aerotape.catalog.catalog import Catalog
-    from aerotape.catalog.entries import CatalogEntry
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.file.entries import CatalogEntry
 
 LOGGER = logging.getLogger(__name__)
 

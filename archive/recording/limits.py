@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import Refusal, StorageSpace
+from aerotape.protocol import ErrorCode
 
 
 class RecordingLimits:

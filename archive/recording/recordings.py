@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.events import recording_events
 from aerotape.archive.recording.images import RecordingImages
 from aerotape.archive.recording.limits import RecordingLimits
-from aerotape.archive.recording.session import (
+from aerotape.archive.recording.recording_session import (
     RecordingSession,
     RecordingSubscription,
     Requester,
 )
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
-from aerotape.codecs.archive import RecordingSignal, SourceLocation
+from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AerotapeError, ClosedError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.recording.segment_deletion import SegmentDeletions
-    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.file.catalog import Catalog
 
 
 class Recordings:

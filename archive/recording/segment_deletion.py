@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.session import Requester
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.misplaced import misplacement
-from aerotape.catalog.segments import (
+from aerotape.archive.recording.recording_session import Requester
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.segment.placement import misplacement
+from aerotape.catalog.segment_files import (
     DELETE_SUFFIX,
     file_names,
     parse_any_segment_file_name,
     parse_segment_file_name,
 )
-from aerotape.catalog.time_index_file import parse_time_index_name
-from aerotape.codecs.archive import RecordingSignal
+from aerotape.catalog.time_index.file import parse_time_index_name
+from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError, StorageError
+from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.error_log import LOGGER
-from aerotape.archive.protocol import ErrorCode
 from aerotape.errors import ClosedError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Counter

@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from aerotape.archive.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import ErrorCode
-from aerotape.archive.recording.session import RecordingSubscription, Requester
-from aerotape.codecs.archive import SourceLocation
+from aerotape.archive.recording.recording_session import RecordingSubscription, Requester
+from aerotape.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
+from aerotape.codecs.generated.archive import SourceLocation
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Mailbox

@@ -10,21 +10,21 @@ import os
 import struct
 from pathlib import Path
 
-from aerotape.archive.protocol import ErrorCode
 from aerotape.catalog.descriptor import (
     FRAME_ALIGNMENT,
     RecordingDescriptor,
     describe_problem,
     segment_base,
 )
-from aerotape.catalog.segments import (
+from aerotape.catalog.recovery.suspect_marks import erase_tail
+from aerotape.catalog.segment_files import (
     is_blank_from,
     list_files_to_delete,
     list_segment_files,
     segment_file_name,
 )
-from aerotape.catalog.suspect import erase_tail
 from aerotape.errors import ArchiveError, StorageError
+from aerotape.protocol import ErrorCode
 
 # DataHeaderFlyweight: term offset, session id, stream id and term id, behind length and type.
 _FRAME_PLACE = struct.Struct("<8xiiii")

@@ -12,11 +12,11 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.protocol import NULL_POSITION
 from aerotape.archive.replication.source_client import SourceArchive
 from aerotape.archive.replication.steps import Step, wait_for
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.protocol import NULL_POSITION
 
 if TYPE_CHECKING:
     from aerotape._native import Image, Subscription

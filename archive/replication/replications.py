@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.control.session import SOON_NS
-from aerotape.archive.protocol import NULL_VALUE, ErrorCode
+from aerotape.archive.control.control_session import SOON_NS
 from aerotape.archive.replication.request import ReplicationRequest
+from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError
+from aerotape.protocol import NULL_VALUE, ErrorCode
 from aerotape.records import replace
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.recording_session import Requester
     from aerotape.archive.recording.recordings import Recordings
-    from aerotape.archive.recording.session import Requester
-    from aerotape.archive.replication.session import ReplicationSession
+    from aerotape.archive.replication.replication_session import ReplicationSession
     from aerotape.archive.replication.source_client import SourceAddress
-    from aerotape.catalog.catalog import Catalog
+    from aerotape.catalog.file.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000
 
@@ -77,7 +77,10 @@ class Replications:
             ArchiveError: it cannot be; with the reference's error code.
             ChannelUriError: the replication channel is none.
         """
-        from aerotape.archive.replication.session import ReplicationSession, stopped_destination
+        from aerotape.archive.replication.replication_session import (
+            ReplicationSession,
+            stopped_destination,
+        )
 
         if not request.replication_channel:
             request = replace(request, replication_channel=self._config.replication_channel)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aerotape.archive.channel_uri import ChannelUri
-from aerotape.archive.protocol import NULL_POSITION, NULL_VALUE
+from aerotape.channel_uri import ChannelUri
+from aerotape.protocol import NULL_POSITION, NULL_VALUE
 from aerotape.records import record
 
 

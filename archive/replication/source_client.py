@@ -12,20 +12,20 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from aerotape import __version__
-from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.client import channels
-from aerotape.archive.client.call import Request
-from aerotape.archive.client.query_requests import descriptor_of
-from aerotape.archive.client.session import decode_answer
-from aerotape.archive.protocol import (
+from aerotape.archive.client.requests.queries import descriptor_of
+from aerotape.archive.client.requests.request import Request
+from aerotape.archive.client.session.control_session import decode_answer
+from aerotape.archive.replication.steps import Step, add, wait_for
+from aerotape.channel_uri import ChannelUri
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.runtime import Message
+from aerotape.errors import AeronTimeoutError, AerotapeError, ArchiveError, CodecError
+from aerotape.protocol import (
     NULL_VALUE,
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
 )
-from aerotape.archive.replication.steps import Step, add, wait_for
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.runtime import Message
-from aerotape.errors import AeronTimeoutError, AerotapeError, ArchiveError, CodecError
 from aerotape.records import record
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from aerotape.archive.retention.plan import Removal
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.leftovers import delete_files
-from aerotape.catalog.misplaced import sort_out
-from aerotape.catalog.segment_moves import base_positions
-from aerotape.catalog.segments import list_files_to_delete, segment_file_name
-from aerotape.catalog.suspect import clear_marks
-from aerotape.catalog.time_index_file import remove_time_index
-from aerotape.catalog.time_index_upkeep import cut_before
+from aerotape.catalog.maintenance.orphans import delete_files
+from aerotape.catalog.recovery.suspect_marks import clear_marks
+from aerotape.catalog.segment.migrate import base_positions
+from aerotape.catalog.segment.placement import sort_out
+from aerotape.catalog.segment_files import list_files_to_delete, segment_file_name
+from aerotape.catalog.time_index.file import remove_time_index
+from aerotape.catalog.time_index.upkeep import cut_before
 from aerotape.errors import StorageError
 
 _CHECKSUMS: tuple[ChecksumName, ...] = ("crc-32c", "crc-32")

@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER, ErrorLog
-from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.archive.recording.file_worker import FileWorker
+from aerotape.archive.retention.locked_segments import plan_directory
 from aerotape.archive.retention.plan import Removal, RetentionPlan
 from aerotape.archive.retention.policy import read_policy
-from aerotape.archive.retention.readers import plan_directory
 from aerotape.archive.retention.survey import Usage
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import RecordingSignal
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
+from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Counter
     from aerotape.archive.control.signals import SignalAudience
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replications import Replications
-    from aerotape.catalog.catalog import Catalog
-    from aerotape.replay.session import Replays
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.replay.sessions.replay_session import Replays
 
 _MAX_UNDER_WAY: Final = 8
 # What the planning thread leaves to others, so that it does not hold up the conductor for long.

@@ -19,15 +19,15 @@ from typing import Final
 
 from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.entries import CatalogEntry, entry_damage
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.segments import SegmentFile, segment_file_name
-from aerotape.catalog.suspect import marked_recording
-from aerotape.catalog.time_index import TimeIndex, read_points
-from aerotape.catalog.time_index_file import parse_time_index_name
+from aerotape.catalog.recovery.suspect_marks import marked_recording
+from aerotape.catalog.segment_files import SegmentFile, segment_file_name
+from aerotape.catalog.time_index.file import parse_time_index_name
+from aerotape.catalog.time_index.index import TimeIndex, read_points
 
 PAUSE_AFTER: Final = 64
 _NS_PER_MS: Final = 1_000_000

@@ -31,7 +31,7 @@ from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
 from aerotape.archive.security.secret_checks import BusyError, SecretChecks, host_of
 from aerotape.archive.security.users_file import Users, read_users
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
 from aerotape.records import record
 

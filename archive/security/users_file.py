@@ -33,7 +33,7 @@ from pathlib import Path
 
 from aerotape.archive.security import scram
 from aerotape.archive.security.scram import Verifier
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 

@@ -1,5 +1,5 @@
 //! Points of a recording's time index, taken apart for Python, which describes their format
-//! (`catalog/time_index_file.py`) and looks times and positions up in them.
+//! (`catalog/time_index/file.py`) and looks times and positions up in them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

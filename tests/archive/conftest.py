@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.daemon import AerotapeArchive
-from support.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
-from support.full_disk_rig import Rig
-from support.replication import Pair, Side
-from support.small_disk import SmallDisk, small_disk
+from support.daemon.daemon import AerotapeArchive
+from support.daemon.replication import Pair, Side
+from support.damage.full_disk_rig import PROPERTIES as SMALL_DISK_PROPERTIES
+from support.damage.full_disk_rig import Rig
+from support.damage.small_disk import SmallDisk, small_disk
+from support.jvm import java
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # Many are started, in memory. A thread each for recording and replaying, as the default is: the

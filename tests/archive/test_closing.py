@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.control_rig import RawClient, await_true
-from support.java import FAST_ARCHIVE
-from support.recording import recorded, start_recording
-from support.tool_commands import run
+from support.daemon.control_rig import RawClient, await_true
+from support.daemon.recording import recorded, start_recording
+from support.damage.tool_commands import run
+from support.jvm.java import FAST_ARCHIVE
 
 import aerotape
 from aerotape import _native
 from aerotape.archive.archive import Archive
-from aerotape.catalog.time_index_file import time_index_path
-from aerotape.codecs import archive as codecs
+from aerotape.catalog.time_index.file import time_index_path
+from aerotape.codecs.generated import archive as codecs
 
 LOCAL = "aeron:ipc?term-length=64k"
 

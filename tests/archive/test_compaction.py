@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive
-from support.held_recordings import add_recording, segments
-from support.java import JavaArchive, JavaClient, archive_tool
-from support.streams import TERM_LENGTH, record
+from support.builders.held_recordings import add_recording, segments
+from support.builders.streams import TERM_LENGTH, record
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 from aerotape.archive.compaction import CatalogCompaction
 from aerotape.archive.error_log import ErrorLog
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.compaction_request import (
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.compaction_request import (
     ANSWER_FILE_NAME,
     REQUEST_FILE_NAME,
     request_compaction,
 )
 from aerotape.catalog.layout import MIN_CAPACITY_BYTES, RecordingState
 from aerotape.errors import AerotapeError
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 NOW_NS = 1_700_000_000 * 10**9
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.archives import EMBEDDED_DRIVER
-from support.control_rig import RawClient, await_true
-from support.daemon import AerotapeArchive
+from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.control_rig import RawClient, await_true
+from support.daemon.daemon import AerotapeArchive
+from support.jvm import java
 
 from aerotape import _native
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode, SourceLocation
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
 
 LOCAL = "aeron:ipc?term-length=64k"
 STREAM_ID = 1001

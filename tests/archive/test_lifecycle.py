@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import RawClient, await_true
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm import java
 
 from aerotape import _native
 from aerotape.archive.archive import Archive
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.codecs import archive as codecs
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveInUseError, ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from support.archive_model import Served, WholeArchiveModel
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive
+from support.model.archive_model import Served, WholeArchiveModel
 
 EXAMPLES = 30
 PROPERTIES = {

@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.java import AERON_ALL, FAST_ARCHIVE, JAVA_OPENS, ROOT, find_jar, free_port
+from support.jvm.java import AERON_ALL, FAST_ARCHIVE, JAVA_OPENS, ROOT, find_jar, free_port
 
-from aerotape.closing import Closing
+from aerotape.context import Closing
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -120,7 +120,7 @@ class BenchedArchive:
                 ],
                 await_ready=await_ready,
             )
-        from support.java import compiled_classes
+        from support.jvm.java import compiled_classes
 
         classpath = os.pathsep.join([str(find_jar(AERON_ALL)), str(compiled_classes())])
         return Child(

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.archives import BenchedArchive, media_driver, run_java_client
 from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
 
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 
 IPC = "aeron:ipc"
 # Control streams: over UDP, and over IPC where each archive has one of its own.

@@ -11,8 +11,9 @@ that of driver and archive; `steady` is the job's own time, without Spark's star
 largest sum over all processes of one side (proportional set size), and of the job the largest
 Python worker.
 
-The first job of a machine leaves Spark's classes for later ones (`aerotape.spark.class_archive`);
-`--first` measures without them. The tables take memory that the machine has already.
+The first job of a machine leaves Spark's classes for later ones
+(`aerotape.spark.runtime.class_archive`); `--first` measures without them. The tables take memory
+that the machine has already.
 
 Payloads are like market data: half of their bytes are hard to compress.
 """
@@ -49,9 +50,9 @@ from bench.running import (
     turns,
 )
 from pyarrow import dataset
-from support.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
+from support.jvm.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
 
-from aerotape.spark import class_archive
+from aerotape.spark.runtime import class_archive
 from aerotape.tools._bench.written import TERM_LENGTH, write_recording
 
 HERE = Path(__file__).resolve().parent

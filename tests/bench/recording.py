@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.archives import BenchedArchive, idle_cpu_percent, media_driver, run_java_client
 from bench.running import NAMES, Report, median_ratio, memory_folder, options_parser, turns
-from support.java import JavaClient
+from support.jvm.java import JavaClient
 
 CHECKSUMS = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}
 CHANNEL = "aeron:ipc?term-length=16m"

@@ -28,11 +28,11 @@ from bench.running import (
     options_parser,
     turns,
 )
-from built_archive import add_entry
-from segment_builder import SegmentBuilder
+from support.builders.built_archive import add_entry
+from support.builders.segment_builder import SegmentBuilder
 
 import aerotape
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 
 SEGMENT_LENGTH = 16 << 20
 UNCLEAN_LENGTH = 1 << 20

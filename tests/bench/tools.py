@@ -31,8 +31,8 @@ from bench.running import (
     options_parser,
     turns,
 )
-from support.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
-from support.mark_files import leave
+from support.builders.mark_files import leave
+from support.jvm.java import AERON_ALL, JAVA_OPENS, ROOT, find_jar
 
 from aerotape.tools._bench.written import counting_payload, write_recording
 

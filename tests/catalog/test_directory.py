@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from built_archive import add_entry
-from segment_builder import SegmentBuilder
+from support.builders.built_archive import add_entry
+from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 

@@ -9,19 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from built_archive import add_recording, fill
-from segment_builder import SegmentBuilder
-from support.mark_files import acquire
+from support.builders.built_archive import add_recording, fill
+from support.builders.mark_files import acquire
+from support.builders.segment_builder import SegmentBuilder
 
 import aerotape
-from aerotape.catalog import layout, suspect
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog import layout
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.mark_layout import FILE_NAME, LINK_FILE_NAME
-from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOG = layout.CATALOG_FILE_NAME
@@ -140,7 +141,7 @@ def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         lambda: MarkFile.read(directory),
         lambda: Catalog.open(directory),
         lambda: open_directory(directory),
-        lambda: suspect.read_marks(directory),
+        lambda: suspect_marks.read_marks(directory),
     ]
     os.seteuid(65534)
     try:
@@ -268,9 +269,9 @@ def test_bytes_in_quarantine_are_never_replaced(tmp_path: Path) -> None:
     there = next(tmp_path.glob("*.quarantine"))
     before = there.read_bytes()
     with pytest.raises(AerotapeError, match="exists"):
-        suspect.copy_tail(tmp_path / "0-0.rec", 0, 10, there)
+        suspect_marks.copy_tail(tmp_path / "0-0.rec", 0, 10, there)
     with pytest.raises(AerotapeError, match="exists"):
-        suspect.move_segment(tmp_path / "0-0.rec", there)
+        suspect_marks.move_segment(tmp_path / "0-0.rec", there)
     assert there.read_bytes() == before
 
 
@@ -279,7 +280,7 @@ def test_a_copy_that_comes_out_short_is_no_copy(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 100)
     with pytest.raises(AerotapeError, match="28 bytes early"):
-        suspect.copy_tail(source, 0, 128, tmp_path / "copy")
+        suspect_marks.copy_tail(source, 0, 128, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
@@ -296,10 +297,10 @@ def test_the_mark_comes_before_the_bytes_go(
 
     stream = torn(tmp_path, b"\xff" * 50)
     with monkeypatch.context() as patch:
-        patch.setattr(suspect, "erase_tail", killed)
+        patch.setattr(suspect_marks, "erase_tail", killed)
         with pytest.raises(KilledError):
             refresh_all(tmp_path)
-    (note,) = suspect.read_marks(tmp_path)[0]
+    (note,) = suspect_marks.read_marks(tmp_path)[0]
     assert (tmp_path / note.quarantine).read_bytes() == b"\xff" * 50
     (outcome,) = refresh_all(tmp_path)
     assert (outcome.stop_position, outcome.marked) == (stream.position, True)
@@ -309,7 +310,7 @@ def test_the_mark_comes_before_the_bytes_go(
 def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
     """What stands in a mark's place marks the recording, and keeps nothing from starting."""
     torn(tmp_path, b"\xff" * 50)
-    path = tmp_path / suspect.mark_file_name(0)
+    path = tmp_path / suspect_marks.mark_file_name(0)
     if kind == "directory":
         path.mkdir()
     elif kind == "pipe":

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_archive import add_entry
-from segment_builder import SegmentBuilder, crc32
-from support.java import HarnessError, JavaArchive, JavaClient, archive_tool
-from support.mark_files import acquire, in_use, leave
+from support.builders.built_archive import add_entry
+from support.builders.mark_files import acquire, in_use, leave
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.jvm.java import HarnessError, JavaArchive, JavaClient, archive_tool
 
-from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.refresh import Outcome, refresh
-from aerotape.catalog.verify import verify
+from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.maintenance.verify import verify
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import ArchiveInUseError
 
 StartClient = Callable[[Path | str], JavaClient]

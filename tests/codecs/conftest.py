@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.java_codecs import JavaCodecs
+from support.jvm.java_codecs import JavaCodecs
 
 
 @pytest.fixture(scope="session")

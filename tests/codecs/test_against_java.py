@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.java_codecs import JavaCodecs, JavaField, JavaMessage, field_names, package
+from support.jvm.java_codecs import JavaCodecs, JavaField, JavaMessage, field_names, package
 
-from aerotape.codecs import archive, mark
+from aerotape.codecs.generated import archive, mark
 from aerotape.codecs.runtime import Message
 
 JAVA_ARCHIVE_VERSION = 13

@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.java_codecs import field_names
+from support.jvm.java_codecs import field_names
 
-from aerotape.codecs import archive, mark
+from aerotape.codecs.generated import archive, mark
 from aerotape.codecs.runtime import Message
 from aerotape.errors import CodecError
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.java_payloads import encode_with_java
+from support.jvm.java_payloads import encode_with_java
 
 from aerotape.codecs.payloads import PayloadSchema
 

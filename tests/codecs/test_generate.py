@@ -9,12 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.sbe_text import schema_text, var_data
+from support.builders.sbe_text import schema_text, var_data
 
 from aerotape.codecs import generate, sbe_tool
+from aerotape.codecs.emitter import module_source
 from aerotape.codecs.schema import Schema
 from aerotape.codecs.schema_files import schema_from_xml
-from aerotape.codecs.source import module_source
 from aerotape.errors import CodecError, ConfigurationError
 
 TYPES = (

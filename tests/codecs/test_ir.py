@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.sbe_text import schema_text, var_data
+from support.builders.sbe_text import schema_text, var_data
 
 from aerotape.codecs.ir import parse_schema, read_schema
 from aerotape.codecs.sbe_tool import run_sbe_tool

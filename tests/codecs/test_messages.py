@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from aerotape.codecs import archive, mark
+from aerotape.codecs.generated import archive, mark
 
 
 def test_none_is_the_null_value() -> None:

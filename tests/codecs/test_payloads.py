@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.payload_reference import Malformed, Reader
-from support.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
+from support.builders.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
+from support.model.payload_reference import Malformed, Reader
 
 from aerotape.codecs.ir import read_schema
 from aerotape.codecs.payloads import PayloadSchema

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.java_payloads import encode_with_java
-from support.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
+from support.builders.payload_schema import BIG_ENDIAN_SCHEMA, SCHEMA
+from support.jvm.java_payloads import encode_with_java
 
 from aerotape.codecs.payloads import PayloadSchema
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.archives import EMBEDDED_DRIVER
-from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaArchive, archive_tool
-from support.placed_messages import check_replayed
-from support.power_cut import Cut
-from support.recorded_archive import CHECKSUMS, promises, record
+from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.jvm.java import JavaArchive, archive_tool
+from support.model.placed_messages import check_replayed
+from support.power_cut.power_cut import Cut
+from support.power_cut.recorded_archive import CHECKSUMS, promises, record
 
 import aerotape
 

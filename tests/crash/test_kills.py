@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.daemon import AerotapeArchive, age_mark_file
-from support.placed_messages import PlacedPublisher, check_placed
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.model.placed_messages import PlacedPublisher, check_placed
 
 import aerotape
 from aerotape import _native

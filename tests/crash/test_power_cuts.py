@@ -10,19 +10,19 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
-from built_archive import add_recording
-from segment_builder import SegmentBuilder
-from support.mark_files import acquire
-from support.placed_messages import check_placed
-from support.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recorded
-from support.power_cut_disk import SECTOR_LENGTH
-from support.recorded_archive import Promised, promises, record
+from support.builders.built_archive import add_recording
+from support.builders.mark_files import acquire
+from support.builders.segment_builder import SegmentBuilder
+from support.model.placed_messages import check_placed
+from support.power_cut.disk import SECTOR_LENGTH
+from support.power_cut.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recorded
+from support.power_cut.recorded_archive import Promised, promises, record
 
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import Recording, open_directory
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.refresh import refresh
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import AerotapeError, CatalogError, StorageError
 
 NOW_MS = 1_700_000_000_000
@@ -194,8 +194,8 @@ def test_what_is_not_forced_to_storage_is_noticed(tmp_path: Path, aeron_dir: Pat
 REFRESH = """
 import sys
 from pathlib import Path
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.refresh import refresh
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.recovery.refresh import refresh
 
 directory = Path(sys.argv[1])
 with Catalog.open(directory, sync_level=1) as catalog:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.archives import EMBEDDED_DRIVER
-from support.damaged_directory import BuiltDirectory, build, copy_directory, surviving
-from support.damages import DAMAGES, Damaged
+from support.daemon.archives import EMBEDDED_DRIVER
+from support.damage.damaged_directory import BuiltDirectory, build, copy_directory, surviving
+from support.damage.damages import DAMAGES, Damaged
 
 import aerotape
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import BuiltDirectory, content, copy_directory, surviving
-from support.damages import MARK_FILE, Hit
-from support.java import ROOT
-from support.promise import check_untouched
-from support.tool_commands import COMMANDS, POLICY, Done, run
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import BuiltDirectory, content, copy_directory, surviving
+from support.damage.damages import MARK_FILE, Hit
+from support.damage.tool_commands import COMMANDS, POLICY, Done, run
+from support.jvm.java import ROOT
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 8 << 20

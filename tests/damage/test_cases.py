@@ -8,19 +8,19 @@ import struct
 from pathlib import Path
 
 import pytest
-from built_archive import add_entry, add_recording
-from segment_builder import SegmentBuilder
-from support.damaged_directory import BuiltDirectory, content, copy_directory
-from support.mark_files import in_use
-from support.promise import read, recordings
-from support.tool_commands import POLICY, run
+from support.builders.built_archive import add_entry, add_recording
+from support.builders.mark_files import in_use
+from support.builders.segment_builder import SegmentBuilder
+from support.damage.assertions import read, recordings
+from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
+from support.damage.tool_commands import POLICY, run
 
 from aerotape.catalog import layout
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.mark_claim import is_held
-from aerotape.catalog.refresh import Outcome, refresh
-from aerotape.catalog.suspect import SuspectNote, add_notes
+from aerotape.catalog.mark.ownership import is_held
+from aerotape.catalog.recovery.refresh import Outcome, refresh
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 from aerotape.errors import SegmentError
 
 _TERM = 65_536

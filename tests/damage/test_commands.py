@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import (
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import (
     HIDDEN,
     BuiltDirectory,
     content,
     recording_of,
     surviving,
 )
-from support.damages import Damaged
-from support.promise import check_untouched
-from support.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
+from support.damage.damages import Damaged
+from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import LIVE, BuiltDirectory, content, copy_directory, surviving
-from support.damages import CATALOG, DAMAGES, SEGMENT_DAMAGES, Hit
-from support.mark_files import leave
-from support.promise import check_untouched
-from support.served import check_served, connect, launch, try_start
-from support.small_disk import SmallDisk, small_disk
-from support.tool_commands import COMMANDS, POLICY, check_tidy, run
+from support.builders.mark_files import leave
+from support.daemon.served import check_served, connect, launch, try_start
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import (
+    LIVE,
+    BuiltDirectory,
+    content,
+    copy_directory,
+    surviving,
+)
+from support.damage.damages import CATALOG, DAMAGES, SEGMENT_DAMAGES, Hit
+from support.damage.small_disk import SmallDisk, small_disk
+from support.damage.tool_commands import COMMANDS, POLICY, check_tidy, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 16 << 20

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import BuiltDirectory, surviving
-from support.damages import Damaged
-from support.tool_commands import run
+from support.damage.damaged_directory import BuiltDirectory, surviving
+from support.damage.damages import Damaged
+from support.damage.tool_commands import run
 
 from aerotape.archive.recording.extension import clear_behind, refuse_request
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.refresh import refresh
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import CatalogError, StorageError
 
 _NOW_MS = 1_800_000_000_000

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import (
+from support.daemon.served import check_served, connect, launch, try_start
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import (
     HIDDEN,
     BuiltDirectory,
     content,
@@ -20,14 +22,12 @@ from support.damaged_directory import (
     recording_of,
     surviving,
 )
-from support.damages import MARK_FILE, Hit
-from support.permissions import without_privileges
-from support.promise import check_untouched
-from support.served import check_served, connect, launch, try_start
-from support.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
+from support.damage.damages import MARK_FILE, Hit
+from support.damage.permissions import without_privileges
+from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
 
 from aerotape.catalog.layout import CATALOG_FILE_NAME
-from aerotape.catalog.suspect import SuspectNote, add_notes
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _TERM = 65_536

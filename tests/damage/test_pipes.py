@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import BuiltDirectory, content, copy_directory
-from support.damages import MARK_FILE, Hit
-from support.promise import check_untouched
-from support.tool_commands import COMMANDS, POLICY, Done, in_child, run
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
+from support.damage.damages import MARK_FILE, Hit
+from support.damage.tool_commands import COMMANDS, POLICY, Done, in_child, run
 
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
-from aerotape.catalog.refresh import refresh
+from aerotape.catalog.recovery.refresh import refresh
 
 _TERM = 65_536
 _HIT = Hit("pipes", frozenset({0, 2, 4, 6}))

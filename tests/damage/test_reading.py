@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from support.damaged_directory import BuiltDirectory
-from support.damages import Damaged
-from support.promise import check_damaged, check_untouched
+from support.damage.assertions import check_damaged, check_untouched
+from support.damage.damaged_directory import BuiltDirectory
+from support.damage.damages import Damaged
 
 
 def test_what_was_not_touched_is_served_whole(built: BuiltDirectory, damaged: Damaged) -> None:

@@ -8,17 +8,17 @@ import time
 from pathlib import Path
 
 import pytest
-from support.damaged_directory import (
+from support.daemon.served import check_served, connect, launch
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import (
     HIDDEN,
     BuiltDirectory,
     copy_directory,
     recording_of,
     surviving,
 )
-from support.damages import DAMAGES, Hit
-from support.promise import check_untouched
-from support.served import check_served, connect, launch
-from support.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
+from support.damage.damages import DAMAGES, Hit
+from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
 
 _TERM = 65_536
 _KINDS = (

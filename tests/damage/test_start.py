@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.damaged_directory import BuiltDirectory, content, surviving
-from support.damages import Damaged
-from support.promise import check_untouched
-from support.served import check_served, connect, launch
+from support.daemon.served import check_served, connect, launch
+from support.damage.assertions import check_untouched
+from support.damage.damaged_directory import BuiltDirectory, content, surviving
+from support.damage.damages import Damaged
 
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.refresh import RecordingOutcome, refresh
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.recovery.refresh import RecordingOutcome, refresh
 from aerotape.errors import AerotapeError, CatalogError
 
 _NOW_MS = 1_800_000_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.java import ROOT
+from support.jvm.java import ROOT
 
 from aerotape.codecs.sbe_tool import run_sbe_tool
 

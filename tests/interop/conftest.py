@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive
 
 AnyArchive = AerotapeArchive | JavaArchive
 StartArchive = Callable[..., AnyArchive]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaArchive, JavaClient, archive_tool
-from support.messages import digest, messages
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
+from support.model.messages import digest, messages
 
 from aerotape.catalog.directory import open_directory
-from aerotape.replay.reader import read_messages
+from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.java import JavaArchive, JavaArchiveException, JavaClient, free_port
-from support.messages import digest, messages
+from support.jvm.java import JavaArchive, JavaArchiveException, JavaClient, free_port
+from support.model.messages import digest, messages
 
 StartArchive = Callable[..., JavaArchive]  # or ours, which has the same handles
 Script = Callable[[JavaClient, int], Any]

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.java import (
+from support.jvm.java import (
     HarnessError,
     JavaArchive,
     JavaArchiveException,
     JavaClient,
     archive_tool,
 )
-from support.messages import digest, message, messages
+from support.model.messages import digest, message, messages
 
 StartClient = Callable[[Path | str], JavaClient]
 IPC = "aeron:ipc?term-length=65536"

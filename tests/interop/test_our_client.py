@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive
-from support.messages import messages
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive
+from support.model.messages import messages
 
 import aerotape
 from aerotape import ArchiveClient

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.archives import KINDS, Kind, serve
-from support.java import JavaProcess, java_command
-from support.live import Live
-from support.messages import digest
+from support.daemon.archives import KINDS, Kind, serve
+from support.daemon.live import Live
+from support.jvm.java import JavaProcess, java_command
+from support.model.messages import digest
 
 _AFTER_JOINING = 1000
 

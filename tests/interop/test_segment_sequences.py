@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive, JavaArchiveException, JavaClient
-from support.streams import TERM_LENGTH as TERM
-from support.streams import record, segment_files
+from support.builders.streams import TERM_LENGTH as TERM
+from support.builders.streams import record, segment_files
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive, JavaArchiveException, JavaClient
 
 STREAM_ID = 6001
 DELETING = ("deleteDetachedSegments", "purgeSegments", "migrateSegments", "truncateRecording")

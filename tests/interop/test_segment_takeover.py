@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive, JavaClient, archive_tool
-from support.streams import TERM_LENGTH as TERM
-from support.streams import record, segment_files, signals_until
+from support.builders.streams import TERM_LENGTH as TERM
+from support.builders.streams import record, segment_files, signals_until
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 from aerotape.catalog.directory import open_directory
-from aerotape.replay.reader import read_messages
+from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}

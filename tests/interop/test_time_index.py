@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaArchive, JavaClient, archive_tool
-from support.recording import wait_until
-from support.streams import record, signals_until
-from support.timed_directory import build
-from support.timed_stream import DENSE, TimedStream
+from support.builders.streams import record, signals_until
+from support.builders.timed_directory import build
+from support.builders.timed_stream import DENSE, TimedStream
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.recording import wait_until
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
-from aerotape.catalog.time_index_file import time_index_path
+from aerotape.catalog.time_index.file import time_index_path
 from aerotape.times import format_time
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 CRC_32C = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}

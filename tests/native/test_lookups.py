@@ -13,7 +13,7 @@ import pytest
 from aerotape import _native
 from aerotape.archive.control import responses
 from aerotape.archive.control.listing import native_lookups
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 SECOND_NS = 1_000_000_000
 SESSION = 5

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.java import ROOT
+from support.jvm.java import ROOT
 
 PACKAGES = ("archive", "catalog", "codecs", "replay", "spark", "tools")
 LAUNCH = """
@@ -109,7 +109,7 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
         "LICENSE",
         "aerotape/_native.pyi",
         "aerotape/py.typed",
-        "aerotape/spark/log4j2.properties",
+        "aerotape/spark/runtime/log4j2.properties",
         "native/Cargo.lock",
         "native/Cargo.toml",
         "native/build_environment.py",
@@ -128,11 +128,11 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         [entry_points] = (name for name in names if name.endswith("/entry_points.txt"))
-        assert "aerotape = aerotape.tools.main:main" in archive.read(entry_points).decode()
+        assert "aerotape = aerotape.tools._cli.main:main" in archive.read(entry_points).decode()
     assert {name for name in names if name.count("/") > 1 and name.endswith(".py")} == (
         modules_of_the_tree()
     )
-    files = ("_native.abi3.so", "_native.pyi", "py.typed", "spark/log4j2.properties")
+    files = ("_native.abi3.so", "_native.pyi", "py.typed", "spark/runtime/log4j2.properties")
     assert {f"aerotape/{name}" for name in files} <= names
     # Spark finds its data sources by modules of such a name.
     assert {name for name in names if not name.startswith("aerotape")} == {"pyspark_aerotape.py"}

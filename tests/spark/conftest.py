@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """A local session with two cores, where the data source was not registered by hand."""
     pytest.importorskip("pyspark")
-    from aerotape.spark.session import job_session
+    from aerotape.spark.runtime.session import job_session
 
     with job_session("local[2]", "aerotape tests") as session:
         session.conf.set("spark.sql.shuffle.partitions", "2")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aerotape import _native
-from support.term_log import TermLog
+from support.model.term_log import TermLog
 
 IPC = "aeron:ipc?term-length=65536"
 TIMEOUT_S = 60.0

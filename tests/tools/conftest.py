@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.archives import KINDS, ServedArchive, serve
+from support.daemon.archives import KINDS, ServedArchive, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 

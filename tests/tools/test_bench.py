@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.java import ROOT
-from support.parquet_rig import TasksHere
+from support.jvm.java import ROOT
+from support.spark.parquet_rig import TasksHere
 
 from aerotape.catalog.directory import open_directory
 from aerotape.errors import AerotapeError
 from aerotape.tools._bench.measurement import Measurement, rounds_of
 from aerotape.tools._bench.offline import WrittenArchive
 from aerotape.tools._bench.written import SEGMENT_LENGTH, TERM_LENGTH, write_recording
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 Capture = pytest.CaptureFixture[str]
 COMMAND = [sys.executable, "-m", "aerotape", "bench"]

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.recording import Made, new_stream_id, recorded, start_recording, stop, wait_until
+from support.daemon.recording import (
+    Made,
+    new_stream_id,
+    recorded,
+    start_recording,
+    stop,
+    wait_until,
+)
 
 import aerotape
 from aerotape.catalog.descriptor import RecordingDescriptor

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import java
-from support.archives import EMBEDDED_DRIVER
-from support.control_rig import RawClient, await_true
-from support.mark_files import acquire
+from support.builders.mark_files import acquire
+from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm import java
 
 from aerotape import _native
 from aerotape.cnc import CncFile
 from aerotape.errors import AeronError
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 if TYPE_CHECKING:
     from .conftest import CommandLine

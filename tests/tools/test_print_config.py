@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import aerotape
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 CPU = "aeron.archive.recorder.cpu.affinity"
 

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
-from support.java import JavaArchive, JavaClient, archive_tool
-from support.mark_files import in_use
-from support.offline_directory import content
-from support.recording import start_recording, stop, wait_until
-from support.streams import TERM_LENGTH, record, segment_files
+from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
+from support.builders.mark_files import in_use
+from support.builders.offline_directory import content
+from support.builders.streams import TERM_LENGTH, record, segment_files
+from support.daemon.recording import start_recording, stop, wait_until
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
 from aerotape.archive.retention import offline
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.directory import open_directory
-from aerotape.tools.main import main
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.tools._cli.main import main
 
 if TYPE_CHECKING:
     from .conftest import CommandLine

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.archives import ServedArchive, serve
-from support.recording import recorded
+from support.daemon.archives import ServedArchive, serve
+from support.daemon.recording import recorded
 
 from aerotape import RecordingSignal
-from aerotape.archive.client.signals import RecordingSignalEvent
+from aerotape.archive.client.replay.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
 from aerotape.tools.signals import Happening, Watch

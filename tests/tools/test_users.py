@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.archives import ServedArchive, serve
+from support.daemon.archives import ServedArchive, serve
 
 import aerotape
-from aerotape.tools.main import main
+from aerotape.tools._cli.main import main
 
 Run = Callable[..., Any]
 

@@ -18,9 +18,9 @@ from aerotape.archive.archive import Archive
 from aerotape.archive.client.channels import with_session_id
 from aerotape.archive.client.client import connect
 from aerotape.archive.counters import CounterType
-from aerotape.archive.protocol import NULL_POSITION
-from aerotape.closing import Closing
+from aerotape.context import Closing
 from aerotape.errors import AerotapeError
+from aerotape.protocol import NULL_POSITION
 from aerotape.tools._bench.measurement import Load
 from aerotape.tools._bench.written import counting_payload, frame_bytes
 

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.catalog.directory import open_directory
-from aerotape.catalog.verify import verify
+from aerotape.catalog.maintenance.verify import verify
 from aerotape.errors import AerotapeError
 from aerotape.tools._bench.measurement import timed
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
     from aerotape.catalog.directory import Recording
-    from aerotape.spark.task_runner import TaskRunner
+    from aerotape.spark.parquet.task_runner import TaskRunner
 
 
 def scan(recording: Recording, **arguments: Any) -> int:
     """Read a recording into Arrow batches and return the messages in them.
 
     Args:
-        arguments: as for `aerotape.replay.table.read_batches`.
+        arguments: as for `aerotape.replay.offline.table.read_batches`.
     """
     return sum(batch.num_rows for batch in recording.to_batches(**arguments))
 
@@ -62,9 +62,9 @@ class WrittenArchive:
 
     def convert(self, out: Path, tasks: TaskRunner) -> float:
         """Make a Parquet table of it, in a Spark session that may run already; the seconds."""
-        from aerotape.spark.options import ReadOptions
-        from aerotape.spark.parquet_job import ParquetJob
-        from aerotape.spark.parquet_plan import JobOptions
+        from aerotape.spark.parquet.job import ParquetJob
+        from aerotape.spark.parquet.plan import JobOptions
+        from aerotape.spark.source.options import ReadOptions
 
         options = JobOptions(read=ReadOptions(archive_dir=str(self._archive_dir.absolute())))
         try:

@@ -108,7 +108,7 @@ def _measure_offline(
 @contextmanager
 def _conversion(place: Workspace, archive: WrittenArchive) -> Iterator[Callable[[], float]]:
     """Hold one Spark session, whose start the first round pays for, which does not count."""
-    from aerotape.spark.task_runner import SparkTasks
+    from aerotape.spark.parquet.task_runner import SparkTasks
 
     with SparkTasks(None) as tasks:
         yield lambda: archive.convert(place.folder / "table", tasks)

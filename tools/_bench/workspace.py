@@ -13,7 +13,7 @@ from typing import Final
 
 from aerotape.catalog.location import why_no_directory
 from aerotape.errors import StorageError
-from aerotape.tools.output import note
+from aerotape.tools._cli.output import note
 
 LOG_BUFFER_BYTES: Final = 256 << 20
 """What the media driver may need for the log buffers of a few streams, and its own files."""

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.frames import (
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import align
+from aerotape.catalog.maintenance.dump import (
     BEGIN_FLAG,
     END_FLAG,
     FRAME_HEADER,
@@ -22,7 +23,6 @@ from aerotape.catalog.frames import (
     TYPE_DATA,
     TYPE_PADDING,
 )
-from aerotape.catalog.layout import align
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName

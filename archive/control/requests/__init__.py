@@ -19,12 +19,12 @@ from aerotape.archive.control.requests import (
     sessions,
 )
 from aerotape.archive.control.requests.handling import Handlers
-from aerotape.archive.protocol import ErrorCode
 from aerotape.errors import AerotapeError, ArchiveError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 HANDLERS: Handlers = {
     **sessions.HANDLERS,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs.runtime import Message
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 Handler = Callable[["Conductor", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
 from aerotape.archive.control.requests.handling import Handlers, is_known
-from aerotape.archive.protocol import NULL_POSITION, ErrorCode
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import Lookups
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 # Recordings whose descriptors are looked for when one or many are asked for, beyond these.
 MAX_INDEXED = 256

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.archive.control.requests.handling import Handlers, is_known
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
+from aerotape.channel_uri import ChannelUri, stripped_channel
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 def _start_recording(

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers, is_known
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.truncation import check_frame, check_truncation, cut_back
 from aerotape.catalog.durability import force_names
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.misplaced import sort_out
-from aerotape.catalog.segments import list_files_to_delete
-from aerotape.catalog.suspect import clear_marks
-from aerotape.catalog.time_index_file import remove_time_index
-from aerotape.catalog.time_index_upkeep import cut_after
-from aerotape.codecs import archive as codecs
+from aerotape.catalog.recovery.suspect_marks import clear_marks
+from aerotape.catalog.segment.placement import sort_out
+from aerotape.catalog.segment_files import list_files_to_delete
+from aerotape.catalog.time_index.file import remove_time_index
+from aerotape.catalog.time_index.upkeep import cut_after
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import StorageError
+from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 

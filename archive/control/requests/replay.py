@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
-from aerotape.codecs import archive as codecs
-from aerotape.replay.request import ReplayRequest
+from aerotape.codecs.generated import archive as codecs
+from aerotape.replay.sessions.request import ReplayRequest
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 def _replay(conductor: Conductor, session: ControlSession, request: codecs.ReplayRequest) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive.control.requests.handling import Handlers
-from aerotape.archive.protocol import NULL_VALUE
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 def _replicate(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers, is_known
-from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.catalog.descriptor import segment_base
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
+from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 def _check_detach(conductor: Conductor, recording_id: int, position: int) -> None:

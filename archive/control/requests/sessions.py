@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor
-    from aerotape.archive.control.session import ControlSession
+    from aerotape.archive.control.control_session import ControlSession
 
 
 def _archive_id(

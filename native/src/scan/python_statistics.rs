@@ -10,7 +10,7 @@ use super::recording::Recording;
 use super::statistics::{Bin, Counts, Gap, Pass};
 use super::walk::Range;
 
-/// `aerotape.replay.reader.RecordingRange`.
+/// `aerotape.replay.offline.reader.RecordingRange`.
 #[derive(FromPyObject)]
 struct RecordingRange {
     archive_dir: PathBuf,

@@ -1,7 +1,7 @@
 //! How segment files begin: what tells whether a file is the one that its name says.
 //!
 //! Before thousands of files are deleted each one is looked at, at the cost of a short read. What
-//! the bytes mean is decided in Python (`catalog/misplaced.py`).
+//! the bytes mean is decided in Python (`catalog/segment/placement.py`).
 
 use std::fs::{self, File};
 use std::io;

@@ -1,7 +1,7 @@
 //! All segment files of a directory with what they take, in one pass.
 //!
 //! A directory may hold tens of thousands of them. The names are those that Python gives
-//! (`catalog/segments.py`).
+//! (`catalog/segment_files.py`).
 
 use std::ffi::OsStr;
 use std::fs;

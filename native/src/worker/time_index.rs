@@ -1,7 +1,7 @@
 //! Points of a recording's time index: a wall-clock time and the position that it had then.
 //!
 //! Python says what the file is called and begins with, and describes its format
-//! (`catalog/time_index_file.py`). The recorder takes the time from a clock that it reads anyway;
+//! (`catalog/time_index/file.py`). The recorder takes the time from a clock that it reads anyway;
 //! only when a point is due does it look at the wall clock, and appends 32 bytes at the end of its
 //! turn, when the position counter has moved already. A file that cannot be written costs the points
 //! and nothing else.

@@ -11,13 +11,13 @@ from aerotape.archive.config import values as kinds
 from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import parse_properties, read_properties_file
 from aerotape.archive.config.property_table import PROPERTIES
-from aerotape.archive.config.units import (
+from aerotape.errors import ConfigurationError
+from aerotape.units import (
     format_duration,
     format_size,
     parse_duration_ns,
     parse_size,
 )
-from aerotape.errors import ConfigurationError
 
 
 def config(**properties: str) -> ArchiveConfig:

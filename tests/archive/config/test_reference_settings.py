@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.java import java_command
+from support.jvm.java import java_command
 
 from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file

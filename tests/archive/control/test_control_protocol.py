@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
-from support.control_rig import RawClient, await_true, control_session_counters
-from support.java import JavaArchive, JavaClient
+from support.daemon.control_rig import RawClient, await_true, control_session_counters
+from support.jvm.java import JavaArchive, JavaClient
 
 from aerotape import _native
-from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
+from aerotape.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
 
 LOCAL = "aeron:ipc?term-length=64k"
 # Streams are missed sooner than by default. Clients are not: one that is kept busy would be too.

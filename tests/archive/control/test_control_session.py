@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from aerotape.archive.control.control_session import ControlSession, State
 from aerotape.archive.control.response_sender import MAX_QUEUED_LENGTH
-from aerotape.archive.control.session import ControlSession, State
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
 from aerotape.archive.security.authentication import AllowAll, GuardedAuthenticator
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import AeronError
+from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
 
 BACK_PRESSURED = -2
 

@@ -8,20 +8,20 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient, await_true
-from support.java import free_port
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm.java import free_port
 
 from aerotape import _native
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode, SourceLocation
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
+from aerotape.protocol import ErrorCode
 
 IPC = "aeron:ipc?term-length=64k"
 NOBODY = 1 << 40
 MAX_RECORDINGS = 60
 _streams = itertools.count(3100)
 _GUARDS = {
-    "aerotape": ("support.guard:Guard", "support.guard:Actions"),
+    "aerotape": ("support.daemon.authenticator:Guard", "support.daemon.authenticator:Actions"),
     "java": ("harness.Guard", "harness.Guard$Actions"),
 }
 

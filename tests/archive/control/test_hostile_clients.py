@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_type_hints
 
 import pytest
-from support.control_rig import RawClient, await_true, control_session_counters
+from support.daemon.control_rig import RawClient, await_true, control_session_counters
 
 import aerotape
 from aerotape import _native
-from aerotape.archive.control.reception import MAX_MESSAGE_LENGTH
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.archive.control.control_session_adapter import MAX_MESSAGE_LENGTH
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.errors import CodecError
+from aerotape.protocol import ErrorCode
 
 LOCAL = "aeron:ipc?term-length=64k"
 WIDE = "aeron:ipc?term-length=4m"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.java import JavaArchiveException, JavaClient
-from support.java_streams import IPC, Recorded, error_code
+from support.daemon.control_rig import await_true
+from support.jvm import java
+from support.jvm.java import JavaArchiveException, JavaClient
+from support.jvm.java_streams import IPC, Recorded, error_code
 
 NULL = -1
 # An id that no recording of this module gets.

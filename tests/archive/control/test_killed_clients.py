@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support import mortal
-from support.control_rig import await_true
-from support.java_streams import segment_bases
-from support.messages import message
-from support.mortal import IPC, SEGMENT, Task
+from support.daemon import killable_client
+from support.daemon.control_rig import await_true
+from support.daemon.killable_client import IPC, SEGMENT, Task
+from support.jvm.java_streams import segment_bases
+from support.model.messages import message
 
 import aerotape
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 PROPERTIES = {
     # Twice what a busy machine may keep the archive itself from calling its driver.
@@ -29,7 +29,7 @@ PROPERTIES = {
     "aeron.archive.max.concurrent.recordings": "200",
     "aeron.archive.message.timeout": "2s",
 }
-AUTHENTICATORS = {"aerotape": "support.guard:Guard", "java": "harness.Guard"}
+AUTHENTICATORS = {"aerotape": "support.daemon.authenticator:Guard", "java": "harness.Guard"}
 CONTROL_SESSIONS, RECORDING_SESSIONS, REPLAY_SESSIONS = 102, 111, 112
 PAYLOAD = b"x" * (1024 - 32)
 # In the middle of the fourth segment: at its end, archives may or may not have made a fifth.
@@ -154,7 +154,7 @@ def make_victims(client: aerotape.ArchiveClient) -> Victims:
     name = "MigrateSegmentsRequest"
     later = victims.add(name, start=2 * SEGMENT, length=SEGMENT)
     victims.add(name, length=2 * SEGMENT, stream_id=later.stream_id, other_id=later.recording_id)
-    for name in mortal.NAMES:
+    for name in killable_client.NAMES:
         if name not in victims.tasks:
             victims.add(name)
     # So many that descriptors of all do not fit into a response stream at once.
@@ -210,7 +210,7 @@ def test_clients_that_are_killed(archive: Any) -> None:
     options = {
         "aeron_dir": archive.aeron_dir,
         "control_request_channel": archive.control_channel,
-        "credentials": mortal.CREDENTIALS,
+        "credentials": killable_client.CREDENTIALS,
     }
     with aerotape.connect(**options) as client, aerotape.connect(**options) as other:
         bystander = Bystander(other)
@@ -223,7 +223,7 @@ def test_clients_that_are_killed(archive: Any) -> None:
 
         assert (value(CONTROL_SESSIONS), value(REPLAY_SESSIONS)) == (2, 2)
         bystander.start()
-        told = mortal.run(archive.aeron_dir, archive.control_channel, victims.tasks)
+        told = killable_client.run(archive.aeron_dir, archive.control_channel, victims.tasks)
         assert_done(archive, client, victims.tasks)
         # A replication is the archive's own; anybody can end it.
         client.stop_replication(told["replicating"])
@@ -239,4 +239,4 @@ def test_clients_that_are_killed(archive: Any) -> None:
 def test_each_request_has_its_victim() -> None:
     """None of the schema is left out."""
     named = {e.__name__ for e in codecs.MESSAGES.values() if "Request" in e.__name__}
-    assert named | {"ChallengeResponse"} <= set(mortal.NAMES)
+    assert named | {"ChallengeResponse"} <= set(killable_client.NAMES)

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_archive import add_entry
-from segment_builder import SegmentBuilder
-from support.control_rig import RawClient, await_true, control_session_counters
-from support.daemon import AerotapeArchive
-from support.java import JavaArchive
+from support.builders.built_archive import add_entry
+from support.builders.segment_builder import SegmentBuilder
+from support.daemon.control_rig import RawClient, await_true, control_session_counters
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import JavaArchive
 
 from aerotape import _native
-from aerotape.archive.protocol import ErrorCode
-from aerotape.catalog.catalog import Catalog
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
+from aerotape.protocol import ErrorCode
 
 LOCAL = "aeron:ipc?term-length=64k"
 # So many that a listing takes the response stream's window many times over.

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from support.control_rig import await_true
-from support.messages import messages
-from support.recording import new_stream_id, wait_until
+from support.daemon.control_rig import await_true
+from support.daemon.recording import new_stream_id, wait_until
+from support.model.messages import messages
 
 import aerotape
 

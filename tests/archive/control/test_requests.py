@@ -8,9 +8,9 @@ import pytest
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import UnknownRecordingError
+from aerotape.protocol import ErrorCode
 
 
 class Session:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import RawClient, await_true
-from support.java import JavaClient
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm import java
+from support.jvm.java import JavaClient
 
 from aerotape import _native
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 IPC = "aeron:ipc?term-length=64k"
 RESPONSE_STREAM_ID = 21

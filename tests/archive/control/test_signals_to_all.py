@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient, await_true, control_session_counters
-from support.java import FAST_ARCHIVE, JavaClient, free_port
-from support.java_streams import (
+from support.daemon.control_rig import RawClient, await_true, control_session_counters
+from support.jvm.java import FAST_ARCHIVE, JavaClient, free_port
+from support.jvm.java_streams import (
     IPC,
     SEGMENT_LENGTH,
     Recorded,
@@ -28,8 +28,8 @@ from aerotape import RecordingSignal, _native
 from aerotape.archive.control.signals import SignalAudience
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.security.authorisation import AllowAllActions, GuardedAuthorisation
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import SourceLocation
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import SourceLocation
 
 # One test waits for the timeout; for the others it is to be long enough on a busy machine.
 TO_ALL = {"aerotape.recording.signals": "all", "aeron.archive.connect.timeout": "3s"}

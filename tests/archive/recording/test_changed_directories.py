@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaClient
-from support.java_streams import (
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.jvm import java
+from support.jvm.java import JavaClient
+from support.jvm.java_streams import (
     IPC,
     SEGMENT_LENGTH,
     Signals,
@@ -27,9 +27,9 @@ from support.java_streams import (
     record,
     segment_bases,
 )
-from support.messages import digest, messages
+from support.model.messages import digest, messages
 
-from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 
 CHECKED = {

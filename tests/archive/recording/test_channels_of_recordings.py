@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient
-from support.java import JavaArchive, JavaArchiveException, JavaClient, free_port
-from support.streams import record
+from support.builders.streams import record
+from support.daemon.control_rig import RawClient
+from support.jvm.java import JavaArchive, JavaArchiveException, JavaClient, free_port
 
 from aerotape import _native
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 GENERIC = 0
 NOBODY = 10_000

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_archive import CHANNEL, add_recording, fill
-from segment_builder import SegmentBuilder
-from support.archives import EMBEDDED_DRIVER
-from support.java import FAST_ARCHIVE
+from support.builders.built_archive import CHANNEL, add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+from support.daemon.archives import EMBEDDED_DRIVER
+from support.jvm.java import FAST_ARCHIVE
 
 import aerotape
 from aerotape.archive import archive as archive_module
 from aerotape.catalog import layout
-from aerotape.catalog.catalog import Catalog
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.catalog.refresh import Outcome
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.catalog.recovery.refresh import Outcome
 from aerotape.errors import ArchiveError
 
 SOUND, UNREADABLE, FIGURES, STRINGS, LAST = range(5)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.java import JavaArchiveException, JavaClient
-from support.java_streams import (
+from support.daemon.control_rig import await_true
+from support.jvm import java
+from support.jvm.java import JavaArchiveException, JavaClient
+from support.jvm.java_streams import (
     IPC,
     SEGMENT_LENGTH,
     Recorded,
@@ -22,7 +22,7 @@ from support.java_streams import (
     record,
     segment_bases,
 )
-from support.messages import digest, messages
+from support.model.messages import digest, messages
 
 NOBODY = 10_000
 

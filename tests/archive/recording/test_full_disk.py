@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive
-from support.full_disk_rig import IPC, MEBIBYTE, PROPERTIES, Rig, content
-from support.small_disk import SmallDisk, small_disk
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive
+from support.damage.full_disk_rig import IPC, MEBIBYTE, PROPERTIES, Rig, content
+from support.damage.small_disk import SmallDisk, small_disk
+from support.jvm import java
 
 import aerotape
 from aerotape.archive.counters import CounterType
-from aerotape.archive.protocol import ErrorCode
-from aerotape.catalog.mark_file import MarkFile
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode, RecordingSignal, SourceLocation
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal, SourceLocation
+from aerotape.protocol import ErrorCode
 
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)
 

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive, age_mark_file
-from support.full_disk_rig import MEBIBYTE, PROPERTIES, Rig, content
-from support.small_disk import SmallDisk
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.damage.full_disk_rig import MEBIBYTE, PROPERTIES, Rig, content
+from support.damage.small_disk import SmallDisk
+from support.jvm import java
 
 from aerotape.archive.counters import CounterType
-from aerotape.archive.protocol import ErrorCode
-from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.protocol import ErrorCode
 
 NO_SPACE = int(ErrorCode.STORAGE_SPACE)
 
@@ -112,7 +112,7 @@ def test_a_sparse_catalog_is_read_on_a_full_disk(
     disk: SmallDisk, start_rig: Callable[..., Rig], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Java's catalog has holes, and to load from one where there is no space ends a process."""
-    from aerotape.tools.main import main
+    from aerotape.tools._cli.main import main
 
     rig = start_rig("java")
     _, publication = rig.start()

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient, await_true
-from support.java import JavaClient, free_port
-from support.streams import TERM_LENGTH, record
+from support.builders.streams import TERM_LENGTH, record
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm.java import JavaClient, free_port
 
 from aerotape import _native
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 EVENTS = "aeron:ipc?term-length=64k"
 STREAM_ID = 37

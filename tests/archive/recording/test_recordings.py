@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import NULL_POSITION
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.replication.replication_session import ReplicationSession
 from aerotape.archive.replication.request import ReplicationRequest
-from aerotape.archive.replication.session import ReplicationSession
 from aerotape.archive.replication.source_client import SourceAddress
-from aerotape.catalog.catalog import Catalog
-from aerotape.codecs.archive import RecordingSignal, SourceLocation
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
 from aerotape.errors import AeronError, ArchiveError
+from aerotape.protocol import NULL_POSITION
 
 CHANNEL, STREAM_ID = "aeron:ipc", 10
 

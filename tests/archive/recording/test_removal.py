@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from segment_builder import SegmentBuilder
+from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.extension import clear_behind, refuse_request
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.truncation import cut_back
-from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.segments import list_files_to_delete, list_segment_files
-from aerotape.codecs import archive as codecs
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.segment_files import list_files_to_delete, list_segment_files
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import ErrorCode
 
 START = 65_536 + 4_096
 SEGMENT = 131_072

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.control_rig import RawClient, await_true
+from support.daemon.control_rig import RawClient, await_true
 
 from aerotape import _native
-from aerotape.catalog.catalog import Catalog
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
 
 LOCAL = "aeron:ipc?term-length=64k"
 CAPACITY_BYTES = 1 << 20

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.storage_space import StorageSpace, is_out_of_space
 from aerotape.errors import CatalogError, ClosedError
+from aerotape.protocol import ErrorCode
 
 THRESHOLD = 1_000 * 4_096
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import RawClient, await_true
-from support.java import JavaClient
-from support.java_streams import (
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm import java
+from support.jvm.java import JavaClient
+from support.jvm.java_streams import (
     IPC,
     SEGMENT_LENGTH,
     Recorded,
@@ -27,10 +27,10 @@ from support.java_streams import (
     record,
     segment_bases,
 )
-from support.messages import digest, messages
+from support.model.messages import digest, messages
 
 from aerotape import _native
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 
 NOBODY = 10_000
 

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from support.java import JavaClient
-from support.replication import NULL, Pair, Side, shown
+from support.daemon.replication import NULL, Pair, Side, shown
+from support.jvm.java import JavaClient
 
 IPC = "aeron:ipc?term-length=64k"
 CONNECTION_FAILURE = 14
 SUPPLIER = "aeron.archive.authenticator.supplier"
-GUARDS = {"aerotape": "support.guard:Guard", "java": "harness.Guard"}
+GUARDS = {"aerotape": "support.daemon.authenticator:Guard", "java": "harness.Guard"}
 CHECKSUM = {"aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32c"}
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.replication.request import (
     ReplicationRequest,
     recording_channel,
     replay_channel,
     replay_destination,
 )
+from aerotape.channel_uri import ChannelUri
 
 REQUEST = ReplicationRequest(
     src_recording_id=1,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import java
-from support.daemon import AerotapeArchive, age_mark_file
-from support.java import JavaArchive, JavaClient
-from support.replication import NULL, Pair, Side, shown
+from support.daemon.daemon import AerotapeArchive, age_mark_file
+from support.daemon.replication import NULL, Pair, Side, shown
+from support.jvm import java
+from support.jvm.java import JavaArchive, JavaClient
 
 import aerotape
 

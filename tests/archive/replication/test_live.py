@@ -6,15 +6,15 @@ import time
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.replication import (
+from support.daemon.control_rig import await_true
+from support.daemon.replication import (
     CONTROL_STREAM_ID,
     NULL,
     Pair,
     Recorded,
     shown,
 )
+from support.jvm import java
 
 GENERIC = 0
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import await_true
-from support.java import JavaArchiveException, JavaClient
-from support.replication import CONTROL_STREAM_ID, NULL, Pair, Side, shown, with_session_id
+from support.daemon.control_rig import await_true
+from support.daemon.replication import CONTROL_STREAM_ID, NULL, Pair, Side, shown, with_session_id
+from support.jvm import java
+from support.jvm.java import JavaArchiveException, JavaClient
 
 IPC = "aeron:ipc?term-length=64k"
 GENERIC, ACTIVE_RECORDING, UNKNOWN_RECORDING = 0, 2, 5

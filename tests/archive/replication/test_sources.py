@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support import java
-from support.control_rig import RawClient, await_true
-from support.daemon import AerotapeArchive
+from support.daemon.control_rig import RawClient, await_true
+from support.daemon.daemon import AerotapeArchive
+from support.jvm import java
 
 import aerotape
-from aerotape.archive.protocol import PROTOCOL_VERSION, ErrorCode
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode, RecordingSignal
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
+from aerotape.protocol import PROTOCOL_VERSION, ErrorCode
 
 NULL = -1
 SESSION_ID = 77

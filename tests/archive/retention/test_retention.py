@@ -11,15 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
+from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
 
 from aerotape.archive.control import requests
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
-from aerotape.archive.recording.segment_moves import SegmentMoves
+from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.archive.retention.retention import Retention
-from aerotape.catalog.catalog import Catalog
-from aerotape.codecs.archive import decode
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.codecs.generated.archive import decode
 
 NOW_NS = 1_700_000_000 * 10**9
 INTERVAL_NS = 60 * 10**9

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.control_rig import await_true
-from support.daemon import AerotapeArchive
-from support.java import HarnessError, JavaClient
-from support.streams import TERM_LENGTH as TERM
-from support.streams import Stream, record, segment_files
+from support.builders.streams import TERM_LENGTH as TERM
+from support.builders.streams import Stream, record, segment_files
+from support.daemon.control_rig import await_true
+from support.daemon.daemon import AerotapeArchive
+from support.jvm.java import HarnessError, JavaClient
 
 import aerotape
 from aerotape.cnc import CncFile

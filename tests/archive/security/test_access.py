@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient, await_true, control_session_counters
-from support.guard import READS
-from support.java import JavaArchiveException, JavaClient, free_port
+from support.daemon.authenticator import READS
+from support.daemon.control_rig import RawClient, await_true, control_session_counters
+from support.jvm.java import JavaArchiveException, JavaClient, free_port
 
 import aerotape
 from aerotape import _native
-from aerotape.archive.protocol import ErrorCode
-from aerotape.codecs import archive as codecs
-from aerotape.codecs.archive import ControlResponseCode
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import ControlResponseCode
+from aerotape.protocol import ErrorCode
 
 AUTHENTICATOR = "aeron.archive.authenticator.supplier"
 AUTHORISATION = "aeron.archive.authorisation.service.supplier"
 SUPPLIERS = {
-    "aerotape": {AUTHENTICATOR: "support.guard:Guard", AUTHORISATION: "support.guard:Actions"},
+    "aerotape": {
+        AUTHENTICATOR: "support.daemon.authenticator:Guard",
+        AUTHORISATION: "support.daemon.authenticator:Actions",
+    },
     "java": {AUTHENTICATOR: "harness.Guard", AUTHORISATION: "harness.Guard$Actions"},
 }
 # One test waits for its end; for the others it is to be long enough on a busy machine.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guard import Actions, Guard
+from support.daemon.authenticator import Actions, Guard
 
 import aerotape
 from aerotape.archive.error_log import ErrorLog
@@ -84,8 +84,8 @@ def test_names_of_the_reference_mean_what_they_mean_there() -> None:
 
 def test_python_factories_are_called() -> None:
     """`module:factory`, where a class is a factory too."""
-    assert isinstance(load_authenticator("support.guard:Guard"), Guard)
-    assert isinstance(load_authorisation_service("support.guard:Actions"), Actions)
+    assert isinstance(load_authenticator("support.daemon.authenticator:Guard"), Guard)
+    assert isinstance(load_authorisation_service("support.daemon.authenticator:Actions"), Actions)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,14 @@ def test_python_factories_are_called() -> None:
         ("io.aeron.security.SimpleAuthenticator", "Java classes cannot be loaded"),
         ("", "Java classes cannot be loaded"),
         ("ALLOW_ALL", "Java classes cannot be loaded"),
-        ("support.guard", "package.module:factory"),
+        ("support.daemon.authenticator", "package.module:factory"),
         ("no.such.module:make", "cannot import no.such.module: ModuleNotFoundError"),
-        ("support.guard:Missing", "module support.guard has no Missing"),
-        ("support.guard:READS", "the factory failed: TypeError"),
-        ("support.guard:Actions", "Actions is not an authenticator: it has no"),
+        (
+            "support.daemon.authenticator:Missing",
+            "module support.daemon.authenticator has no Missing",
+        ),
+        ("support.daemon.authenticator:READS", "the factory failed: TypeError"),
+        ("support.daemon.authenticator:Actions", "Actions is not an authenticator: it has no"),
         (f"{__name__}:fails", "OSError: no directory server"),
         (f"{__name__}:Asynchronous", "on_connected_session is asynchronous"),
     ],
@@ -191,7 +194,7 @@ def test_objects_may_be_given_to_launch(tmp_path: Path, aeron_dir: Path) -> None
         authorisation_service=Actions(),
         properties={
             "aeron.archive.control.channel.enabled": "false",
-            "aeron.archive.authenticator.supplier": "support.guard:Missing",
+            "aeron.archive.authenticator.supplier": "support.daemon.authenticator:Missing",
         },
     ):
         with pytest.raises(aerotape.ArchiveError, match="AUTHENTICATION_REJECTED"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from support.control_rig import await_true
+from support.daemon.control_rig import await_true
 
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import Verifier

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.control_rig import RawClient, await_true
-from support.guard import Guard
-from support.java import JavaArchiveException, JavaClient
+from support.daemon.authenticator import Guard
+from support.daemon.control_rig import RawClient, await_true
+from support.jvm.java import JavaArchiveException, JavaClient
 
 import aerotape
 from aerotape import UserSecret, _native
-from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import ErrorCode
 
 _streams = itertools.count(1200)
 SECRETS = {"reader": b"r:ead", "recorder": b"rec", "admin": "ädmin".encode()}
@@ -357,7 +357,9 @@ def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> Non
         aerotape.Archive.launch(
             dir=tmp_path / "archive",
             users_file=tmp_path / "missing",
-            properties={"aeron.archive.authenticator.supplier": "support.guard:Guard"},
+            properties={
+                "aeron.archive.authenticator.supplier": "support.daemon.authenticator:Guard"
+            },
         )
     with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
         aerotape.Archive.launch(

@@ -17,7 +17,7 @@ from aerotape.archive.security import scram
 from aerotape.archive.security.scram import Verifier, answer_challenge
 from aerotape.archive.security.users import UsersFile
 from aerotape.archive.security.users_file import Role, make_user, put_user, read_users, remove_user
-from aerotape.codecs import archive as codecs
+from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AerotapeError, ConfigurationError
 
 ITERATIONS = scram.MIN_ITERATIONS

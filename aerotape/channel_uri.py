@@ -1,0 +1,294 @@
+"""Aeron channel URIs: parsing, printing, and the stripped form that the catalog stores.
+
+    [aeron-spy:]aeron:(udp|ipc)[?key=value|key=value...]
+
+A recording's *stripped channel* keeps only what says where a stream comes from and drops what says
+how one publisher set it up (term length, MTU, linger ...). Its text is stored in the catalog and
+compared with, so the parameters, their order and their spelling follow Aeron's
+ChannelUriStringBuilder exactly: booleans as true/false, sizes in their shortest form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from aerotape.errors import ConfigurationError
+from aerotape.records import field, record
+from aerotape.units import format_duration, format_size, parse_size
+
+SPY_PREFIX = "aeron-spy:"
+MAX_URI_LENGTH = 4095
+FRAME_ALIGNMENT = 32
+
+_SCHEME = "aeron:"
+_TAG_PREFIX = "tag:"
+_MAX_INT = (1 << 31) - 1
+
+
+class ChannelUriError(ConfigurationError):
+    """A channel URI, or a value in it, cannot be used.
+
+    Attributes:
+        uri: the URI as far as it is known.
+    """
+
+    def __init__(self, message: str, uri: str = "", name: str = "") -> None:
+        super().__init__(message, name)
+        self.uri = uri
+
+
+@record(slots=True)
+class ChannelUri:
+    """A parsed channel URI.
+
+    Attributes:
+        media: ``udp`` or ``ipc``.
+        parameters: in the order in which they stand.
+        is_spy: whether ``aeron-spy:`` stands in front.
+    """
+
+    media: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    is_spy: bool = False
+
+    @classmethod
+    def parse(cls, uri: str) -> ChannelUri:
+        """Take `uri` apart.
+
+        Raises:
+            ChannelUriError: too long, not an Aeron URI, or malformed parameters.
+        """
+        if len(uri) > MAX_URI_LENGTH:
+            raise ChannelUriError(
+                f"channel URI of {len(uri)} characters is longer than {MAX_URI_LENGTH}:"
+                f" {uri[:64]}...",
+                uri[:MAX_URI_LENGTH],
+            )
+        is_spy = uri.startswith(SPY_PREFIX)
+        rest = uri[len(SPY_PREFIX) :] if is_spy else uri
+        if not rest.startswith(_SCHEME):
+            raise ChannelUriError(f"a channel URI starts with 'aeron:', not so {uri!r}", uri)
+        media, question_mark, text = rest[len(_SCHEME) :].partition("?")
+        if media not in ("udp", "ipc"):
+            raise ChannelUriError(f"unknown media {media!r} (udp or ipc) in {uri!r}", uri)
+        parameters: dict[str, str] = {}
+        if question_mark:
+            for parameter in text.split("|"):
+                key, equals, value = parameter.partition("=")
+                if not equals or not key:
+                    raise ChannelUriError(
+                        f"{parameter!r} is not a key=value parameter in {uri!r}", uri
+                    )
+                parameters[key] = value
+        return cls(media, parameters, is_spy)
+
+    @property
+    def is_udp(self) -> bool:
+        return self.media == "udp"
+
+    @property
+    def is_ipc(self) -> bool:
+        return self.media == "ipc"
+
+    @property
+    def has_control_mode_response(self) -> bool:
+        return self.parameters.get("control-mode") == "response"
+
+    def get(self, key: str) -> str | None:
+        """Return the value of a parameter, None when it is not there."""
+        return self.parameters.get(key)
+
+    def put(self, key: str, value: str) -> None:
+        """Set a parameter; a new one goes to the end."""
+        self.parameters[key] = value
+
+    def resolve_wildcard_port(self, endpoint: str) -> None:
+        """Put in the port that was really bound, if the endpoint leaves it open (port 0).
+
+        Args:
+            endpoint: host and port that were bound; of these only the port is taken.
+        """
+        host, separator, port = self.parameters.get("endpoint", "").rpartition(":")
+        if separator and port == "0":
+            self.parameters["endpoint"] = f"{host}:{endpoint.rpartition(':')[2]}"
+
+    def __str__(self) -> str:
+        text = (SPY_PREFIX if self.is_spy else "") + _SCHEME + self.media
+        if self.parameters:
+            text += "?" + "|".join(f"{key}={value}" for key, value in self.parameters.items())
+        return text
+
+
+def _boolean(_name: str, value: str) -> str:
+    # As Java's Boolean.valueOf: anything but "true" is false.
+    return "true" if value.lower() == "true" else "false"
+
+
+def _integer_text(name: str, value: str, low: int, high: int) -> str:
+    """Return the plain decimal form, as a number that was parsed and printed would have."""
+    digits = value[1:] if value[:1] in ("+", "-") else value
+    if not (digits.isascii() and digits.isdigit()) or not low <= int(value) <= high:
+        raise ChannelUriError(f"{name}={value!r} is not an integer from {low} to {high}", "", name)
+    return str(int(value))
+
+
+def _int32(name: str, value: str) -> str:
+    return _integer_text(name, value, -_MAX_INT - 1, _MAX_INT)
+
+
+def _int64(name: str, value: str) -> str:
+    return _integer_text(name, value, -(1 << 63), (1 << 63) - 1)
+
+
+def _ttl(name: str, value: str) -> str:
+    return _integer_text(name, value, 0, 255)
+
+
+def _session_id(name: str, value: str) -> str:
+    if value.startswith(_TAG_PREFIX):
+        return _TAG_PREFIX + _int64(name, value[len(_TAG_PREFIX) :])
+    return _int32(name, value)
+
+
+def _size(name: str, value: str) -> str:
+    size = parse_size(name, value)
+    if size > _MAX_INT:
+        raise ChannelUriError(f"{name}={value!r} is larger than {_MAX_INT} bytes", "", name)
+    return format_size(size)
+
+
+def _mtu(name: str, value: str) -> str:
+    size = parse_size(name, value)
+    if not 32 <= size <= 65504 or size % FRAME_ALIGNMENT:
+        raise ChannelUriError(
+            f"{name}={value!r} is not a multiple of {FRAME_ALIGNMENT} from 32 to 65504", "", name
+        )
+    return format_size(size)
+
+
+def _control_mode(name: str, value: str) -> str:
+    if value not in ("manual", "dynamic", "response"):
+        raise ChannelUriError(f"{name}={value!r} is not manual, dynamic or response", "", name)
+    return value
+
+
+def _timestamp_offset(name: str, value: str) -> str:
+    if value != "reserved":
+        _int32(name, value)
+    return value
+
+
+def _response_correlation_id(name: str, value: str) -> str:
+    if value != "prototype":
+        _integer_text(name, value, -1, (1 << 63) - 1)
+    return value
+
+
+def _text(_name: str, value: str) -> str:
+    return value
+
+
+_Normalise = Callable[[str, str], str]
+
+# In the order in which ChannelUriStringBuilder prints them. True: kept in a stripped channel.
+_PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
+    "tags": (_text, True),
+    "endpoint": (_text, True),
+    "interface": (_text, True),
+    "control": (_text, True),
+    "control-mode": (_control_mode, True),
+    "mtu": (_mtu, False),
+    "term-length": (_size, False),
+    "init-term-id": (_int32, False),
+    "term-id": (_int32, False),
+    "term-offset": (_int32, False),
+    "session-id": (_session_id, True),
+    "ttl": (_ttl, True),
+    "linger": (_text, False),
+    "alias": (_text, True),
+    "cc": (_text, True),
+    "fc": (_text, True),
+    "gtag": (_int64, True),
+    "sparse": (_boolean, False),
+    "eos": (_boolean, False),
+    "tether": (_boolean, True),
+    "group": (_boolean, True),
+    "rejoin": (_boolean, True),
+    "so-sndbuf": (_size, True),
+    "so-rcvbuf": (_size, True),
+    "rcv-wnd": (_size, True),
+    "media-rcv-ts-offset": (_timestamp_offset, True),
+    "channel-rcv-ts-offset": (_timestamp_offset, True),
+    "channel-snd-ts-offset": (_timestamp_offset, True),
+    "response-endpoint": (_text, True),
+    "response-correlation-id": (_response_correlation_id, True),
+    "stream-id": (_int32, True),
+}
+_KEPT = frozenset(name for name, (_, is_kept) in _PARAMETERS.items() if is_kept)
+_POSITIONS = {name: position for position, name in enumerate(_PARAMETERS)}
+
+
+@lru_cache(maxsize=1024)
+def _parameter(name: str, text: str) -> str:
+    """Return a parameter as it is printed; the same few come with every replay and recording."""
+    return f"{name}={_PARAMETERS[name][0](name, text)}"
+
+
+def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -> str:
+    """Return the channel without what one publisher's set-up put into it.
+
+    Args:
+        channel: the channel as the client gave it; a spy prefix is dropped.
+        additions: parameters to set on top, with ``_`` for ``-`` in their names
+            (``term_length=65536``); sizes and booleans as numbers and bools, linger in ns.
+
+    Raises:
+        ChannelUriError: a parameter that is kept has a value Aeron would refuse.
+    """
+    uri = ChannelUri.parse(channel) if isinstance(channel, str) else channel
+    added = {name.replace("_", "-"): value for name, value in additions.items()}
+    parts: list[str] = []
+    kept = (name for name in uri.parameters if name in _KEPT and name not in added)
+    for name in sorted([*kept, *added], key=_POSITIONS.__getitem__):
+        if name not in added:
+            parts.append(_parameter(name, uri.parameters[name]))
+        elif name == "linger":
+            parts.append(f"{name}={format_duration(int(added[name]))}")
+        else:
+            value = added[name]
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            parts.append(_parameter(name, text))
+    prefix = f"{_SCHEME}{uri.media}"
+    return f"{prefix}?{'|'.join(parts)}" if parts else prefix
+
+
+def initial_position(position: int, initial_term_id: int, term_length: int) -> dict[str, int]:
+    """Return the additions for `stripped_channel` that start a publication at `position`.
+
+    Args:
+        position: a multiple of the frame alignment (32).
+        initial_term_id: signed 32-bit; term ids wrap around as Aeron's do.
+    """
+    if position < 0 or position % FRAME_ALIGNMENT:
+        raise ChannelUriError(f"position={position} is not a non-negative multiple of 32")
+    term_id = (initial_term_id + position // term_length) & 0xFFFF_FFFF
+    if term_id > _MAX_INT:
+        term_id -= 1 << 32
+    return {
+        "init_term_id": initial_term_id,
+        "term_id": term_id,
+        "term_offset": position & (term_length - 1),
+        "term_length": term_length,
+    }
+
+
+def recording_key(stream_id: int, uri: ChannelUri) -> str:
+    """Return what makes two recording requests the same stream: there is one recording of each.
+
+    Stream id, media, endpoint, interface, control address, session id and tags, as in the
+    reference.
+    """
+    names = ("endpoint", "interface", "control", "session-id", "tags")
+    given = "|".join(f"{name}={uri.parameters[name]}" for name in names if name in uri.parameters)
+    return f"{stream_id}:{uri.media}?{given}"

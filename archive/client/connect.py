@@ -1,0 +1,107 @@
+"""What it takes to connect to an archive, also later and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, TypedDict
+
+from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
+from aerotape.archive.client import arguments, channels
+from aerotape.archive.client.credentials import Credentials, credentials_of
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.handshake import open_session
+from aerotape.records import record
+
+# A driver shows that it lives about once a second.
+_MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The arguments of `connect`, which documents them."""
+
+    aeron: Aeron | None
+    aeron_dir: str | Path | None
+    control_request_channel: str
+    control_request_stream_id: int
+    control_response_channel: str | None
+    control_response_stream_id: int
+    timeout_ns: int
+    keep_alive_interval_ns: int
+    credentials: bytes | Credentials
+    on_challenge: Callable[[bytes], bytes] | None
+    client_name: str
+
+
+@record(frozen=True, slots=True)
+class Connecting:
+    """How to connect.
+
+    Attributes:
+        aeron: the Aeron client to do it with.
+        owned_aeron: the same if it was made for this, to be closed in the end.
+        open: connects and returns the session and the archive's id; raises as `open_session`.
+        replay_channel: where replays go by default.
+        timeout_ns: for the connect and for each request.
+    """
+
+    aeron: Aeron
+    owned_aeron: Aeron | None
+    open: Callable[[], tuple[ControlSession, int]]
+    replay_channel: str
+    timeout_ns: int
+
+
+def prepare(options: ConnectOptions) -> Connecting:
+    """Find out how to connect with the options of `connect`.
+
+    Raises:
+        AeronError: there is no media driver.
+        ConfigurationError: an option is none, or the response channel must be given.
+    """
+    credentials, on_challenge = credentials_of(
+        options.get("credentials", b""), options.get("on_challenge")
+    )
+    request_channel = arguments.channel(
+        "control_request_channel",
+        options.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL),
+    )
+    request_stream_id = arguments.any_int32(
+        "control_request_stream_id",
+        options.get("control_request_stream_id", channels.DEFAULT_CONTROL_STREAM_ID),
+    )
+    response_channel = options.get("control_response_channel")
+    if response_channel is None:
+        response_channel = channels.default_response_channel(request_channel)
+    arguments.channel("control_response_channel", response_channel)
+    response_stream_id = arguments.any_int32(
+        "control_response_stream_id",
+        options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
+    )
+    timeout_ns = arguments.timeout("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
+    client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
+    owned = None
+    aeron = options.get("aeron")
+    if aeron is None:
+        driver_timeout_ns = max(_MIN_DRIVER_TIMEOUT_NS, min(timeout_ns, DEFAULT_TIMEOUT_NS))
+        aeron = owned = Aeron(
+            options.get("aeron_dir"),
+            client_name=client_name,
+            driver_timeout_ns=driver_timeout_ns,
+            start_timeout_ns=timeout_ns,
+        )
+    opening = partial(
+        open_session,
+        aeron.native,
+        request_channel=request_channel,
+        request_stream_id=request_stream_id,
+        response_channel=response_channel,
+        response_stream_id=response_stream_id,
+        timeout_ns=timeout_ns,
+        credentials=credentials,
+        on_challenge=on_challenge,
+        client_name=client_name,
+    )
+    replay_channel = channels.default_replay_channel(response_channel)
+    return Connecting(aeron, owned, opening, replay_channel, timeout_ns)

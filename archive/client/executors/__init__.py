@@ -1,0 +1,1 @@
+"""Executors of the client's steps: blocking, asyncio, and polling."""

@@ -1,0 +1,186 @@
+"""The face that waits: performs requests in the caller's thread."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.response_errors import items_of, result_of
+from aerotape.archive.client.session.control_session import ControlSession, remaining_slice_ns
+from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.response_channel import sent_back
+from aerotape.errors import AeronTimeoutError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SHOWN_AS: Final = {"Call[": "{}", "Steps[": "{}", "Pages[": "Iterator[{}]"}
+
+
+class BlockingRequests:
+    """Performs requests and waits for their answers. Thread-safe."""
+
+    def __init__(self, session: ControlSession) -> None:
+        self._session = session
+        # An archive refuses a second listing of a session while one is under way.
+        self._listing_lock = threading.Lock()
+
+    def _perform(self, call: Call[T]) -> T:
+        if call.reply_to is not None:
+            return self._run(sent_back(self._session, call, call.reply_to))
+        return result_of(call, await_request(self._session, call))
+
+    def _list(self, listing: Listing) -> list[Item]:
+        if listing.count == 0:
+            self._session.ensure_open(listing.what)
+            return []
+        with self._listing_lock:
+            self._finish_listing()
+            return items_of(await_request(self._session, listing))
+
+    def _finish_listing(self) -> None:
+        """Wait for the end of a listing that was interrupted: the archive goes on with it."""
+        unfinished = self._session.unfinished_listing
+        if unfinished is not None:
+            with contextlib.suppress(AeronTimeoutError):
+                deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+                await_pending(self._session, unfinished, deadline_ns)
+            self._session.forget(unfinished)
+            self._session.unfinished_listing = None
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Perform steps one after the other and return what they return."""
+        under_way = UnderWay(steps)
+        for step in under_way:
+            with under_way:
+                under_way.value = self._do(step)
+        return under_way.result
+
+    def _do(self, step: Step) -> Any:
+        if isinstance(step, Call):
+            return self._perform(step)
+        if isinstance(step, Listing):
+            return self._list(step)
+        if isinstance(step, Poll):
+            poll = step.subscription.poll
+            return step.backlog.take(poll, step.fragment_limit, step.timeout_ns)
+        return self._pause(step)
+
+    def _pause(self, pause: Pause) -> None:
+        if self._session.is_closed:
+            time.sleep(pause.duration_ns / 1e9)
+        else:
+            self._session.read(pause.duration_ns, what=pause.what)
+
+
+def blocking(
+    request: Callable[P, Call[T]],
+) -> Callable[Concatenate[BlockingRequests, P], T]:
+    """Make a method that performs a request and returns its result."""
+
+    def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._perform(request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+def blocking_steps(
+    request: Callable[P, Steps[T]],
+) -> Callable[Concatenate[BlockingRequests, P], T]:
+    """As `blocking`, of a request that takes several steps."""
+
+    def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+def blocking_pages(
+    request: Callable[P, Pages[T]],
+) -> Callable[Concatenate[BlockingRequests, P], Iterator[T]]:
+    """Make a method that iterates over a listing."""
+
+    def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return _each(self, request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+def _each(requests: BlockingRequests, pages: Pages[T]) -> Iterator[T]:
+    while page := requests._run(pages.next()):
+        yield from page
+
+
+def describe_as(
+    method: Callable[..., Any], request: Callable[..., Any], returns: str | None = None
+) -> None:
+    """Give a method the name, documentation and signature of the request that it performs.
+
+    Args:
+        returns: what the method returns, where the request's signature does not tell.
+    """
+    functools.update_wrapper(method, request)
+    del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
+    signature = inspect.signature(request)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, *signature.parameters.values()],
+        return_annotation=returns or _result_annotation(signature.return_annotation),
+    )
+
+
+def _result_annotation(annotation: object) -> object:
+    # "Call[int]" is what the request says; the method returns the int.
+    if isinstance(annotation, str):
+        for kind, shown in _SHOWN_AS.items():
+            if annotation.startswith(kind):
+                return shown.format(annotation.removeprefix(kind).removesuffix("]"))
+    return annotation
+
+
+def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pending:
+    """Send a request and wait until it is done. The timeout runs anew with each item listed.
+
+    Raises:
+        AeronTimeoutError: no answer in time.
+        ClosedError: the session is over.
+    """
+    count = request.count if isinstance(request, Listing) else 0
+    pending, data = session.begin(request.message, request.what, count)
+    results: list[int] = []
+    try:
+        session.send(data, request.what, results)
+        await_pending(session, pending, time.monotonic_ns() + session.timeout_ns)
+    except BaseException:
+        session.abandon(pending, request, any(result > 0 for result in results))
+        raise
+    return pending
+
+
+def await_pending(session: ControlSession, pending: Pending, deadline_ns: int) -> None:
+    """Wait until a request is done, reading the response stream.
+
+    Raises:
+        AeronTimeoutError: it is not at the deadline, which listed items put off.
+        ClosedError: the session is over.
+    """
+    seen = 0
+    while not pending.is_done:
+        if len(pending.items) > seen:
+            seen = len(pending.items)
+            deadline_ns = time.monotonic_ns() + session.timeout_ns
+        slice_ns = remaining_slice_ns(deadline_ns)
+        if slice_ns <= 0:
+            raise session.no_answer(pending)
+        session.read(slice_ns, lambda: pending.is_done, pending.what)

@@ -1,0 +1,268 @@
+"""The face for an event loop: performs requests without holding it up.
+
+A thread of the client reads the response stream while something is awaited, and hands what comes
+to the loop. Requests are sent from the loop, which never blocks. A request that is cancelled is
+forgotten and its answer dropped; the session goes on. Replays are read in the loop, without a
+thread, so that any number of them can go on beside requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from functools import partial
+from types import TracebackType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+
+from aerotape.archive.client.executors.blocking import describe_as
+from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.requests.queries import Pages
+from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.response_errors import items_of, result_of
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.response_channel import sent_back
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SEND_RETRY_S: Final = 0.001
+# How soon and how seldom a stream is looked at that has nothing to give.
+MIN_POLL_S: Final = 0.0001
+MAX_POLL_S: Final = 0.004
+
+
+class AsyncRequests:
+    """Performs requests in the event loop in which it was made. Not thread-safe."""
+
+    def __init__(self, session: ControlSession, idle_interval_ns: int) -> None:
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        # An archive refuses a second listing of a session while one is under way.
+        self._listing_lock = asyncio.Lock()
+        self._listings: set[asyncio.Task[list[Item]]] = set()
+        self._news: set[asyncio.Future[None]] = set()
+        session.on_news = partial(self._in_loop, self._tell_news)
+        news = self._news
+        # Not a method: the thread must not keep a forgotten client alive.
+        self._reader = IdleReader(
+            session, idle_interval_ns, lambda session: session.has_pending or bool(news)
+        )
+
+    # -- what the reading thread calls -----------------------------------------------------------
+
+    def _in_loop(self, call: Callable[..., None], *args: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and all that waited with it
+            self._loop.call_soon_threadsafe(call, *args)
+
+    def _tell_news(self) -> None:
+        for future in self._news:
+            _set_done(future)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def _perform(self, call: Call[T]) -> T:
+        if call.reply_to is not None:
+            return await self._run(sent_back(self._session, call, call.reply_to))
+        return result_of(call, await self._request(call, 0))
+
+    async def _list(self, listing: Listing) -> list[Item]:
+        if listing.count == 0:
+            self._session.ensure_open(listing.what)
+            return []
+        await self._listing_lock.acquire()
+        # Cancelled listings are read to their end: this one timed out, and will not be waited for.
+        unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
+        if unfinished is not None:
+            self._session.forget(unfinished)
+        # The archive goes on listing when its client does not want it any more. So must this:
+        # the next listing can only begin when this one is through.
+        task = asyncio.ensure_future(self._list_and_unlock(listing))
+        self._listings.add(task)
+        task.add_done_callback(self._end_listing)
+        return await asyncio.shield(task)
+
+    async def _list_and_unlock(self, listing: Listing) -> list[Item]:
+        try:
+            return items_of(await self._request(listing, listing.count))
+        finally:
+            self._listing_lock.release()
+
+    def _end_listing(self, task: asyncio.Task[list[Item]]) -> None:
+        self._listings.discard(task)
+        if not task.cancelled():
+            task.exception()  # somebody may not be there any more to be told
+
+    async def _request(self, request: Call[Any] | Listing, count: int) -> Pending:
+        session = self._session
+        done: asyncio.Future[None] = self._loop.create_future()
+        pending, data = session.begin(
+            request.message, request.what, count, partial(self._in_loop, _set_done, done)
+        )
+        is_sent = False
+        try:
+            await self._send(data, request.what)
+            is_sent = True
+            self._reader.wake()
+            seen = -1
+            # The timeout runs anew with each item listed.
+            while not done.done() and len(pending.items) > seen:
+                seen = len(pending.items)
+                await asyncio.wait((done,), timeout=session.timeout_ns / 1e9)
+            if not done.done():
+                raise session.no_answer(pending)
+        except BaseException:
+            session.abandon(pending, request, is_sent)
+            raise
+        return pending
+
+    async def _send(self, data: bytes, what: str) -> None:
+        deadline_ns = time.monotonic_ns() + self._session.timeout_ns
+        while not self._session.offer(data, what):
+            if time.monotonic_ns() >= deadline_ns:
+                raise self._session.back_pressure(what)
+            await asyncio.sleep(_SEND_RETRY_S)
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """Perform steps one after the other and return what they return."""
+        under_way = UnderWay(steps)
+        for step in under_way:
+            with under_way:
+                under_way.value = await self._do(step)
+        return under_way.result
+
+    async def _do(self, step: Step) -> Any:
+        if isinstance(step, Call):
+            return await self._perform(step)
+        if isinstance(step, Listing):
+            return await self._list(step)
+        if isinstance(step, Poll):
+            return await _poll(step)
+        return await self._pause(step)
+
+    async def _pause(self, pause: Pause) -> None:
+        self._session.ensure_open(pause.what)
+        self._reader.wake()
+        await asyncio.sleep(pause.duration_ns / 1e9)
+
+    async def _await_news(self, timeout_s: float | None) -> None:
+        """Wait until there are new signals or the session is over."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._news.add(future)
+        self._reader.wake()
+        try:
+            await asyncio.wait((future,), timeout=timeout_s)
+        finally:
+            self._news.discard(future)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _poll(step: Poll) -> None:
+    deadline_ns = time.monotonic_ns() + step.timeout_ns
+    delay_s = 0.0
+    while True:
+        # Before the poll: others get their turn, and what was polled cannot be lost.
+        await asyncio.sleep(delay_s)
+        step.backlog.take(step.subscription.poll, step.fragment_limit, 0)
+        if step.backlog or time.monotonic_ns() >= deadline_ns:
+            return
+        delay_s = min(max(2 * delay_s, MIN_POLL_S), MAX_POLL_S)
+
+
+def asynchronous(
+    request: Callable[P, Call[T]],
+) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
+    """Make a coroutine method that performs a request and returns its result."""
+
+    async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._perform(request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+def asynchronous_steps(
+    request: Callable[P, Steps[T]],
+) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
+    """As `asynchronous`, of a request that takes several steps."""
+
+    async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+def asynchronous_pages(
+    request: Callable[P, Pages[T]],
+) -> Callable[Concatenate[AsyncRequests, P], AsyncIterator[T]]:
+    """Make a method that iterates asynchronously over a listing."""
+
+    def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return _each(self, request(*args, **kwargs))
+
+    describe_as(method, request)
+    return method
+
+
+async def _each(requests: AsyncRequests, pages: Pages[T]) -> AsyncIterator[T]:
+    while page := await requests._run(pages.next()):
+        for item in page:
+            yield item
+
+
+class AsyncClosable(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=AsyncClosable)
+
+
+class AsyncClosing:
+    """Lets a class with an asynchronous `close` be used in an `async with` statement."""
+
+    async def close(self) -> None:
+        """Give up what is held. Idempotent."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class Opening(Generic[C]):
+    """Something that is being opened: await it, or enter it with `async with`, once."""
+
+    def __init__(self, open_it: Callable[[], Awaitable[C]]) -> None:
+        self._open_it = open_it
+        self._opened: C | None = None
+
+    def __await__(self) -> Generator[Any, None, C]:
+        return self._open_it().__await__()
+
+    async def __aenter__(self) -> C:
+        self._opened = await self._open_it()
+        return self._opened
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._opened is not None:
+            await self._opened.close()

@@ -1,0 +1,1 @@
+"""Subscriptions that join a recording to its live stream."""

@@ -1,0 +1,115 @@
+"""What a persistent subscription is asked for, and what it tells: order, states, events."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, Literal
+
+from aerotape.archive.client import arguments
+from aerotape.channel_uri import ChannelUri
+from aerotape.errors import ConfigurationError
+from aerotape.records import record
+
+FROM_START: Final = -1
+FROM_LIVE: Final = -2
+Start = int | Literal["start", "live"]
+
+_STARTS: Final = {"start": FROM_START, "live": FROM_LIVE}
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+class PersistentState(enum.IntEnum):
+    """How far a persistent subscription has come; the numbers are those of Aeron's counter.
+
+    Attributes:
+        AWAIT_ARCHIVE_CONNECTION: there is no connection to the archive.
+        AWAIT_LIST_RECORDING_RESPONSE: the archive is asked for the recording.
+        AWAIT_REPLAY_RESPONSE: the archive is asked for a replay.
+        REPLAY: messages come from the recording.
+        ATTEMPT_SWITCH: the same, and the live stream is there to be joined.
+        AWAIT_LIVE: all that was recorded has been read; the live stream is awaited.
+        LIVE: messages come from the publisher.
+        FAILED: it cannot go on.
+    """
+
+    AWAIT_ARCHIVE_CONNECTION = 0
+    AWAIT_LIST_RECORDING_RESPONSE = 2
+    AWAIT_REPLAY_RESPONSE = 4
+    REPLAY = 12
+    ATTEMPT_SWITCH = 13
+    AWAIT_LIVE = 15
+    LIVE = 16
+    FAILED = 17
+
+
+@record(frozen=True, slots=True)
+class PersistentEvent:
+    """Something that happened to a persistent subscription.
+
+    Attributes:
+        kind: ``live-joined``: messages come from the publisher now; ``live-left``: it has gone, or
+            cut us off, and the recording is gone back to; ``error``: something did not work,
+            which is tried again unless the subscription has failed.
+        position: where in the stream, bytes; -1 when nothing was read and no start was given.
+        error: what did not work.
+    """
+
+    kind: Literal["live-joined", "live-left", "error"]
+    position: int
+    error: Exception | None = None
+
+
+@record(frozen=True, slots=True)
+class PersistentOrder:
+    """What to read, checked.
+
+    Attributes:
+        recording_id: the recording of the live stream.
+        start: a position, bytes, or FROM_START or FROM_LIVE.
+        live_channel: the channel of a subscription to the live stream.
+        live_stream_id: its stream; None: that of the recording.
+        replay_channel: where the archive shall replay to.
+        replay_stream_id: on which stream.
+    """
+
+    recording_id: int
+    start: int
+    live_channel: str
+    live_stream_id: int | None
+    replay_channel: str
+    replay_stream_id: int
+
+    @classmethod
+    def checked(
+        cls,
+        recording_id: int,
+        start: Start,
+        live_channel: str,
+        live_stream_id: int | None,
+        replay_channel: str,
+        replay_stream_id: int,
+    ) -> PersistentOrder:
+        """Check what was asked for.
+
+        Raises:
+            ConfigurationError: something that no archive or driver could take.
+        """
+        if isinstance(start, str):
+            if start not in _STARTS:
+                raise ConfigurationError(
+                    f'start must be a position, "start" or "live", not {start!r}', "start"
+                )
+            start = _STARTS[start]
+        if live_stream_id is not None:
+            arguments.any_int32("live_stream_id", live_stream_id)
+        replay = ChannelUri.parse(arguments.channel("replay_channel", replay_channel))
+        # A replay whose image is lost is asked for again, from where it was lost.
+        replay.put("rejoin", "false")
+        return cls(
+            arguments.identity("recording_id", recording_id),
+            arguments.integer("start", start, FROM_LIVE, _INT64_MAX),
+            arguments.channel("live_channel", live_channel),
+            live_stream_id,
+            str(replay),
+            arguments.any_int32("replay_stream_id", replay_stream_id),
+        )

@@ -1,0 +1,403 @@
+"""Replay merge: a recording from some position on, and without a gap the live stream after it.
+
+One subscription, with destinations added and taken away by hand, receives both. The archive
+replays with the session id of the live stream, so that the driver takes the two for one stream:
+once the live stream comes in as well, the replay is stopped, and nothing was lost or doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from aerotape import _native
+from aerotape.aeron import Subscription
+from aerotape.archive.client import channels
+from aerotape.archive.client.executors.polling import Stepper
+from aerotape.archive.client.replay.image_reader import ImageFacts
+from aerotape.archive.client.requests.queries import max_recorded_position
+from aerotape.archive.client.requests.replays import (
+    replay_request,
+    start_replay_for_reader,
+    stop_request,
+)
+from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.channel_uri import ChannelUri
+from aerotape.context import Closing
+from aerotape.errors import (
+    AeronError,
+    AeronTimeoutError,
+    AerotapeError,
+    ClosedError,
+    ConfigurationError,
+    ReplayError,
+)
+from aerotape.message import Message
+from aerotape.message_buffer import Backlog
+from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
+from aerotape.records import record
+
+DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
+
+_FRAGMENT_LIMIT: Final = 256
+# How far behind the recording the live stream is added, at most: that much may be on its way.
+_LIVE_MAX_WINDOW: Final = 32 * 1024 * 1024
+# Between two questions how far the recording has come.
+_FIRST_ASK_AGAIN_NS: Final = 8_000_000
+_LAST_ASK_AGAIN_NS: Final = 500_000_000
+_MERGING_SLICE_NS: Final = 1_000_000
+_MERGED_SLICE_NS: Final = 100_000_000
+
+
+class MergeState(enum.Enum):
+    """How far a replay merge has come.
+
+    Attributes:
+        RESOLVE_REPLAY_PORT: the replay's destination is being added.
+        GET_RECORDING_POSITION: the archive is asked how far the recording has come.
+        REPLAY: the archive is asked for the replay.
+        CATCHUP: the replay is read.
+        ATTEMPT_LIVE_JOIN: the replay is near the end of the recording: the live stream is added.
+        MERGED: only the live stream is left.
+        FAILED: it came to nothing.
+        CLOSED: it was closed.
+    """
+
+    RESOLVE_REPLAY_PORT = 0
+    GET_RECORDING_POSITION = 1
+    REPLAY = 2
+    CATCHUP = 3
+    ATTEMPT_LIVE_JOIN = 4
+    MERGED = 5
+    FAILED = 6
+    CLOSED = 7
+
+
+@record(frozen=True, slots=True)
+class MergeOrder:
+    """What to merge.
+
+    Attributes:
+        recording_id: the recording of the live stream.
+        position: from where, bytes: the beginning of a frame.
+        replay_channel: as what the archive shall replay; the endpoint is put in.
+        replay_destination: where the subscription receives the replay; port 0 serves.
+        live_destination: where it receives the live stream.
+        progress_timeout_ns: how long nothing may go forward.
+    """
+
+    recording_id: int
+    position: int
+    replay_channel: str
+    replay_destination: str
+    live_destination: str
+    progress_timeout_ns: int
+
+    def check(self, subscription_channel: str) -> None:
+        """Raise ConfigurationError for what cannot be merged."""
+        given = {
+            "replay_channel": self.replay_channel,
+            "replay_destination": self.replay_destination,
+            "live_destination": self.live_destination,
+            "subscription": subscription_channel,
+        }
+        for name, channel in given.items():
+            if ChannelUri.parse(channel).is_ipc:
+                raise ConfigurationError(
+                    f"cannot merge with {channel}: only UDP streams can be merged; for IPC use a "
+                    "persistent subscription",
+                    name,
+                )
+        if ChannelUri.parse(subscription_channel).get("control-mode") != "manual":
+            raise ConfigurationError(
+                f"cannot merge into {subscription_channel}: it needs control-mode=manual",
+                "subscription",
+            )
+        if ChannelUri.parse(self.replay_destination).get("endpoint") is None:
+            raise ConfigurationError(
+                f"cannot replay to {self.replay_destination}: it has no endpoint",
+                "replay_destination",
+            )
+
+
+class ReplayMerge(ImageFacts, Closing):
+    """A replay that becomes the live stream. Made by `ArchiveClient.replay_merge`.
+
+    Iterate it for messages: first those of the recording, then the live ones, until the live
+    stream ends. Or call `poll` (or `do_work`, and read `image` otherwise) in a loop of your own.
+    For one thread.
+    """
+
+    def __init__(
+        self,
+        session: ControlSession,
+        order: MergeOrder,
+        subscription: Subscription,
+        owns_subscription: bool,
+    ) -> None:
+        """Begin. Raises ConfigurationError for what cannot be merged."""
+        order.check(subscription.channel)
+        super().__init__(order.position)
+        self._session = session
+        self._order = order
+        self._subscription = subscription
+        self._owns_subscription = owns_subscription
+        self._reader = _native.MessageReader()
+        self._backlog = Backlog()
+        self._replay_session_id: int | None = None
+        self._has_replay_destination = False
+        self._is_live_added = False
+        self._state = MergeState.RESOLVE_REPLAY_PORT
+        self._target = NULL_POSITION
+        self._progress_ns = time.monotonic_ns()
+        self._progress_position = order.position
+        self._stepper = Stepper(session, self._merge())
+
+    @property
+    def state(self) -> MergeState:
+        """How far it has come."""
+        return self._state
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether the replay has been stopped and only the live stream is left."""
+        return self._state is MergeState.MERGED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it came to nothing; `poll` raised why."""
+        return self._state is MergeState.FAILED
+
+    @property
+    def is_live_added(self) -> bool:
+        """Whether the subscription has the live destination."""
+        return self._is_live_added
+
+    @property
+    def subscription(self) -> Subscription:
+        """The subscription that receives both."""
+        return self._subscription
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def do_work(self) -> bool:
+        """Go on with the merging, without waiting; return whether something was done.
+
+        Raises:
+            AeronError: the media driver refuses a destination.
+            AeronTimeoutError: nothing went forward for the timeout; reading is going forward.
+            ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
+            ReplayError: the replay ended before the live stream was there.
+            ClosedError: the archive went away.
+        """
+        if self._stepper.is_done or self.has_failed:
+            return False
+        try:
+            has_worked = self._stepper.advance()
+            if not self._stepper.is_done:
+                self._check_progress()
+            return has_worked
+        except BaseException:
+            self._state = MergeState.FAILED
+            raise
+
+    def poll(self, fragment_limit: int = _FRAGMENT_LIMIT, timeout_ns: int = 0) -> list[Message]:
+        """Go on with the merging and return the messages that have come.
+
+        Args:
+            fragment_limit: take at most so many fragments.
+            timeout_ns: how long to wait for the first message. Default: not at all.
+
+        Raises:
+            AerotapeError: as `do_work`.
+        """
+        if not self._backlog:
+            self._fetch(fragment_limit, timeout_ns)
+        return self._backlog.messages()
+
+    def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
+        """As `poll`, into the backlog."""
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        while True:
+            has_worked = self.do_work()
+            slice_ns = min(
+                max(deadline_ns - time.monotonic_ns(), 0),
+                _MERGED_SLICE_NS if self.is_merged else _MERGING_SLICE_NS,
+            )
+            self._read(fragment_limit, 0 if has_worked else slice_ns)
+            if self._backlog or self.has_ended or time.monotonic_ns() >= deadline_ns:
+                return
+
+    def __iter__(self) -> Iterator[Message]:
+        # What is in there when an iteration is left comes first in the next.
+        backlog = self._backlog
+        while self._state is not MergeState.CLOSED:
+            if not backlog:
+                self._fetch(_FRAGMENT_LIMIT, _MERGED_SLICE_NS)
+                if not backlog and self.has_ended:
+                    return
+            yield from backlog.drain()
+
+    def _read(self, fragment_limit: int, timeout_ns: int) -> None:
+        image = self._image
+        if image is not None:
+            self._backlog.take(self._reader.poll, image, fragment_limit, None, timeout_ns)
+        elif timeout_ns > 0:
+            time.sleep(timeout_ns / 1e9)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come: it failed, was closed, or the live stream has ended."""
+        if self._state in (MergeState.FAILED, MergeState.CLOSED):
+            return True
+        return self.is_merged and self._image is not None and self._image.is_closed
+
+    # -- merging -------------------------------------------------------------------------------
+
+    def _merge(self) -> Steps[None]:
+        channel = yield from self._ready_to_receive()
+        self._enter(MergeState.GET_RECORDING_POSITION)
+        yield from self._ask_target(0)
+        self._enter(MergeState.REPLAY)
+        image = yield from self._replay(channel)
+        self._enter(MergeState.CATCHUP)
+        ask_again_ns = 0
+        while True:
+            while self.position < self._target:
+                self._check_image(image)
+                yield Pause(0, self._what())
+            self._enter(MergeState.ATTEMPT_LIVE_JOIN)
+            yield from self._ask_target(ask_again_ns)
+            ask_again_ns = min(max(2 * ask_again_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+            self._check_image(image)
+            missing = self._target - self.position
+            if not self._is_live_added:
+                if missing <= min(image.term_buffer_length // 4, _LIVE_MAX_WINDOW):
+                    yield from self._add_destination(self._order.live_destination)
+                    self._is_live_added = True
+                    ask_again_ns = 0
+            elif missing <= 0 and image.active_transport_count >= 2:
+                break
+            self._enter(MergeState.CATCHUP)
+        self._end_replay()
+        self._enter(MergeState.MERGED)
+
+    def _ready_to_receive(self) -> Steps[ChannelUri]:
+        """Add the replay's destination and return the channel that reaches it."""
+        destination = self._order.replay_destination
+        channel = ChannelUri.parse(self._order.replay_channel)
+        # The end of the replay is not the end of the stream, and nobody waits for it.
+        channel.put("linger", "0")
+        channel.put("eos", "false")
+        yield from self._add_destination(destination)
+        self._has_replay_destination = True
+        endpoint = ChannelUri.parse(destination).get("endpoint")
+        if channels.has_wildcard_port(destination):
+            while (endpoint := self._subscription.resolved_endpoint()) is None:
+                yield Pause(0, self._what())
+        assert endpoint is not None, "checked at the beginning"
+        channel.put("endpoint", endpoint)
+        return channel
+
+    def _add_destination(self, destination: str) -> Steps[None]:
+        pending = self._subscription.native.async_add_destination(destination)
+        while not pending.poll():
+            yield Pause(0, self._what())
+
+    def _ask_target(self, wait_ns: int) -> Steps[None]:
+        """Learn how far the recording has come."""
+        while True:
+            if wait_ns:
+                yield Pause(wait_ns, self._what())
+            self._target = yield max_recorded_position(self._order.recording_id)
+            self._progress_ns = time.monotonic_ns()
+            if self._target != NULL_POSITION:
+                return
+            wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
+
+    def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
+        recording_id, stream_id = self._order.recording_id, self._subscription.stream_id
+        request = replay_request(
+            recording_id,
+            str(channel),
+            stream_id,
+            self._order.position,
+            REPLAY_ALL_AND_FOLLOW,
+            None,
+            None,
+        )
+        answer = yield start_replay_for_reader(request, recording_id, str(channel), stream_id)
+        self._replay_session_id = answer.relevant_id
+        self._progress_ns = time.monotonic_ns()
+        session_id = channels.to_int32(answer.relevant_id)
+        native = self._subscription.native
+        while (image := native.image_by_session_id(session_id)) is None:
+            yield Pause(0, self._what())
+        self._image = image
+        return image
+
+    def _enter(self, state: MergeState) -> None:
+        self._state = state
+        self._progress_ns = time.monotonic_ns()
+
+    def _check_image(self, image: _native.Image) -> None:
+        if image.is_closed:
+            raise ReplayError(
+                f"{self._what()}: the replay ended before the live stream was there",
+                recording_id=self._order.recording_id,
+                replay_session_id=-1
+                if self._replay_session_id is None
+                else self._replay_session_id,
+                position=self.position,
+            )
+
+    def _check_progress(self) -> None:
+        if self.position > self._progress_position:
+            self._progress_position = self.position
+            self._progress_ns = time.monotonic_ns()
+            return
+        if time.monotonic_ns() - self._progress_ns <= self._order.progress_timeout_ns:
+            return
+        transports = 0 if self._image is None else self._image.active_transport_count
+        raise AeronTimeoutError(
+            f"{self._what()}: nothing went forward for "
+            f"{self._order.progress_timeout_ns / 1e9:g} s in state {self._state.name} at position "
+            f"{self.position} of {self._target} ({transports} active transports)"
+        )
+
+    def _what(self) -> str:
+        return (
+            f"merge the replay of recording {self._order.recording_id} with "
+            f"{self._order.live_destination}"
+        )
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _end_replay(self) -> None:
+        """Stop the replay and take its destination away, without waiting."""
+        if self._has_replay_destination:
+            self._has_replay_destination = False
+            with contextlib.suppress(ClosedError, AeronError):  # then there is none any more
+                self._subscription.native.async_remove_destination(self._order.replay_destination)
+        replay_session_id, self._replay_session_id = self._replay_session_id, None
+        if replay_session_id is not None:
+            self._session.tell(stop_request(replay_session_id), f"stop replay {replay_session_id}")
+
+    def close(self) -> None:
+        """Stop the replay if it is still needed, and close the subscription if it was not given.
+
+        One that was given keeps the live destination if it has been added. Idempotent.
+        """
+        if self._state is MergeState.CLOSED:
+            return
+        with contextlib.suppress(AerotapeError):
+            self._stepper.close()
+        self._end_replay()
+        self._state = MergeState.CLOSED
+        self._give_up_image()
+        if self._owns_subscription:
+            self._subscription.close()

@@ -1,0 +1,1 @@
+"""Replays and recording signals as a client reads them."""

@@ -1,0 +1,134 @@
+"""Recording signals: what an archive tells a client of the recordings that it is behind.
+
+An archive of ours with `aerotape.recording.signals=all` tells every client of all recordings.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Final
+
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.errors import ConfigurationError
+from aerotape.records import record
+
+_KEPT: Final = 4096
+
+
+@record(frozen=True, slots=True)
+class RecordingSignalEvent:
+    """Something has happened to a recording (RecordingSignalEvent, message id 24).
+
+    Attributes:
+        signal: what: START, STOP, EXTEND, REPLICATE, MERGE, SYNC, DELETE or REPLICATE_END.
+        recording_id: the recording, -1 where none is concerned.
+        subscription_id: of the recording subscription; -1 where none is concerned.
+        position: of the recording at that moment, bytes; -1 where it has none.
+        correlation_id: of the request behind it: a replication's id for what it causes; -1 where
+            no client's request is behind it.
+    """
+
+    signal: RecordingSignal
+    recording_id: int
+    subscription_id: int
+    position: int
+    correlation_id: int
+
+
+def signal_of(message: codecs.RecordingSignalEvent) -> RecordingSignalEvent:
+    """Return what a message tells."""
+    return RecordingSignalEvent(
+        message.signal,
+        message.recording_id,
+        message.subscription_id,
+        message.position,
+        message.correlation_id,
+    )
+
+
+@record(frozen=True, slots=True)
+class SignalFilter:
+    """Which signals are waited for; None: any.
+
+    Attributes:
+        signals: one of these.
+        recording_id: about this recording.
+        correlation_id: caused by this request.
+    """
+
+    signals: frozenset[RecordingSignal] | None = None
+    recording_id: int | None = None
+    correlation_id: int | None = None
+
+    def matches(self, event: RecordingSignalEvent) -> bool:
+        """Whether this is one of them."""
+        return (
+            (self.signals is None or event.signal in self.signals)
+            and self.recording_id in (None, event.recording_id)
+            and self.correlation_id in (None, event.correlation_id)
+        )
+
+    def __str__(self) -> str:
+        names = "any signal"
+        if self.signals is not None:
+            names = " or ".join(sorted(signal.name for signal in self.signals))
+        of = "" if self.recording_id is None else f" of recording {self.recording_id}"
+        by = "" if self.correlation_id is None else f" caused by request {self.correlation_id}"
+        return names + of + by
+
+
+def signal_filter(
+    signals: tuple[RecordingSignal, ...], recording_id: int | None, correlation_id: int | None
+) -> SignalFilter:
+    """Return the filter for what a caller has given.
+
+    Raises:
+        ConfigurationError: what should be signals are none.
+    """
+    for signal in signals:
+        if not isinstance(signal, RecordingSignal):
+            raise ConfigurationError(f"{signal!r} is not a RecordingSignal", "signals")
+    return SignalFilter(frozenset(signals) or None, recording_id, correlation_id)
+
+
+class SignalQueue:
+    """Signals that wait to be taken, the last 4096 of them. Filled by the session.
+
+    `put` and the takers may be different threads.
+    """
+
+    def __init__(self, wanted: SignalFilter | None = None) -> None:
+        """Make an empty queue that keeps what is wanted; None: all."""
+        self._wanted = SignalFilter() if wanted is None else wanted
+        self._events: deque[RecordingSignalEvent] = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
+
+    def put(self, event: RecordingSignalEvent) -> None:
+        """Add the newest, if it is wanted."""
+        if not self._wanted.matches(event):
+            return
+        with self._lock:
+            self._events.append(event)
+
+    def take_all(self) -> list[RecordingSignalEvent]:
+        """Return and forget all, oldest first."""
+        with self._lock:
+            taken = list(self._events)
+            self._events.clear()
+            return taken
+
+    def has(self, wanted: SignalFilter) -> bool:
+        """Whether there is one that is wanted."""
+        with self._lock:
+            return any(wanted.matches(event) for event in self._events)
+
+    def take(self, wanted: SignalFilter) -> RecordingSignalEvent | None:
+        """Return and forget the oldest that is wanted; the others stay."""
+        with self._lock:
+            for index, event in enumerate(self._events):
+                if wanted.matches(event):
+                    del self._events[index]
+                    return event
+            return None

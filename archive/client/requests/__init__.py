@@ -1,0 +1,1 @@
+"""The requests of the control protocol, one module for each kind."""

@@ -1,0 +1,258 @@
+"""Requests that ask what is recorded and being recorded, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar, cast
+
+from aerotape.archive.client import arguments
+from aerotape.archive.client.requests.request import Call, Item, Listing, Steps, relevant_id
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.codecs.generated import archive as codecs
+from aerotape.records import record
+
+_MAX_COUNT: Final = (1 << 31) - 1
+
+D = TypeVar("D")
+
+
+@record(frozen=True, slots=True)
+class RecordingSubscription:
+    """What an archive records, or will when there is a publisher (message id 23).
+
+    Attributes:
+        subscription_id: for `stop_recording_subscription`.
+        stream_id: the stream.
+        stripped_channel: the channel reduced to what identifies it.
+    """
+
+    subscription_id: int
+    stream_id: int
+    stripped_channel: str
+
+
+class Pages(Generic[D]):
+    """A listing that is asked for page by page, so that it holds nobody up.
+
+    >>> while (page := run(pages.next())):
+    ...     yield from page
+    """
+
+    page_length: int = 100
+
+    def __init__(
+        self,
+        ask: Callable[[int, int], Listing],
+        convert: Callable[[Item], D],
+        key_after: Callable[[int, D, int], int],
+        first: int,
+        count: int | None,
+    ) -> None:
+        """Begin.
+
+        Args:
+            ask: makes the request for a page, from its key on and of a length.
+            convert: makes what the caller gets of an item.
+            key_after: the key of the next page, from this one's, its last item and its length.
+            first: the key of the first page.
+            count: at most so many; None: all.
+        """
+        self._ask = ask
+        self._convert = convert
+        self._key_after = key_after
+        self._key = first
+        self._remaining = _MAX_COUNT if count is None else arguments.count("count", count)
+
+    def next(self) -> Steps[list[D]]:
+        """Return the next page; an empty one is the end."""
+        if self._remaining <= 0:
+            return []
+        length = min(self.page_length, self._remaining)
+        found: list[Item] = yield self._ask(self._key, length)
+        page = [self._convert(item) for item in found]
+        self._remaining -= len(page)
+        if len(page) < length:
+            self._remaining = 0
+        if page:
+            self._key = self._key_after(self._key, page[-1], len(page))
+        return page
+
+
+def list_recordings(
+    from_recording_id: int = 0, count: int | None = None
+) -> Pages[RecordingDescriptor]:
+    """Iterate over the recordings in the order of their ids, asking page by page.
+
+    Args:
+        from_recording_id: the first id to be listed.
+        count: at most so many; None: all.
+    """
+    arguments.identity("from_recording_id", from_recording_id)
+
+    def ask(from_id: int, length: int) -> Listing:
+        request = codecs.ListRecordingsRequest(from_recording_id=from_id, record_count=length)
+        return Listing(request, "list recordings", length)
+
+    return _recordings(ask, from_recording_id, count)
+
+
+def list_recordings_for_uri(
+    channel_fragment: str,
+    stream_id: int,
+    from_recording_id: int = 0,
+    count: int | None = None,
+) -> Pages[RecordingDescriptor]:
+    """As `list_recordings`, of one stream id and with channels that hold a text.
+
+    Args:
+        channel_fragment: any part of the recording's channel without the parameters that
+            do not identify the stream, for example ``endpoint=localhost:20121``.
+    """
+    arguments.text("channel_fragment", channel_fragment)
+    arguments.any_int32("stream_id", stream_id)
+    arguments.identity("from_recording_id", from_recording_id)
+
+    def ask(from_id: int, length: int) -> Listing:
+        request = codecs.ListRecordingsForUriRequest(
+            from_recording_id=from_id,
+            record_count=length,
+            stream_id=stream_id,
+            channel=channel_fragment,
+        )
+        what = f"list recordings of {channel_fragment!r} stream {stream_id}"
+        return Listing(request, what, length)
+
+    return _recordings(ask, from_recording_id, count)
+
+
+def list_recording(recording_id: int) -> Steps[RecordingDescriptor | None]:
+    """Return a recording's descriptor, None when there is no such recording."""
+    request = codecs.ListRecordingRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    found: list[Item] = yield Listing(request, f"list recording {recording_id}", 1)
+    return descriptor_of(found[0]) if found else None
+
+
+def list_recording_subscriptions(
+    channel_fragment: str = "",
+    stream_id: int | None = None,
+    *,
+    from_index: int = 0,
+    count: int | None = None,
+) -> Pages[RecordingSubscription]:
+    """Iterate over what the archive records or waits to record, asking page by page.
+
+    Args:
+        channel_fragment: any part of the channel, as in `list_recordings_for_uri`; empty: any.
+        stream_id: None: any.
+        from_index: how many of those that match to leave out.
+        count: at most so many; None: all.
+    """
+    arguments.text("channel_fragment", channel_fragment)
+    arguments.count("from_index", from_index)
+    stream = 0 if stream_id is None else arguments.any_int32("stream_id", stream_id)
+
+    def ask(index: int, length: int) -> Listing:
+        request = codecs.ListRecordingSubscriptionsRequest(
+            pseudo_index=index,
+            subscription_count=length,
+            apply_stream_id=codecs.BooleanType(stream_id is not None),
+            stream_id=stream,
+            channel=channel_fragment,
+        )
+        return Listing(request, "list recording subscriptions", length)
+
+    return Pages(ask, _subscription, lambda index, _, length: index + length, from_index, count)
+
+
+def find_last_matching_recording(
+    min_recording_id: int, channel_fragment: str, stream_id: int, session_id: int
+) -> Call[int]:
+    """Return the id of the last recording of a session, -1 when there is none.
+
+    Args:
+        min_recording_id: the least id that counts.
+        channel_fragment: as in `list_recordings_for_uri`.
+    """
+    request = codecs.FindLastMatchingRecordingRequest(
+        min_recording_id=arguments.identity("min_recording_id", min_recording_id),
+        session_id=arguments.any_int32("session_id", session_id),
+        stream_id=arguments.any_int32("stream_id", stream_id),
+        channel=arguments.text("channel_fragment", channel_fragment),
+    )
+    what = f"find a recording of {channel_fragment!r} stream {stream_id}"
+    return Call(request, what, relevant_id)
+
+
+def start_position(recording_id: int) -> Call[int]:
+    """Return where a recording starts, bytes."""
+    request = codecs.StartPositionRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"ask for the start position of recording {recording_id}", relevant_id)
+
+
+def stop_position(recording_id: int) -> Call[int]:
+    """Return where a recording stopped, bytes; -1 while it is live."""
+    request = codecs.StopPositionRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"ask for the stop position of recording {recording_id}", relevant_id)
+
+
+def recording_position(recording_id: int) -> Call[int]:
+    """Return how far a live recording has come, bytes; -1 when it is not live."""
+    request = codecs.RecordingPositionRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"ask for the position of recording {recording_id}", relevant_id)
+
+
+def max_recorded_position(recording_id: int) -> Call[int]:
+    """Return where a recording stopped or, live, how far it has come, bytes."""
+    request = codecs.MaxRecordedPositionRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"ask for the last position of recording {recording_id}", relevant_id)
+
+
+def get_archive_id() -> Call[int]:
+    """Ask the archive for its id."""
+    return Call(codecs.ArchiveIdRequest(), "ask for the archive's id", relevant_id)
+
+
+def _recordings(
+    ask: Callable[[int, int], Listing], from_recording_id: int, count: int | None
+) -> Pages[RecordingDescriptor]:
+    return Pages(
+        ask, descriptor_of, lambda _, last, __: last.recording_id + 1, from_recording_id, count
+    )
+
+
+def _subscription(item: Item) -> RecordingSubscription:
+    message = cast(codecs.RecordingSubscriptionDescriptor, item)
+    return RecordingSubscription(
+        message.subscription_id, message.stream_id, message.stripped_channel
+    )
+
+
+def descriptor_of(item: Item) -> RecordingDescriptor:
+    """Return what a RecordingDescriptor (message id 22) says, without whom it was sent to."""
+    message = cast(codecs.RecordingDescriptor, item)
+    return RecordingDescriptor(
+        recording_id=message.recording_id,
+        start_timestamp_ms=message.start_timestamp,
+        stop_timestamp_ms=message.stop_timestamp,
+        start_position=message.start_position,
+        stop_position=message.stop_position,
+        initial_term_id=message.initial_term_id,
+        segment_file_length=message.segment_file_length,
+        term_buffer_length=message.term_buffer_length,
+        mtu_length=message.mtu_length,
+        session_id=message.session_id,
+        stream_id=message.stream_id,
+        stripped_channel=message.stripped_channel,
+        original_channel=message.original_channel,
+        source_identity=message.source_identity,
+    )

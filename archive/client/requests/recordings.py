@@ -1,0 +1,191 @@
+"""Requests that begin, end and change recordings, and that list what is being recorded."""
+
+from __future__ import annotations
+
+from aerotape.archive.client import arguments, channels
+from aerotape.archive.client.arguments import SourceLocationName
+from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import ErrorCode
+
+
+def start_recording(
+    channel: str,
+    stream_id: int,
+    source_location: codecs.SourceLocation | SourceLocationName = "local",
+    *,
+    auto_stop: bool = False,
+) -> Call[int]:
+    """Record each stream that is published on a channel and stream id, now or later.
+
+    Args:
+        channel: with a ``session-id`` parameter, only that session is recorded.
+        source_location: "local" when the publications use the archive's media driver: they
+            are recorded without a detour over the network. Else "remote".
+        auto_stop: stop when the first stream ends.
+
+    Returns:
+        The id of the recording subscription, for `stop_recording_subscription`.
+
+    Raises:
+        ActiveSubscriptionError: it is being recorded already.
+        LimitError: the archive records as many streams as it may.
+        StorageSpaceError: there is hardly room left.
+    """
+    request = codecs.StartRecordingRequest2(
+        stream_id=arguments.any_int32("stream_id", stream_id),
+        source_location=arguments.source_location(source_location),
+        auto_stop=codecs.BooleanType(bool(auto_stop)),
+        channel=arguments.channel("channel", channel),
+    )
+    return Call(request, f"start recording {channel} stream {stream_id}", relevant_id)
+
+
+def extend_recording(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    source_location: codecs.SourceLocation | SourceLocationName = "local",
+    *,
+    auto_stop: bool = False,
+) -> Call[int]:
+    """Record on, behind the end of a recording that has stopped.
+
+    The publication must begin where the recording ends: `extension_channel` makes its channel.
+
+    Args:
+        channel: as in `start_recording`, like all that follow.
+
+    Returns:
+        The id of the recording subscription, for `stop_recording_subscription`.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        ActiveRecordingError: it has not stopped.
+        InvalidExtensionError: the stream is not the recording's.
+    """
+    request = codecs.ExtendRecordingRequest2(
+        recording_id=arguments.identity("recording_id", recording_id),
+        stream_id=arguments.any_int32("stream_id", stream_id),
+        source_location=arguments.source_location(source_location),
+        auto_stop=codecs.BooleanType(bool(auto_stop)),
+        channel=arguments.channel("channel", channel),
+    )
+    what = f"extend recording {recording_id} from {channel} stream {stream_id}"
+    return Call(request, what, relevant_id)
+
+
+def stop_recording(channel: str, stream_id: int) -> Call[None]:
+    """Stop what `start_recording` with this channel and stream id has started.
+
+    Raises:
+        UnknownSubscriptionError: nothing is recorded so.
+    """
+    request = codecs.StopRecordingRequest(
+        stream_id=arguments.any_int32("stream_id", stream_id),
+        channel=arguments.channel("channel", channel),
+    )
+    return Call(request, f"stop recording {channel} stream {stream_id}", nothing)
+
+
+def try_stop_recording(channel: str, stream_id: int) -> Call[bool]:
+    """As `stop_recording`, but return False when there was nothing to stop."""
+    return _or_false(stop_recording(channel, stream_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
+
+
+def stop_recording_session(channel: str, stream_id: int, session_id: int) -> Call[None]:
+    """Stop what records one session: for a publication of `add_recorded_publication`.
+
+    Raises:
+        UnknownSubscriptionError: it is not being recorded by itself.
+    """
+    arguments.channel("channel", channel)
+    arguments.any_int32("session_id", session_id)
+    return stop_recording(channels.with_session_id(channel, session_id), stream_id)
+
+
+def stop_recording_subscription(subscription_id: int) -> Call[None]:
+    """Stop the recording subscription with this id.
+
+    Raises:
+        UnknownSubscriptionError: there is none.
+    """
+    request = codecs.StopRecordingSubscriptionRequest(
+        subscription_id=arguments.any_int64("subscription_id", subscription_id)
+    )
+    return Call(request, f"stop recording subscription {subscription_id}", nothing)
+
+
+def try_stop_recording_subscription(subscription_id: int) -> Call[bool]:
+    """As `stop_recording_subscription`, but return False when there is none."""
+    return _or_false(stop_recording_subscription(subscription_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
+
+
+def stop_recording_by_identity(recording_id: int) -> Call[bool]:
+    """Stop a live recording by its id; return False when it was not live.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+    """
+    request = codecs.StopRecordingByIdentityRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    what = f"stop recording {recording_id}"
+    return Call(request, what, lambda answer: answer.relevant_id != 0)
+
+
+def truncate_recording(recording_id: int, position: int) -> Call[int]:
+    """Cut a stopped recording off at a position; what was behind it is lost.
+
+    Replays of it are stopped first.
+
+    Args:
+        position: where it shall end, bytes: the beginning of a frame.
+
+    Returns:
+        How many segment files were deleted.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        ActiveRecordingError: it has not stopped.
+        InvalidPositionError: nothing begins there, or it is not within the recording.
+    """
+    request = codecs.TruncateRecordingRequest(
+        recording_id=arguments.identity("recording_id", recording_id),
+        position=arguments.position("position", position),
+    )
+    return Call(request, f"truncate recording {recording_id} at {position}", relevant_id)
+
+
+def purge_recording(recording_id: int) -> Call[int]:
+    """Delete a stopped recording with all its segment files.
+
+    Returns:
+        How many segment files were deleted.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        ActiveRecordingError: it has not stopped.
+        ArchiveError: it is being replayed.
+    """
+    request = codecs.PurgeRecordingRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"purge recording {recording_id}", relevant_id)
+
+
+def update_channel(recording_id: int, channel: str) -> Call[None]:
+    """Let a recording's descriptor name another channel; what was recorded stays as it is.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+    """
+    request = codecs.UpdateChannelRequest(
+        recording_id=arguments.identity("recording_id", recording_id),
+        channel=arguments.channel("channel", channel),
+    )
+    return Call(request, f"give recording {recording_id} the channel {channel}", nothing)
+
+
+def _or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:
+    return Call(stop.message, stop.what, lambda _: True, {code: False})

@@ -1,0 +1,167 @@
+"""Requests that start and stop replays."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aerotape.archive.client import arguments, channels
+from aerotape.archive.client.requests.request import Call, Request, nothing, relevant_id
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ConfigurationError
+from aerotape.protocol import (
+    NULL_POSITION,
+    NULL_VALUE,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+)
+
+_LONGEST: Final = (1 << 63) - 1
+
+
+def start_replay(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    *,
+    position: int | None = None,
+    length: int | None = None,
+    limit_counter_id: int | None = None,
+    file_io_max_length: int | None = None,
+    subscription_id: int | None = None,
+) -> Call[int]:
+    """Let the archive replay into a channel and stream of the caller's.
+
+    Args:
+        position: from where, bytes: the beginning of a frame. None: from the start.
+        length: how much, bytes. None (or Aeron's -1), or more than there is: to the end,
+            following a recording that is live until it stops. Aeron's -2: to where the
+            recording is when the archive reads the request.
+        limit_counter_id: do not go beyond the value of this counter of the media driver.
+        file_io_max_length: read at most so much at a time, bytes.
+        subscription_id: on a response channel (``control-mode=response``), the registration id
+            of the subscription that is to get the replay.
+
+    Returns:
+        The replay's id, for `stop_replay`. Its low 32 bits are the session id of the
+        publication.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        LimitError: the archive runs as many replays as it may.
+        InvalidPositionError: no frame begins there, or it is not within the recording.
+        EmptyRecordingError: nothing is recorded yet.
+        ConfigurationError: `channel` is not a channel URI.
+    """
+    request = replay_request(
+        recording_id,
+        channel,
+        stream_id,
+        NULL_POSITION if position is None else position,
+        REPLAY_ALL_AND_FOLLOW if length is None else length,
+        limit_counter_id,
+        file_io_max_length,
+    )
+    if not channels.is_response_channel(channel):
+        subscription_id = None
+    elif subscription_id is None:
+        raise ConfigurationError(
+            f"a replay to {channel} goes to one subscription: give subscription_id",
+            "subscription_id",
+        )
+    what = _what(recording_id, channel, stream_id)
+    return Call(request, what, relevant_id, reply_to=subscription_id)
+
+
+def start_bounded_replay(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    limit_counter_id: int,
+    *,
+    position: int | None = None,
+    length: int | None = None,
+    file_io_max_length: int | None = None,
+    subscription_id: int | None = None,
+) -> Call[int]:
+    """As `start_replay`, never beyond the value of a counter of the media driver.
+
+    Args:
+        limit_counter_id: the counter's id.
+    """
+    return start_replay(
+        recording_id,
+        channel,
+        stream_id,
+        position=position,
+        length=length,
+        limit_counter_id=arguments.count("limit_counter_id", limit_counter_id),
+        file_io_max_length=file_io_max_length,
+        subscription_id=subscription_id,
+    )
+
+
+def stop_replay(replay_session_id: int) -> Call[None]:
+    """Stop a replay; one that has ended already is no error."""
+    return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)
+
+
+def stop_all_replays(recording_id: int | None = None) -> Call[None]:
+    """Stop all replays of a recording, or of all recordings, whoever started them."""
+    request = codecs.StopAllReplaysRequest(
+        recording_id=arguments.optional_id("recording_id", recording_id)
+    )
+    return Call(request, "stop all replays", nothing)
+
+
+def stop_request(replay_session_id: int) -> Request:
+    """Return the message that stops a replay."""
+    return codecs.StopReplayRequest(
+        replay_session_id=arguments.any_int64("replay_session_id", replay_session_id)
+    )
+
+
+def replay_request(
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    position: int,
+    length: int,
+    limit_counter_id: int | None,
+    file_io_max_length: int | None,
+) -> Request:
+    """Return the message that starts a replay, bounded when there is a counter."""
+    fields: dict[str, Any] = {
+        "recording_id": arguments.identity("recording_id", recording_id),
+        "position": arguments.integer("position", position, NULL_POSITION, _LONGEST),
+        "length": arguments.integer("length", length, REPLAY_ALL_AND_STOP, _LONGEST),
+        "replay_stream_id": arguments.any_int32("stream_id", stream_id),
+        "file_io_max_length": arguments.optional_length("file_io_max_length", file_io_max_length),
+        "replay_token": NULL_VALUE,
+        # Aeron's own archive leaves a malformed one unanswered.
+        "replay_channel": arguments.channel("channel", channel),
+    }
+    if limit_counter_id is None:
+        return codecs.ReplayRequest(**fields)
+    limit = arguments.count("limit_counter_id", limit_counter_id)
+    return codecs.BoundedReplayRequest(limit_counter_id=limit, **fields)
+
+
+def _what(recording_id: int, channel: str, stream_id: int) -> str:
+    return f"replay recording {recording_id} to {channel} stream {stream_id}"
+
+
+def start_replay_for_reader(
+    request: Request,
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    reply_to: int | None = None,
+) -> Call[codecs.ControlResponse]:
+    """Start a replay that nobody wants any more when its reader has been interrupted."""
+    return Call(
+        request,
+        _what(recording_id, channel, stream_id),
+        lambda answer: answer,
+        undo=lambda answer: stop_request(answer.relevant_id),
+        reply_to=reply_to,
+    )

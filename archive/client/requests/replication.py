@@ -1,0 +1,108 @@
+"""Requests that let an archive copy recordings from another."""
+
+from __future__ import annotations
+
+from aerotape.archive.client import arguments, channels
+from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ConfigurationError
+from aerotape.protocol import NULL_VALUE, ErrorCode
+
+
+def replicate(
+    src_recording_id: int,
+    src_control_channel: str,
+    src_control_stream_id: int = channels.DEFAULT_CONTROL_STREAM_ID,
+    *,
+    dst_recording_id: int | None = None,
+    stop_position: int | None = None,
+    live_destination: str | None = None,
+    replication_channel: str | None = None,
+    channel_tag_id: int | None = None,
+    subscription_tag_id: int | None = None,
+    file_io_max_length: int | None = None,
+    replication_session_id: int | None = None,
+    encoded_credentials: bytes = b"",
+    src_response_channel: str | None = None,
+) -> Call[int]:
+    """Let the archive copy a recording from another archive, the source.
+
+    How it goes on the signals tell, whose `correlation_id` is the replication's id: REPLICATE
+    when a recording was made for it or EXTEND when one is extended, SYNC at the end of a
+    stopped source, MERGE when it has joined the live stream, REPLICATE_END when it is over,
+    whatever the reason; an error that ends it comes before (`poll_for_errors`).
+
+    Args:
+        src_recording_id: the recording at the source.
+        src_control_channel: where the source listens, as this archive reaches it.
+        src_control_stream_id: stream on that channel.
+        dst_recording_id: a stopped recording here to be extended. None: a new one.
+        stop_position: where to end, bytes. None: at the end of the recording, which is
+            followed while it is live.
+        live_destination: where this archive can receive the live stream of the source's
+            recording, to join it once it has caught up.
+        replication_channel: to which the source shall replay. None: the archive's default.
+        channel_tag_id: tag of the channel of the archive's subscription, which may so be
+            given further destinations by other clients.
+        subscription_tag_id: tag of that subscription.
+        file_io_max_length: the source reads at most so much at a time, bytes.
+        replication_session_id: session of the replay. None: any. Not with `live_destination`.
+        encoded_credentials: for a source that wants any.
+        src_response_channel: where the source answers through a response channel.
+
+    Returns:
+        The replication's id, for `stop_replication`.
+
+    Raises:
+        UnknownRecordingError: there is no such recording to be extended.
+        ActiveRecordingError: it has not stopped.
+        ConfigurationError: the arguments contradict each other, or cannot be sent.
+    """
+    if live_destination is not None and replication_session_id is not None:
+        raise ConfigurationError(
+            "give either live_destination or replication_session_id: the live stream has a "
+            "session of its own",
+            "replication_session_id",
+        )
+    if not isinstance(encoded_credentials, bytes):
+        raise ConfigurationError("encoded_credentials must be bytes", "encoded_credentials")
+    session_id = NULL_VALUE
+    if replication_session_id is not None:
+        session_id = arguments.any_int32("replication_session_id", replication_session_id)
+    request = codecs.ReplicateRequest2(
+        src_recording_id=arguments.identity("src_recording_id", src_recording_id),
+        dst_recording_id=arguments.optional_id("dst_recording_id", dst_recording_id),
+        stop_position=arguments.optional_position("stop_position", stop_position),
+        channel_tag_id=arguments.optional_id("channel_tag_id", channel_tag_id),
+        subscription_tag_id=arguments.optional_id("subscription_tag_id", subscription_tag_id),
+        src_control_stream_id=arguments.any_int32("src_control_stream_id", src_control_stream_id),
+        file_io_max_length=arguments.optional_length("file_io_max_length", file_io_max_length),
+        replication_session_id=session_id,
+        src_control_channel=arguments.channel("src_control_channel", src_control_channel),
+        live_destination=arguments.optional_channel("live_destination", live_destination),
+        replication_channel=arguments.optional_channel("replication_channel", replication_channel),
+        encoded_credentials=encoded_credentials,
+        src_response_channel=arguments.optional_channel(
+            "src_response_channel", src_response_channel
+        ),
+    )
+    what = f"replicate recording {src_recording_id} from {src_control_channel}"
+    return Call(request, what, relevant_id)
+
+
+def stop_replication(replication_id: int) -> Call[None]:
+    """Stop a replication.
+
+    Raises:
+        UnknownReplicationError: there is none with this id.
+    """
+    request = codecs.StopReplicationRequest(
+        replication_id=arguments.any_int64("replication_id", replication_id)
+    )
+    return Call(request, f"stop replication {replication_id}", nothing)
+
+
+def try_stop_replication(replication_id: int) -> Call[bool]:
+    """As `stop_replication`, but return False when there is none."""
+    stop = stop_replication(replication_id)
+    return Call(stop.message, stop.what, lambda _: True, {ErrorCode.UNKNOWN_REPLICATION: False})

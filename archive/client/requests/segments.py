@@ -1,0 +1,100 @@
+"""Requests that take segment files away from the front of a recording, or put them there.
+
+A recording is kept in segment files of one length. Its start may be moved to the beginning of any
+of them: the files before it are then *detached*, and stay in the directory until they are deleted,
+moved elsewhere, or attached again. `segment_base_position` tells where a segment begins.
+"""
+
+from __future__ import annotations
+
+from aerotape.archive.client import arguments
+from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.codecs.generated import archive as codecs
+
+
+def detach_segments(recording_id: int, new_start_position: int) -> Call[None]:
+    """Let a recording start later; the files before stay in the directory.
+
+    Args:
+        new_start_position: the beginning of a segment, bytes.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        InvalidPositionError: no segment begins there, it is before the start, or replays or
+            the recording itself have not come so far.
+    """
+    request = codecs.DetachSegmentsRequest(
+        recording_id=arguments.identity("recording_id", recording_id),
+        new_start_position=arguments.position("new_start_position", new_start_position),
+    )
+    what = f"detach the segments of recording {recording_id} before {new_start_position}"
+    return Call(request, what, nothing)
+
+
+def delete_detached_segments(recording_id: int) -> Call[int]:
+    """Delete the files of a recording that have been detached.
+
+    Returns:
+        How many will be deleted; a DELETE signal tells when it is done.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+    """
+    request = codecs.DeleteDetachedSegmentsRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"delete the detached segments of recording {recording_id}", relevant_id)
+
+
+def purge_segments(recording_id: int, new_start_position: int) -> Call[int]:
+    """Let a recording start later and delete the files before: both requests above in one.
+
+    Args:
+        new_start_position: as in `detach_segments`, with the same errors.
+
+    Returns:
+        How many files will be deleted; a DELETE signal tells when it is done.
+    """
+    request = codecs.PurgeSegmentsRequest(
+        recording_id=arguments.identity("recording_id", recording_id),
+        new_start_position=arguments.position("new_start_position", new_start_position),
+    )
+    what = f"purge the segments of recording {recording_id} before {new_start_position}"
+    return Call(request, what, relevant_id)
+
+
+def attach_segments(recording_id: int) -> Call[int]:
+    """Let a recording start with the earliest of its detached files again.
+
+    Returns:
+        How many files were attached.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        ArchiveError: a file is not what it should be.
+    """
+    request = codecs.AttachSegmentsRequest(
+        recording_id=arguments.identity("recording_id", recording_id)
+    )
+    return Call(request, f"attach the segments of recording {recording_id}", relevant_id)
+
+
+def migrate_segments(src_recording_id: int, dst_recording_id: int) -> Call[int]:
+    """Move the files of one recording to the front or the end of another.
+
+    Both must have stopped, meet at a segment's boundary, and agree on initial term id, stream
+    id, and the lengths of terms, segments and MTU. The source is left empty.
+
+    Returns:
+        How many files were moved.
+
+    Raises:
+        UnknownRecordingError: there is no such recording.
+        ArchiveError: the source has not stopped, or the two do not fit together.
+    """
+    request = codecs.MigrateSegmentsRequest(
+        src_recording_id=arguments.identity("src_recording_id", src_recording_id),
+        dst_recording_id=arguments.identity("dst_recording_id", dst_recording_id),
+    )
+    what = f"migrate the segments of recording {src_recording_id} to {dst_recording_id}"
+    return Call(request, what, relevant_id)

@@ -1,0 +1,1 @@
+"""The control session of a client: connecting, sending requests, staying connected."""

@@ -1,0 +1,465 @@
+"""A control session: a request stream, a response stream, and what is matched between them.
+
+The core that both faces of the client share. It keeps the requests under way by correlation id,
+any number of them, and sorts what comes on the response stream: answers and listed items go to
+their requests, pings are dropped, recording signals and errors that answer no pending request (a
+replay that failed after it had started) are kept for whoever asks. It only waits in `read`, where
+one thread at a time looks at the response stream and the others wait for what it finds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from aerotape import _native
+from aerotape.archive.client.replay.signals import SignalQueue, signal_of
+from aerotape.archive.client.requests.request import Call, Listing, Request
+from aerotape.archive.client.requests.response_errors import error_of
+from aerotape.archive.client.session.pending_request import Pending
+from aerotape.catalog.layout import version_string
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.runtime import HEADER, Message
+from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
+from aerotape.message_buffer import Backlog
+
+# How long one look at the response stream may take, so that Ctrl-C and a close are seen.
+POLL_SLICE_NS: Final = 50_000_000
+_FRAGMENT_LIMIT: Final = 64
+_KEPT_ERRORS: Final = 4096
+
+_NOT_CONNECTED: Final = -1
+_BACK_PRESSURED: Final = -2
+_ADMIN_ACTION: Final = -3
+_CLOSED: Final = -4
+
+# The messages that matter to a client. A newer archive may send others: they are skipped.
+_EXPECTED_TEMPLATES: Final = frozenset(
+    {
+        codecs.ControlResponse.TEMPLATE_ID,
+        codecs.Challenge.TEMPLATE_ID,
+        codecs.RecordingDescriptor.TEMPLATE_ID,
+        codecs.RecordingSubscriptionDescriptor.TEMPLATE_ID,
+        codecs.RecordingSignalEvent.TEMPLATE_ID,
+    }
+)
+
+
+class ControlSession:
+    """The state of one connection to an archive. Thread-safe.
+
+    Attributes:
+        control_session_id: the session's id at the archive, None during the handshake.
+        archive_version: the protocol version of the archive, 0 while unknown.
+        timeout_ns: how long a request may take.
+        was_closed_here: whether `close` was called.
+        unfinished_listing: one that nobody waits for, but that the archive may be at yet.
+        signals: the signals that nobody has taken yet.
+        on_news: called when there are new signals and at the end, in whichever thread reads.
+    """
+
+    def __init__(
+        self,
+        aeron: _native.AeronClient,
+        publication: _native.ExclusivePublication,
+        subscription: _native.Subscription,
+        timeout_ns: int,
+    ) -> None:
+        self.control_session_id: int | None = None
+        self.archive_version = 0
+        self.timeout_ns = timeout_ns
+        self.was_closed_here = False
+        self.unfinished_listing: Pending | None = None
+        self.signals = SignalQueue()
+        self._aeron = aeron
+        self._publication = publication
+        self._subscription = subscription
+        self._send_lock = threading.Lock()
+        # Guards all that follows. No condition: an interrupt while Python's takes or gives its lock
+        # leaves that in the wrong state.
+        self._lock = threading.RLock()
+        # Held; released when something was read.
+        self._waiters: list[threading.Lock] = []
+        self._reader_thread: int | None = None
+        self._closed_because: str | None = None
+        self._pending: dict[int, Pending] = {}
+        # Read and not sorted yet: after an interrupt whoever reads next goes on with it.
+        self._arrived = Backlog()
+        self._decoded: tuple[object, Message | None] | None = None
+        self.on_news: Callable[[], None] = lambda: None
+        self._signal_queues = [self.signals]
+        self._errors: deque[ArchiveError] = deque(maxlen=_KEPT_ERRORS)
+
+    @property
+    def aeron(self) -> _native.AeronClient:
+        """The Aeron client that the session's streams belong to."""
+        return self._aeron
+
+    @property
+    def publication(self) -> _native.ExclusivePublication:
+        """The request stream."""
+        return self._publication
+
+    @property
+    def subscription(self) -> _native.Subscription:
+        """The response stream."""
+        return self._subscription
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session is over, by `close` or since the archive went away."""
+        return self._closed_because is not None
+
+    @property
+    def archive_version_text(self) -> str:
+        """The protocol version of the archive: ``1.12.0``."""
+        return version_string(self.archive_version)
+
+    # -- sending -------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        message: Request,
+        what: str,
+        count: int = 0,
+        on_done: Callable[[], None] | None = None,
+    ) -> tuple[Pending, bytes]:
+        """Prepare a request: return what awaits its answer, and the bytes to be sent.
+
+        Args:
+            on_done: called once, in whichever thread reads, when nothing more will come.
+
+        Raises:
+            ClosedError: the session is over.
+            CodecError: a field of the request cannot be encoded.
+        """
+        self.ensure_open(what)
+        assert self.control_session_id is not None, "requests come after the handshake"
+        message.control_session_id = self.control_session_id
+        message.correlation_id = self._aeron.next_correlation_id()
+        data = message.encode()
+        return self.expect(message.correlation_id, what, count, on_done), data
+
+    def expect(
+        self,
+        correlation_id: int,
+        what: str,
+        count: int = 0,
+        on_done: Callable[[], None] | None = None,
+    ) -> Pending:
+        """Keep what will come for a request, until it is done or `forget` is called."""
+        pending = Pending(correlation_id, what, count, on_done)
+        with self._lock:
+            self._pending[correlation_id] = pending
+        return pending
+
+    def forget(self, pending: Pending) -> None:
+        """Let what may still come for a request be dropped. Idempotent."""
+        with self._lock:
+            self._pending.pop(pending.correlation_id, None)
+
+    def abandon(self, pending: Pending, call: Call[Any] | Listing, is_sent: bool = True) -> None:
+        """Stop waiting for a request; if it was granted after all, take it back."""
+        if not is_sent:
+            self.forget(pending)
+            return
+        if isinstance(call, Listing):
+            self.unfinished_listing = pending
+            return
+        undo = call.undo
+        if undo is None or pending.failure is not None:
+            self.forget(pending)
+            return
+
+        def take_back() -> None:
+            answer = pending.answer
+            if not isinstance(answer, codecs.ControlResponse):
+                return
+            if answer.code == codecs.ControlResponseCode.OK:
+                self.tell(undo(answer), f"take back: {call.what}")
+
+        with self._lock:
+            if not pending.is_done:
+                pending.on_done = take_back
+                return
+        take_back()
+
+    def tell(self, message: Request, what: str) -> None:
+        """Try to send a request whose answer does not matter."""
+        with contextlib.suppress(ClosedError):
+            pending, data = self.begin(message, what)
+            if not self.offer(data, what):
+                self.forget(pending)
+
+    def offer(self, data: bytes, what: str) -> bool:
+        """Try once to send a message; False when there is no room yet.
+
+        Raises:
+            ClosedError: the archive went away, or the session is closed.
+        """
+        self.ensure_open(what)
+        with self._send_lock:
+            return self._is_sent(self._publication.offer(data), what)
+
+    def send(self, data: bytes, what: str, results: list[int] | None = None) -> None:
+        """Send a message, waiting for room.
+
+        Args:
+            results: gets what the offers have answered, whatever interrupts this.
+
+        Raises:
+            AeronTimeoutError: the archive makes no room.
+            ClosedError: the archive went away, or the session is closed.
+        """
+        results = [] if results is None else results
+        self.ensure_open(what)
+        with self._send_lock:
+            results.extend(map(self._publication.offer, (data,)))
+            if self._is_sent(results[-1], what):
+                return
+            results.extend(map(self._publication.offer_within, (data,), (self.timeout_ns,)))
+            if not self._is_sent(results[-1], what):
+                raise self.back_pressure(what)
+
+    def back_pressure(self, what: str) -> AeronTimeoutError:
+        """Return the error for an archive that does not read what is sent."""
+        return AeronTimeoutError(
+            f"cannot {what}: the archive at {self._publication.channel} has not read requests "
+            f"for {self.timeout_ns / 1e9:g} s (back pressure)"
+        )
+
+    def no_answer(self, pending: Pending) -> AeronTimeoutError:
+        """Return the error for an answer that does not come."""
+        return AeronTimeoutError(
+            f"cannot {pending.what}: no answer from the archive at {self._publication.channel} "
+            f"(stream {self._publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
+            f"correlation id {pending.correlation_id}"
+        )
+
+    def _is_sent(self, result: int, what: str) -> bool:
+        if result > 0:
+            return True
+        if result in (_BACK_PRESSURED, _ADMIN_ACTION):
+            return False
+        if result == _NOT_CONNECTED:
+            raise self._gone(what, "its request stream has no subscriber any more")
+        if result == _CLOSED:
+            raise self._gone(what, "the request stream is closed")
+        raise self._gone(what, "the request stream is at its last position; connect again")
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether a request is under way."""
+        return bool(self._pending)
+
+    def read(
+        self, timeout_ns: int, is_enough: Callable[[], bool] = lambda: False, what: str = "go on"
+    ) -> None:
+        """Look at the response stream, or wait while another thread does; sort what comes.
+
+        Args:
+            timeout_ns: how long to wait for something to come.
+            is_enough: tells when there is nothing to wait for any more.
+            what: what the caller is at, for error messages.
+
+        Raises:
+            ClosedError: the archive went away.
+        """
+        this_thread = threading.get_ident()
+        done: list[Pending] = []
+        waiter = None
+        try:
+            with self._lock:
+                if is_enough():
+                    return
+                # One's own mark could only be there after an interrupt.
+                if self._reader_thread in (None, this_thread):
+                    self._reader_thread = this_thread
+                else:
+                    waiter = threading.Lock()
+                    waiter.acquire()
+                    self._waiters.append(waiter)
+            if waiter is not None:
+                waiter.acquire(timeout=timeout_ns / 1e9)
+                return
+            if not self._arrived:
+                self._arrived.take(self._subscription.poll, _FRAGMENT_LIMIT, timeout_ns)
+            messages = self._sort_arrived(done)
+        except ClosedError:  # by another thread, just now
+            self.ensure_open(what)
+            raise
+        finally:
+            # No call before the mark is gone, so that no interrupt comes between.
+            with self._lock:
+                if self._reader_thread == this_thread:
+                    self._reader_thread = None
+                    self._wake_waiters()
+            _tell(done)
+        if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
+            self.on_news()
+        # Before the archive has answered the connect request it may not be connected yet.
+        has_begun = self.control_session_id is not None
+        if has_begun and not messages and not self._subscription.is_connected:
+            raise self._gone(what, "its response stream has ended")
+
+    def service(self, timeout_ns: int = 0, what: str = "go on") -> None:
+        """As `read`, unless the session is over."""
+        if self._closed_because is None:
+            self.read(timeout_ns, what=what)
+
+    def ensure_open(self, what: str) -> None:
+        """Raise ClosedError when the session is known to be over."""
+        if self._closed_because is not None:
+            raise ClosedError(f"cannot {what}: {self._closed_because}")
+
+    def ensure_connected(self, what: str) -> None:
+        """Raise ClosedError unless the archive is there."""
+        self.ensure_open(what)
+        self.read(0, what=what)
+
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.release()
+
+    def _sort_arrived(self, done: list[Pending]) -> list[Message]:
+        """Sort what was read. One that an interrupt comes to is sorted again, to no other end."""
+        messages = []
+        while self._arrived:
+            fields = self._arrived.oldest()
+            if self._decoded is None or self._decoded[0] is not fields:
+                self._decoded = fields, self._decode(fields[0])
+            message = self._decoded[1]
+            if message is not None:
+                with self._lock:
+                    self._sort(message, done)
+                messages.append(message)
+            self._arrived.drop_oldest()
+        return messages
+
+    def _decode(self, payload: bytes) -> Message | None:
+        try:
+            return decode_answer(payload)
+        except CodecError as error:
+            # One bad message must not cost those that came with it.
+            text = f"the archive sent what cannot be read: {error}"
+            self._errors.append(ArchiveError(text))
+            return None
+
+    def _sort(self, message: Any, done: list[Pending]) -> None:
+        if self._is_of_another_session(message.control_session_id):
+            return
+        if isinstance(message, codecs.RecordingSignalEvent):
+            signal = signal_of(message)
+            for queue in self._signal_queues:
+                queue.put(signal)
+            return
+        pending = self._pending.get(message.correlation_id)
+        if isinstance(message, codecs.ControlResponse | codecs.Challenge):
+            if pending is not None:
+                pending.answer = message
+            elif (
+                isinstance(message, codecs.ControlResponse)
+                and message.code == codecs.ControlResponseCode.ERROR
+            ):
+                self._errors.append(error_of(message, "the archive reports an error"))
+        elif pending is not None and (not pending.items or pending.items[-1] is not message):
+            pending.items.append(message)
+        if pending is not None and pending.is_done:
+            done.append(pending)
+            del self._pending[pending.correlation_id]
+
+    def _is_of_another_session(self, control_session_id: int) -> bool:
+        return self.control_session_id not in (None, control_session_id)
+
+    # -- what comes unasked --------------------------------------------------------------------
+
+    def take_errors(self) -> list[ArchiveError]:
+        """Return and forget the errors that answered no request, oldest first."""
+        with self._lock:
+            errors = list(self._errors)
+            self._errors.clear()
+            return errors
+
+    def take_error(self, correlation_id: int) -> ArchiveError | None:
+        """Return and forget the error that came later for a request that had been answered."""
+        with self._lock:
+            for error in self._errors:
+                if error.correlation_id == correlation_id:
+                    self._errors.remove(error)
+                    return error
+            return None
+
+    def add_signal_queue(self, queue: SignalQueue) -> None:
+        """Put the signals that come from now on into this queue too."""
+        with self._lock:
+            self._signal_queues.append(queue)
+
+    def remove_signal_queue(self, queue: SignalQueue) -> None:
+        """Put no more signals into a queue. Idempotent."""
+        with self._lock:
+            if queue in self._signal_queues:
+                self._signal_queues.remove(queue)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _gone(self, what: str, why: str) -> ClosedError:
+        self._end(
+            f"the archive at {self._publication.channel} (stream {self._publication.stream_id}) "
+            f"went away: {why}"
+        )
+        return ClosedError(f"cannot {what}: {self._closed_because}")
+
+    def _end(self, because: str) -> None:
+        """Take no more requests, and let those under way fail."""
+        with self._lock:
+            if self._closed_because is None:
+                self._closed_because = because
+            failed = list(self._pending.values())
+            self._pending.clear()
+            for pending in failed:
+                pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
+            self._wake_waiters()
+        _tell(failed)
+        self.on_news()
+
+    def close(self) -> None:
+        """Tell the archive and close both streams. Idempotent."""
+        if self._closed_because is None and self.control_session_id is not None:
+            goodbye = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
+            with self._send_lock, contextlib.suppress(ClosedError):  # the driver may be gone
+                self._publication.offer(goodbye.encode())
+        self.was_closed_here = True
+        self._end("the client is closed")
+        self._publication.close()
+        self._subscription.close()
+
+
+def _tell(done: list[Pending]) -> None:
+    for pending in done:
+        if pending.on_done is not None:
+            pending.on_done()
+
+
+def remaining_slice_ns(deadline_ns: int) -> int:
+    """Return how long to wait next, at most `POLL_SLICE_NS`; nothing once it is too late."""
+    return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
+
+
+def decode_answer(payload: bytes) -> Message | None:
+    """Decode what an archive sends; None for what a client has no use for.
+
+    Raises:
+        CodecError: it cannot be read.
+    """
+    if len(payload) >= HEADER.size:
+        _, template_id, schema_id, _ = HEADER.unpack_from(payload)
+        if schema_id == codecs.SCHEMA_ID and template_id not in _EXPECTED_TEMPLATES:
+            return None
+    return codecs.decode(payload)

@@ -1,0 +1,75 @@
+"""The thread that reads a session's response stream while nobody else does.
+
+An archive pings its clients ten times a second and drops those that do not read, which an idle
+Python program would not. An event loop cannot wait in the session at all: for it this thread reads
+on as long as something is awaited.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
+from aerotape.errors import ClosedError
+
+
+class IdleReader:
+    """Reads now and then, until it is closed or the session is over or forgotten."""
+
+    def __init__(
+        self,
+        session: ControlSession,
+        interval_ns: int,
+        is_awaiting: Callable[[ControlSession], bool] = lambda _: False,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            interval_ns: how often to look.
+            is_awaiting: whether to read on without a break.
+        """
+        self._is_closed = False
+        self._wake = threading.Event()
+        # The thread must not keep a forgotten client alive.
+        reference = weakref.ref(session, lambda _: self._wake.set())
+        self._thread = threading.Thread(
+            target=self._read,
+            args=(reference, interval_ns / 1e9, is_awaiting),
+            name="aerotape-archive-client",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_closed = True
+        self._wake.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _read(
+        self,
+        reference: weakref.ref[ControlSession],
+        interval_s: float,
+        is_awaiting: Callable[[ControlSession], bool],
+    ) -> None:
+        while not self._is_closed:
+            session = reference()
+            if session is None or session.is_closed:
+                return
+            try:
+                if is_awaiting(session):
+                    session.service(POLL_SLICE_NS)
+                    continue
+                session.service()
+            except ClosedError:
+                return  # whoever uses the client next is told
+            del session
+            self._wake.wait(interval_s)
+            self._wake.clear()

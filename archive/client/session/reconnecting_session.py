@@ -1,0 +1,125 @@
+"""A connection to an archive that is made anew whenever it is lost, while others go on.
+
+Connecting waits for the archive, so a thread of its own does it. Whoever uses the link only looks
+at it now and then, and takes the session when there is one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.keep_alive import IdleReader
+from aerotape.errors import AerotapeError, ClosedError, ConfigurationError
+
+_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
+_RETRY_AFTER_NS: Final = 100_000_000
+
+
+class _Attempt:
+    """One try to connect, in a thread."""
+
+    def __init__(self, open_session: Callable[[], ControlSession]) -> None:
+        self.is_done = False
+        self.session: ControlSession | None = None
+        self.error: Exception | None = None
+        self._open_session = open_session
+        self._lock = threading.Lock()
+        self._is_unwanted = False
+        threading.Thread(target=self._run, name="aerotape-connect", daemon=True).start()
+
+    def _run(self) -> None:
+        session = None
+        try:
+            session = self._open_session()
+        except Exception as error:
+            self.error = error
+        with self._lock:
+            self.session = session
+            self.is_done = True
+            is_unwanted = self._is_unwanted
+        if is_unwanted and session is not None:
+            session.close()
+
+    def abandon(self) -> None:
+        """Close the session that comes of it, or has come of it."""
+        with self._lock:
+            self._is_unwanted = True
+            session = self.session
+        if session is not None:
+            session.close()
+
+
+class ArchiveLink:
+    """Keeps a session with an archive, or tries to. For one thread."""
+
+    def __init__(
+        self, open_session: Callable[[], ControlSession], on_error: Callable[[Exception], None]
+    ) -> None:
+        """Begin to connect.
+
+        Args:
+            open_session: connects; may take its time.
+            on_error: is told why an attempt has failed; the next one follows.
+        """
+        self._open_session = open_session
+        self._on_error = on_error
+        self._attempt: _Attempt | None = _Attempt(open_session)
+        self._session: ControlSession | None = None
+        self._reader: IdleReader | None = None
+        self._retry_at_ns = 0
+        self._is_closed = False
+
+    @property
+    def session(self) -> ControlSession | None:
+        """The session, None while there is none."""
+        session = self._session
+        return None if session is None or session.is_closed else session
+
+    def service(self) -> None:
+        """Do what can be done without waiting.
+
+        Raises:
+            ConfigurationError: what was given to connect with can never work.
+        """
+        if self._is_closed:
+            return
+        if self._session is not None:
+            try:
+                self._session.ensure_connected("stay connected")
+                return
+            except ClosedError:
+                self._drop()
+        if self._attempt is None:
+            if time.monotonic_ns() >= self._retry_at_ns:
+                self._attempt = _Attempt(self._open_session)
+        elif self._attempt.is_done:
+            attempt, self._attempt = self._attempt, None
+            if attempt.session is not None:
+                self._session = attempt.session
+                # Its user may be busy with a message for longer than the archive waits.
+                self._reader = IdleReader(attempt.session, _KEEP_ALIVE_INTERVAL_NS)
+            elif isinstance(attempt.error, ConfigurationError):
+                raise attempt.error
+            else:
+                self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
+                self._on_error(attempt.error or AerotapeError("cannot connect"))
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """End the session and the trying. Idempotent."""
+        self._is_closed = True
+        self._drop()
+        if self._attempt is not None:
+            self._attempt.abandon()
+            self._attempt = None

@@ -1,0 +1,327 @@
+"""A client's control session: from its connect request until either side goes away.
+
+    INIT -> CONNECTING -> CONNECTED -> (CHALLENGED ->) AUTHENTICATED -> ACTIVE -> DONE
+                                    \\-> REJECTED ------------------------------> DONE
+
+INIT adds the response publication and the session's counter, CONNECTING waits for the client to
+subscribe. A CONNECTED session is authenticated, or refused for its protocol version; the OK (or
+the refusal) is sent again every 200 ms, since the client may not yet have seen the image. The
+first request afterwards makes it ACTIVE. It ends when the client does not take what it is sent
+(`response_sender`), closes it, or the image of the request stream goes away.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.control import responses
+from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
+from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
+from aerotape.codecs.generated.archive import ControlResponseCode
+from aerotape.errors import AeronError
+from aerotape.protocol import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aerotape._native import (
+        Counter,
+        PendingCounter,
+        PendingExclusivePublication,
+        Sending,
+    )
+
+RESEND_INTERVAL_MS = 200
+# How soon to look again for what the driver or the client owes us.
+SOON_NS = 1_000_000
+# How a session ends that nobody has to be told about.
+SESSION_CLOSED = "session closed"
+REJECTED = "authentication rejected"
+REQUEST_IMAGE_GONE = "control request publication image unavailable"
+_QUIET_ENDINGS = (SESSION_CLOSED, RESPONSE_NOT_CONNECTED, REQUEST_IMAGE_GONE)
+
+
+class State(Enum):
+    """Where a control session stands."""
+
+    INIT = auto()
+    CONNECTING = auto()
+    CONNECTED = auto()
+    CHALLENGED = auto()
+    AUTHENTICATED = auto()
+    ACTIVE = auto()
+    REJECTED = auto()
+    DONE = auto()
+
+
+_UNDECIDED = (State.CONNECTED, State.CHALLENGED)
+_WAITING = (State.INIT, State.CONNECTING, *_UNDECIDED)
+_ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
+
+
+class ControlSession(ResponseSender):
+    """One client. All methods are for the conductor's thread.
+
+    Attributes:
+        subscription_id: registration id of the control subscription that image belongs to.
+        source_identity: where the client's requests come from, as their image has it.
+        principal: whom the authenticator has let in.
+    """
+
+    def __init__(
+        self,
+        session_id: int,
+        correlation_id: int,
+        *,
+        subscription_id: int,
+        image_id: int,
+        source_identity: str,
+        description: str,
+        add_publication: Callable[[], PendingExclusivePublication],
+        counter: PendingCounter,
+        authenticator: GuardedAuthenticator,
+        credentials: bytes,
+        invalid_version: str | None,
+        connect_timeout_ms: int,
+        liveness_check_interval_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Begin.
+
+        Args:
+            correlation_id: of the connect request.
+            description: the client's channel and stream, for messages.
+            add_publication: begins to add the response publication; called again when the
+                driver says that it cannot be had for the moment.
+            credentials: what came with the connect request; the authenticator is told at once.
+            invalid_version: why the client's version does not do, None when it does.
+            now_ms: milliseconds of a clock that only goes forward, as in all calls.
+        """
+        super().__init__(session_id, image_id, connect_timeout_ms, now_ms)
+        self.subscription_id = subscription_id
+        self.source_identity = source_identity
+        self.principal = NULL_PRINCIPAL
+        self.state = State.INIT
+        self.end_reason = ""
+        self._correlation_id = correlation_id
+        self._description = description
+        self._add_publication = add_publication
+        self._pending_publication: PendingExclusivePublication | None = None
+        self._pending_counter: PendingCounter | None = counter
+        self._counter: Counter | None = None
+        self._authenticator = authenticator
+        self._refusal = REJECTED
+        self._is_admitted = authenticator.connect_request(session_id, credentials)
+        self._invalid_version = invalid_version
+        self._liveness_check_interval_ms = liveness_check_interval_ms
+        self._liveness_check_at_ms = now_ms + liveness_check_interval_ms
+        self._resend_at_ms = 0
+
+    # ---- state --------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is State.DONE
+
+    @property
+    def is_active(self) -> bool:
+        return self.state is State.ACTIVE
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client has been let in, whether or not it has asked for anything yet."""
+        return self.state in _ADMITTED
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to do than to see now and then whether the client is there."""
+        return self.state is not State.ACTIVE or self._listing is not None or bool(self._queue)
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """How soon there is something to look after, None when the client has nothing coming."""
+        if self._listing is not None:
+            return None if self._listing.sending is not None else self._listing.retry_after_ns
+        return SOON_NS if self.state in _WAITING or self._queue else None
+
+    @property
+    def sending(self) -> Sending | None:
+        """What is sent to the client while the conductor waits, if anything is."""
+        return None if self._listing is None else self._listing.sending
+
+    @property
+    def ended_badly(self) -> bool:
+        """Whether the end is worth a line in the log."""
+        return self.is_done and not self.end_reason.startswith(_QUIET_ENDINGS)
+
+    def __str__(self) -> str:
+        return f"control session {self.session_id} ({self._description})"
+
+    def attempt_to_activate(self) -> None:
+        """Take note that the client uses the session, having seen the OK."""
+        if self.state is State.AUTHENTICATED and self._invalid_version is None:
+            self.state = State.ACTIVE
+
+    # What an authenticator decides, by way of its proxy. A refusal is final.
+
+    def challenge(self, encoded_challenge: bytes) -> bool:
+        """Send the client a challenge; False under back pressure."""
+        if self.state not in _UNDECIDED or not self._send_unanswered(
+            responses.challenge(self.session_id, self._correlation_id, encoded_challenge)
+        ):
+            return False
+        self.state = State.CHALLENGED
+        return True
+
+    def authenticate(self, encoded_principal: bytes) -> bool:
+        """Let the client in; False under back pressure."""
+        if self.state not in _UNDECIDED or not self._offer(self._connect_response()):
+            return False
+        self.principal = encoded_principal
+        self.state = State.AUTHENTICATED
+        self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
+        return True
+
+    def reject(self, why: str = "") -> None:
+        """Refuse the client, and tell it why if that is said."""
+        if self.state is not State.DONE:
+            self.state = State.REJECTED
+            self._refusal = f"{REJECTED}: {why}" if why else REJECTED
+            self._resend_at_ms = 0
+
+    def on_challenge_response(self, correlation_id: int, encoded_credentials: bytes) -> None:
+        """Take the client's answer to a challenge; one that was not asked for is ignored."""
+        if self.state is State.CHALLENGED:
+            self._correlation_id = correlation_id
+            if not self._authenticator.challenge_response(self.session_id, encoded_credentials):
+                self.reject()
+
+    def abort(self, reason: str) -> None:
+        """End the session; the conductor closes it in its next round."""
+        if self.state is not State.DONE:
+            self.state = State.DONE
+            self.end_reason = reason
+            self._answer_all()
+
+    def close(self) -> None:
+        """Give back the publication and the counter. What the client has not read is dropped."""
+        self.listing = self._list_rest = None
+        self._queue.clear()
+        if self._publication is not None:
+            self._publication.revoke()
+        elif self._pending_publication is not None:
+            self._pending_publication.cancel()
+        if self._counter is not None:
+            self._counter.close()
+        elif self._pending_counter is not None:
+            self._pending_counter.cancel()
+        self._publication = self._pending_publication = None
+        self._counter = self._pending_counter = None
+
+    # ---- the duty cycle -----------------------------------------------------------------------
+
+    def do_work(self, now_ms: int) -> None:
+        """Advance by what time and the driver allow. Exceptions are the caller's to handle."""
+        self._now_ms = now_ms
+        if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
+            if self.state is State.ACTIVE:
+                if not self._has_been_sent_to():
+                    self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
+            else:
+                self.abort(f"not connected within {self._connect_timeout_ms} ms: {self.state.name}")
+        match self.state:
+            case State.INIT:
+                self._init()
+            case State.CONNECTING:
+                if self._publication is not None and self._publication.is_connected:
+                    self.state = State.CONNECTED
+                    self._on_connected()
+            case State.CONNECTED:
+                self._on_connected()
+            case State.CHALLENGED:
+                self._authenticator.challenged(self)
+            case State.AUTHENTICATED:
+                self._send_authenticated()
+                self._drain()
+            case State.ACTIVE:
+                self._check_liveness()
+                self._drain()
+                self._go_on_listing()
+            case State.REJECTED:
+                self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, self._refusal)
+
+    def _init(self) -> None:
+        if self._publication is None:
+            if self._pending_publication is None:
+                self._pending_publication = self._add_publication()
+            try:
+                self._publication = self._pending_publication.poll()
+            except AeronError as error:
+                self._pending_publication = None
+                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
+                    raise
+            if self._publication is not None:
+                self._pending_publication = None
+        if self._pending_counter is not None:
+            self._counter = self._pending_counter.poll()
+            if self._counter is not None:
+                self._pending_counter = None
+        if self._publication is not None and self._counter is not None:
+            self._counter.set_reference_id(self._publication.registration_id)
+            self._counter.set(self.session_id)
+            self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms
+            self.state = State.CONNECTING
+
+    def _is_resend_due(self) -> bool:
+        if self._now_ms < self._resend_at_ms:
+            return False
+        self._resend_at_ms = self._now_ms + RESEND_INTERVAL_MS
+        return True
+
+    def _on_connected(self) -> None:
+        if self._invalid_version is not None:
+            # relevantId is the control session's, as the reference has it.
+            self._send_refusal(self.session_id, self._invalid_version)
+        elif not self._is_admitted:
+            self.reject()
+        else:
+            # Each round, not at intervals: an authenticator that has others do the work answers
+            # as soon as it knows.
+            self._authenticator.connected(self)
+
+    def _connect_response(self) -> bytes:
+        return responses.control_response(
+            self.session_id, self._correlation_id, self.session_id, ControlResponseCode.OK
+        )
+
+    def _send_authenticated(self) -> None:
+        if self._is_resend_due():
+            self._offer(self._connect_response())
+
+    def _send_refusal(self, relevant_id: int, why: str) -> None:
+        if self._is_resend_due():
+            self._send_unanswered(
+                responses.control_response(
+                    self.session_id,
+                    self._correlation_id,
+                    relevant_id,
+                    ControlResponseCode.ERROR,
+                    why,
+                )
+            )
+
+    def _send_unanswered(self, message: bytes) -> bool:
+        """Send what does not let the client in: the connect timeout goes on, however well sent."""
+        deadline_ms = self._activity_deadline_ms
+        is_sent = self._offer(message)
+        self._activity_deadline_ms = deadline_ms
+        return is_sent
+
+    def _check_liveness(self) -> None:
+        if self._now_ms >= self._liveness_check_at_ms:
+            self._liveness_check_at_ms = self._now_ms + self._liveness_check_interval_ms
+            self._offer(responses.ping(self.session_id))
+        if self._publication is not None and not self._publication.is_connected:
+            self.abort(RESPONSE_NOT_CONNECTED)

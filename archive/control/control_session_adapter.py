@@ -1,0 +1,258 @@
+"""What comes over the control channels: who sends it, whether it may, and on to who answers it.
+
+A connect request begins a control session. Every other request belongs to one, counts only over the
+image that began it (but for a replay with a token, which comes over an image of its own), and only
+once the authenticator has let the client in and the authorisation service allows it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from aerotape.archive import counters
+from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
+from aerotape.archive.control.signals import SignalAudience
+from aerotape.archive.security.authentication import GuardedAuthenticator
+from aerotape.archive.security.authorisation import GuardedAuthorisation
+from aerotape.catalog.layout import version_string
+from aerotape.channel_uri import ChannelUri, stripped_channel
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import CodecError, ConfigurationError
+from aerotape.protocol import (
+    PROTOCOL_MAJOR_VERSION,
+    PROTOCOL_VERSION,
+    ErrorCode,
+)
+from aerotape.replay.sessions.tokens import ReplayTokens, redirect
+from aerotape.units import parse_size
+
+if TYPE_CHECKING:
+    from aerotape._native import AeronClient, Counter, Subscription
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.error_log import ErrorLog
+
+# Messages that belong to a session.
+_REQUESTS = frozenset(
+    message
+    for message in codecs.MESSAGES.values()
+    if "Request" in message.__name__ or message is codecs.ChallengeResponse
+)
+_REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
+# The longest that a client can mean: four channels and a ticket for another archive.
+MAX_MESSAGE_LENGTH = 64 * 1024
+
+
+class Reception:
+    """Hears control messages. All methods are for the conductor's thread.
+
+    Attributes:
+        sessions: the control sessions by their ids; whoever ends one takes it out.
+        session_ids: the ids of the next ones.
+        audience: whom signals are passed on to; None where only who asked is told.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        archive_id: int,
+        client: AeronClient,
+        subscriptions: Mapping[int, Subscription],
+        session_counter: Counter,
+        errors: ErrorLog,
+        authenticator: GuardedAuthenticator,
+        authorisation: GuardedAuthorisation,
+        replay_tokens: ReplayTokens,
+        handle: Callable[[ControlSession, Any], None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            subscriptions: the control subscriptions by their registration ids.
+            session_counter: counts the sessions.
+            handle: answers a request of a session that may make it.
+        """
+        self.sessions: dict[int, ControlSession] = {}
+        self.session_ids = itertools.count(random.SystemRandom().randrange(1 << 31))
+        self._config = config
+        self._archive_id = archive_id
+        self._client = client
+        self._subscriptions = subscriptions
+        self._session_counter = session_counter
+        self._errors = errors
+        self._authenticator = authenticator
+        self._authorisation = authorisation
+        self._replay_tokens = replay_tokens
+        self._handle = handle
+        self.audience: SignalAudience | None = None
+        if config.recording_signals == "all":
+            self.audience = SignalAudience(self.sessions, authorisation)
+
+    def on_message(
+        self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
+    ) -> None:
+        """Take a whole control message and let it have its effect.
+
+        Args:
+            subscription_id: registration id of the control subscription it came by.
+            image_id: correlation id of the image, by which its sender is known.
+            session_id: the image's Aeron session.
+        """
+        try:
+            if len(payload) > MAX_MESSAGE_LENGTH:
+                raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
+            message: Any = codecs.decode(payload)
+        except CodecError as error:
+            # As the reference: noted and passed over, for whom to answer cannot be known.
+            self._errors.record(
+                "unreadable control message",
+                f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
+            )
+            return
+        if isinstance(message, codecs.AuthConnectRequest):
+            self._connect(message, subscription_id, image_id, session_id)
+        elif type(message) in _REQUESTS:
+            session = self._session_of(message, image_id, session_id)
+            if session is not None:
+                self._take(session, message)
+        else:
+            self._errors.record("control message is no request", type(message).__name__)
+
+    def on_listing_left(
+        self, control_session_id: int, correlation_id: int, from_recording_id: int, count: int
+    ) -> None:
+        """Have a session go on with a listing that does not get on natively."""
+        session = self.sessions.get(control_session_id)
+        if session is not None:
+            session.go_on_listing(correlation_id, from_recording_id, count)
+
+    def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
+        """Return the session that a message is for, None when it may not be over this image."""
+        has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
+        if has_token:
+            session = self._replay_tokens.session(message.replay_token, message.recording_id)
+            fault = "request with a replay token that is unknown or has timed out"
+        else:
+            session = self.sessions.get(message.control_session_id)
+            fault = "request for an unknown control session"
+        if session is not None and not session.is_done:
+            if has_token or session.image_id == image_id:
+                return session
+            fault = "request from a stream that does not own the control session"
+        elif isinstance(message, codecs.CloseSessionRequest):
+            return None
+        self._errors.record(
+            fault,
+            f"{type(message).__name__} controlSessionId={message.control_session_id}"
+            f" sessionId={session_id}",
+        )
+        return None
+
+    def _take(self, session: ControlSession, message: Any) -> None:
+        """Let a message have its effect on a session, as far as the client is let in and may."""
+        if isinstance(message, codecs.CloseSessionRequest):
+            session.abort(SESSION_CLOSED)
+        elif isinstance(message, codecs.ChallengeResponse):
+            session.on_challenge_response(message.correlation_id, message.encoded_credentials)
+        elif not session.is_authenticated:
+            pass
+        elif self._authorisation.is_authorised(
+            codecs.SCHEMA_ID, message.TEMPLATE_ID, session.principal
+        ):
+            session.attempt_to_activate()
+            if session.is_active:
+                self._handle(session, message)
+        else:
+            name = type(message).__name__
+            self._errors.record("unauthorised request", f"{name} of {session}")
+            session.send_error(
+                message.correlation_id,
+                ErrorCode.UNAUTHORISED_ACTION,
+                f"unauthorised action: {name}",
+            )
+
+    def _connect(
+        self, message: codecs.AuthConnectRequest, subscription_id: int, image_id: int, stream: int
+    ) -> None:
+        """Begin a control session; what cannot be answered to anybody is logged."""
+        try:
+            channel = self._response_channel(message.response_channel, image_id)
+        except ConfigurationError as error:
+            self._errors.record("connect request with an unusable response channel", error)
+            return
+        session_id = next(self.session_ids)
+        source = self._source_identity(subscription_id, stream)
+        session = ControlSession(
+            session_id,
+            message.correlation_id,
+            subscription_id=subscription_id,
+            image_id=image_id,
+            source_identity=source,
+            description=f"responses to {message.response_channel}"
+            f" streamId={message.response_stream_id}",
+            add_publication=lambda: self._client.async_add_exclusive_publication(
+                channel, message.response_stream_id
+            ),
+            counter=self._client.async_add_counter(
+                counters.CounterType.CONTROL_SESSION,
+                counters.control_session_key(self._archive_id, session_id),
+                counters.control_session_label(
+                    self._archive_id, _client_info(message.client_info, source, stream)
+                ),
+            ),
+            authenticator=self._authenticator,
+            credentials=message.encoded_credentials,
+            invalid_version=_why_invalid(message.version),
+            connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
+            liveness_check_interval_ms=self._config.session_liveness_check_interval_ns // 1_000_000,
+            now_ms=time.monotonic_ns() // 1_000_000,
+        )
+        if self.audience is not None:
+            session.tell_others = self.audience.pass_on
+        self.sessions[session_id] = session
+        self._session_counter.add(1)
+
+    def _source_identity(self, subscription_id: int, session_id: int) -> str:
+        image = self._subscriptions[subscription_id].image_by_session_id(session_id)
+        if image is None:
+            return ""
+        source = image.source_identity
+        image.release()
+        return source
+
+    def _response_channel(self, channel: str, image_id: int) -> str:
+        uri = ChannelUri.parse(channel)
+        config = self._config
+        mtu = uri.get("mtu")
+        term_length = uri.get("term-length")
+        sparse = uri.get("sparse")
+        additions: dict[str, str | int | bool] = {
+            "mtu": config.control_mtu_length if mtu is None else parse_size("mtu", mtu),
+            "term_length": (
+                config.control_term_buffer_length
+                if term_length is None
+                else parse_size("term-length", term_length)
+            ),
+            "sparse": config.control_term_buffer_sparse if sparse is None else sparse,
+        }
+        if uri.has_control_mode_response:
+            additions["response_correlation_id"] = image_id
+        return stripped_channel(uri, **additions)
+
+
+def _client_info(told: str | None, source_identity: str, session_id: int) -> str:
+    info = f"sourceIdentity={source_identity} sessionId={session_id}"
+    return f"{told} {info}" if told else info
+
+
+def _why_invalid(version: int | None) -> str | None:
+    if version is not None and version >> 16 & 0xFF == PROTOCOL_MAJOR_VERSION:
+        return None
+    return (
+        f"invalid client version {version_string(version or 0)},"
+        f" archive is {version_string(PROTOCOL_VERSION)}"
+    )

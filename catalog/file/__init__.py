@@ -1,0 +1,1 @@
+"""The catalog file: its mapping, its entries, lookups and compaction."""

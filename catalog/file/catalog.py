@@ -1,0 +1,465 @@
+"""`archive.catalog`: the list of all recordings of an archive directory, mapped into memory.
+
+The bytes and the way they grow are those of the Java archive (`layout` describes them), so
+either may open the other's file. One writer at a time: the mark file sees to that. Readers may
+map the file while a writer is at work; the order of stores here keeps them from seeing an entry
+before it is whole, and a stop position before its timestamp.
+
+The file itself is `catalog_file`'s, finding entries in it `entries`', looking them up `lookup`'s,
+leaving them out `shrinking`'s; here is what is done to them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from pathlib import Path
+
+from aerotape.catalog import layout
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
+from aerotape.catalog.file.compaction import ShrinkingCatalog
+from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
+from aerotape.catalog.file.lookup import unknown_recording
+from aerotape.catalog.file.mapped_file import CatalogFile
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.context import Closing
+from aerotape.errors import CatalogError
+from aerotape.records import replace
+
+__all__ = ["Catalog", "ChecksumName"]
+
+_SECTOR_LENGTH = 512
+
+
+class Catalog(ShrinkingCatalog, Closing):
+    """An open catalog. Get one from `Catalog.open`; it is a context manager.
+
+    Not safe for use from several threads: the archive's conductor owns it.
+
+    Durability is the catalog sync level, as `aeron.archive.catalog.file.sync.level` has it:
+
+    * 0: a change survives the end of this process, not that of the machine.
+    * 1: data is forced to storage before a change returns (fdatasync).
+    * 2: data and the file's metadata are (fsync).
+
+    Changes to a recording whose entry is damaged are refused with CatalogError.
+    """
+
+    def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
+        super().__init__(file, checksum)
+        self._avoided: frozenset[int] = frozenset()
+
+    # ---- opening and closing -------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        archive_dir: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        capacity_bytes: int = layout.DEFAULT_CAPACITY_BYTES,
+        sync_level: int = 0,
+        checksum: ChecksumName = "none",
+        lazily: bool = False,
+    ) -> Catalog:
+        """Open the catalog of an archive directory.
+
+        Args:
+            archive_dir: the directory.
+            create: make the catalog when there is none.
+            read_only: map for reading; every change raises CatalogError. The archive may run.
+            capacity_bytes: smallest length of the file when opened for writing.
+            sync_level: durability of changes, 0 to 2; see the class.
+            checksum: checksum kept over each descriptor, as the archive records with.
+            lazily: leave the file as it is until the first change, also its length and an empty
+                one without a header.
+
+        Raises:
+            CatalogError: no catalog, one of another major version, or one with a damaged header.
+        """
+        path = Path(archive_dir) / layout.CATALOG_FILE_NAME
+        if not layout.MIN_CAPACITY_BYTES <= capacity_bytes <= layout.MAX_CAPACITY_BYTES:
+            raise CatalogError(
+                f"catalog capacity {capacity_bytes} is not within {layout.MIN_CAPACITY_BYTES} and "
+                f"{layout.MAX_CAPACITY_BYTES} bytes",
+                path,
+            )
+        file = CatalogFile.open(
+            path,
+            create=create,
+            read_only=read_only,
+            capacity_bytes=capacity_bytes,
+            sync_level=sync_level,
+            lazily=lazily,
+        )
+        try:
+            return cls(file, checksum)
+        except BaseException:
+            file.close()
+            raise
+
+    @classmethod
+    def of_bytes(cls, path: Path, content: bytes) -> Catalog:
+        """Read a catalog that was fetched from elsewhere.
+
+        Args:
+            path: what it is called in errors.
+            content: all of it.
+
+        Raises:
+            CatalogError: as `open`.
+        """
+        file = CatalogFile.of_bytes(path, content)
+        try:
+            return cls(file, "none")
+        except BaseException:
+            file.close()
+            raise
+
+    def close(self) -> None:
+        """Force what was written to storage and close. Idempotent."""
+        self._file.close()
+
+    def compute_checksum(self, recording_id: int, checksum: ChecksumName | None = None) -> int:
+        """Return the checksum that a recording's descriptor should have; 0 for "none"."""
+        return _checksum_of(self.entry(recording_id).body, checksum or self._checksum)
+
+    def checksum_of(self, entry: CatalogEntry) -> ChecksumName:
+        """Find out which checksum an entry carries; "none" when it is no right one."""
+        names: tuple[ChecksumName, ...] = ("crc-32", "crc-32c")
+        right = (name for name in names if entry.checksum == _checksum_of(entry.body, name))
+        return next(right, "none")
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    def reserve(self) -> None:
+        """Have the file as long as was asked for, when it was opened lazily.
+
+        Raises:
+            CatalogError: it is read-only, or there is no storage for it.
+        """
+        self._file.check_writable()
+
+    def avoid_ids(self, recording_ids: Iterable[int]) -> None:
+        """Give these ids to no new recording, as long as the catalog is open."""
+        self._avoided = frozenset(recording_ids)
+        while self._next_recording_id in self._avoided:
+            self._next_recording_id += 1
+
+    def add_recording(
+        self,
+        *,
+        start_position: int,
+        start_timestamp_ms: int,
+        initial_term_id: int,
+        segment_file_length: int,
+        term_buffer_length: int,
+        mtu_length: int,
+        session_id: int,
+        stream_id: int,
+        stripped_channel: str,
+        original_channel: str,
+        source_identity: str,
+        stop_position: int = NULL_VALUE,
+        stop_timestamp_ms: int = NULL_VALUE,
+    ) -> int:
+        """Add a recording and return its id. The file grows by half as often as needed.
+
+        Raises:
+            CatalogError: the catalog is full (2 GiB), read-only, or a value does not fit.
+        """
+        self._file.check_writable()
+        recording_id = self._next_recording_id
+        body = RecordingDescriptor(
+            recording_id=recording_id,
+            start_timestamp_ms=start_timestamp_ms,
+            stop_timestamp_ms=stop_timestamp_ms,
+            start_position=start_position,
+            stop_position=stop_position,
+            initial_term_id=initial_term_id,
+            segment_file_length=segment_file_length,
+            term_buffer_length=term_buffer_length,
+            mtu_length=mtu_length,
+            session_id=session_id,
+            stream_id=stream_id,
+            stripped_channel=stripped_channel,
+            original_channel=original_channel,
+            source_identity=source_identity,
+        ).encode()
+        frame_length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        length = frame_length - layout.DESCRIPTOR_HEADER_LENGTH
+        body = body.ljust(length, b"\0")
+        offset = self._end_offset
+        if offset + frame_length > len(self._file.data):
+            self._file.grow(offset + frame_length)
+        data = self._file.data
+        # The length goes in last: until then the entry does not exist, wherever we are killed.
+        # The id is taken before, so that no other recording can ever get it.
+        begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
+        data[begin : begin + length] = body
+        layout.INT.pack_into(
+            data, offset + layout.CHECKSUM_OFFSET, _checksum_of(body, self._checksum)
+        )
+        layout.INT.pack_into(data, offset + layout.STATE_OFFSET, RecordingState.VALID)
+        layout.LONG.pack_into(data, layout.NEXT_RECORDING_ID_OFFSET, recording_id + 1)
+        # Nor after a power cut, which may leave some sectors of an entry and not others.
+        self._file.force()
+        layout.INT.pack_into(data, offset, length)
+        self._file.force()
+        self._next_recording_id = recording_id + 1
+        self.avoid_ids(self._avoided)
+        self._end_offset = offset + frame_length
+        place = EntryPlace(offset, length, recording_id)
+        self._places.append(place)
+        self._valid[recording_id] = place
+        self._ids.append(recording_id)
+        self._note_end()
+        return recording_id
+
+    def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
+        """Add a recording that has an id already, which no entry may have; entries stay in order.
+
+        Its checksum is of the kind that the entry before it carries. A new file takes the place of
+        the old one, so that a crash leaves one or the other.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a value does not fit; an entry is
+                damaged or has this id.
+        """
+        self._file.check_writable()
+        self.check_readable()
+        index = bisect_left(self._places, descriptor.recording_id, key=lambda p: p.recording_id)
+        if index < len(self._places) and (
+            self._places[index].recording_id == descriptor.recording_id
+        ):
+            raise CatalogError(
+                f"there is a recording {descriptor.recording_id} in {self.path}", self.path
+            )
+        offset = self._places[index].offset if index < len(self._places) else self._end_offset
+        checksum = self._checksum
+        if index:
+            checksum = self.checksum_of(read_entry(self._file.data, self._places[index - 1]))
+        body = descriptor.encode()
+        frame_length = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        entry_header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), state, _checksum_of(body, checksum)
+        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        next_id = max(self._next_recording_id, descriptor.recording_id + 1)
+        before = slice(layout.CATALOG_HEADER_LENGTH, offset)
+        behind = slice(offset, self._end_offset)
+        self._file.rewrite(
+            (self._header(next_id), before, entry_header + body, behind),
+            self._end_offset + frame_length,
+        )
+        self._find_entries()
+        self._file.force_name()
+
+    def recording_stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
+        """Set a recording's stop position and stop timestamp (errors as `descriptor`)."""
+        data, begin = self._for_change(recording_id)
+        layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
+        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
+        self._changed(recording_id)
+
+    def extend_recording(
+        self, recording_id: int, *, control_session_id: int, correlation_id: int, session_id: int
+    ) -> None:
+        """Make a stopped recording active again, with the session id of its new image.
+
+        The ids of the request stay in the descriptor, as the Java archive leaves them there.
+        """
+        data, begin = self._for_change(recording_id)
+        put = layout.LONG.pack_into
+        put(data, begin + layout.CONTROL_SESSION_ID_OFFSET, control_session_id)
+        put(data, begin + layout.CORRELATION_ID_OFFSET, correlation_id)
+        put(data, begin + layout.STOP_TIMESTAMP_OFFSET, NULL_VALUE)
+        layout.INT.pack_into(data, begin + layout.SESSION_ID_OFFSET, session_id)
+        put(data, begin + layout.STOP_POSITION_OFFSET, NULL_VALUE)
+        self._changed(recording_id)
+
+    def set_start_position(self, recording_id: int, position: int) -> None:
+        """Move a recording's start, after its first segments went (errors as `descriptor`)."""
+        data, begin = self._for_change(recording_id)
+        layout.LONG.pack_into(data, begin + layout.START_POSITION_OFFSET, position)
+        self._changed(recording_id)
+
+    def set_stop_position(self, recording_id: int, position: int) -> None:
+        """Move a recording's end, after it was truncated (errors as `descriptor`)."""
+        data, begin = self._for_change(recording_id)
+        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
+        self._changed(recording_id)
+
+    def replace_channel(
+        self, recording_id: int, *, stripped_channel: str, original_channel: str
+    ) -> None:
+        """Give a recording another channel (errors as `descriptor`).
+
+        Where the entry has no room for it, all that come after it move on, and the file may grow:
+        a new file takes the place of the old one, so that a crash leaves one or the other.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a channel is not ASCII.
+        """
+        self._file.check_writable()
+        entry = self._sound(recording_id)
+        described = replace(
+            entry.descriptor, stripped_channel=stripped_channel, original_channel=original_channel
+        ).encode()
+        # The fixed block stays as it is, with the fields that only mean something on the wire.
+        strings = described[layout.DESCRIPTOR_BLOCK_LENGTH :]
+        self._replace(entry, entry.body[: layout.DESCRIPTOR_BLOCK_LENGTH] + strings)
+
+    def replace_recording(self, descriptor: RecordingDescriptor) -> None:
+        """Describe the recording with the descriptor's id anew (errors as `descriptor`).
+
+        Whom it was last sent to stays in the entry. Room is made as by `replace_channel`.
+
+        Raises:
+            CatalogError: the catalog is full, read-only, or a value does not fit.
+        """
+        self._file.check_writable()
+        entry = self._sound(descriptor.recording_id)
+        kept = layout.RECORDING_ID_OFFSET
+        self._replace(entry, entry.body[:kept] + descriptor.encode()[kept:])
+
+    def set_end(self, recording_id: int, position: int, timestamp_ms: int) -> None:
+        """Set stop position and timestamp of a recording, valid or not, and not its checksum.
+
+        Raises:
+            UnknownRecordingError: no entry of any state has this id.
+        """
+        self._file.check_writable()
+        place = self._any_place(recording_id)
+        data, begin = self._file.data, place.body_offset
+        layout.LONG.pack_into(data, begin + layout.STOP_TIMESTAMP_OFFSET, timestamp_ms)
+        layout.LONG.pack_into(data, begin + layout.STOP_POSITION_OFFSET, position)
+        self._file.force()
+
+    def set_start(self, recording_id: int, position: int) -> None:
+        """As `set_start_position`, also of a recording that is not valid; not its checksum."""
+        self._file.check_writable()
+        begin = self._any_place(recording_id).body_offset
+        layout.LONG.pack_into(self._file.data, begin + layout.START_POSITION_OFFSET, position)
+        self._file.force()
+
+    def change_state(self, recording_id: int, state: RecordingState) -> None:
+        """Set the state of an entry, valid or not: hide it, or bring it back.
+
+        Raises:
+            UnknownRecordingError: no entry of any state has this id.
+        """
+        self._file.check_writable()
+        place = self._any_place(recording_id)
+        layout.INT.pack_into(self._file.data, place.offset + layout.STATE_OFFSET, state)
+        self._file.force()
+        if state == RecordingState.VALID and recording_id not in self._valid:
+            self._valid[recording_id] = place
+            insort(self._ids, recording_id)
+            self._forget_descriptors()
+        elif state != RecordingState.VALID and recording_id in self._valid:
+            del self._valid[recording_id]
+            index = bisect_left(self._ids, recording_id)
+            del self._ids[index]
+            self._forget_descriptor(recording_id, index)
+
+    def stored_state(self, recording_id: int) -> int:
+        """Return what the entry of a recording has for a state, also what cannot be one.
+
+        Raises:
+            UnknownRecordingError: no entry of any state has this id.
+        """
+        place = self._any_place(recording_id)
+        return int(layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0])
+
+    def update_checksum(self, entry: CatalogEntry, checksum: ChecksumName | None = None) -> None:
+        """Put the checksum of its descriptor into an entry of whatever state."""
+        self._file.check_writable()
+        layout.INT.pack_into(
+            self._file.data,
+            entry.offset + layout.CHECKSUM_OFFSET,
+            _checksum_of(entry.body, checksum or self._checksum),
+        )
+        self._file.force()
+
+    # ---- within --------------------------------------------------------------------------------
+
+    def _replace(self, entry: CatalogEntry, body: bytes) -> None:
+        """Put another body into an entry, moving those behind it if it has become longer."""
+        room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
+        needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
+        frame_length = max(room, needed)
+        body = body.ljust(frame_length - layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        header = layout.DESCRIPTOR_HEADER.pack(
+            len(body), RecordingState.VALID, _checksum_of(body, self._checksum)
+        ).ljust(layout.DESCRIPTOR_HEADER_LENGTH, b"\0")
+        frame = header + body
+        # A power cut could leave part of what is stored in place, unless it is in one sector.
+        first, last = entry.offset // _SECTOR_LENGTH, (entry.offset + room - 1) // _SECTOR_LENGTH
+        fits = needed <= room and (first == last or not self._file.is_forced)
+        if fits:
+            self._file.data[entry.offset : entry.offset + frame_length] = frame
+        else:
+            before = slice(0, entry.offset)
+            behind = slice(entry.offset + room, self._end_offset)
+            self._file.rewrite((before, frame, behind), self._end_offset + frame_length - room)
+        self._move_entries(entry.recording_id, len(body), frame_length - room)
+        if fits:
+            self._file.force()
+        else:
+            self._file.force_name()
+
+    def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
+        """Take note that an entry has another length and those behind it another offset, bytes."""
+        offset = self._valid[recording_id].offset
+        first = bisect_left(self._places, offset, key=lambda place: place.offset)
+        for index in range(first, len(self._places) if shift else first + 1):
+            place = self._places[index]
+            if index == first:
+                moved = EntryPlace(offset, length, recording_id)
+            else:
+                moved = EntryPlace(
+                    place.offset + shift, place.length, place.recording_id, place.damage
+                )
+            self._places[index] = moved
+            if self._valid.get(place.recording_id) is place:
+                self._valid[place.recording_id] = moved
+        self._end_offset += shift
+        self._forget_descriptors()
+
+    def _any_place(self, recording_id: int) -> EntryPlace:
+        """Return where the entry of a recording of any state is."""
+        place = self._valid.get(recording_id)
+        if place is None:
+            place = next((p for p in self._places if p.recording_id == recording_id), None)
+        if place is None or recording_id < 0:
+            raise unknown_recording(recording_id, self.path)
+        return place
+
+    def _for_change(self, recording_id: int) -> tuple[mmap.mmap, int]:
+        self._file.check_writable()
+        place, data = self._place(recording_id), self._file.data
+        begin = place.body_offset
+        if place.damage or end_of_strings(data, begin, begin + place.length) < 0:
+            self._sound(recording_id)
+        return data, begin
+
+    def _changed(self, recording_id: int) -> None:
+        if self._checksum != "none":
+            layout.INT.pack_into(
+                self._file.data,
+                self._valid[recording_id].offset + layout.CHECKSUM_OFFSET,
+                self.compute_checksum(recording_id),
+            )
+        self._file.force()
+
+
+def _checksum_of(data: bytes, name: ChecksumName) -> int:
+    if name == "none":
+        return 0
+    from aerotape import _native
+
+    return _native.checksum(name, data)

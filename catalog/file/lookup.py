@@ -1,0 +1,446 @@
+"""Looking recordings up in an open catalog: by id, in order, from the last.
+
+Apart from `catalog`, where they are added and changed; this part works for a reader as it does for
+the archive itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.catalog import layout
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, RecordingExtent
+from aerotape.catalog.file.entries import (
+    CatalogEntry,
+    EntryPlace,
+    effective_state,
+    end_of_strings,
+    find_places,
+    read_entry,
+)
+from aerotape.catalog.file.mapped_file import CatalogFile
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.records import record
+
+if TYPE_CHECKING:
+    from aerotape._native import DescriptorIndex
+    from aerotape.catalog.file.sound_entries import SoundEntry
+
+
+@record(frozen=True, slots=True)
+class DescriptorRun:
+    """Where the descriptors of some recordings are in the catalog file, for sending them.
+
+    Attributes:
+        ids: the recordings, ascending; damaged ones are left out.
+        slices: offset in the file and length of each descriptor without its padding, bytes: two
+            int64 a recording.
+        next_id: the first recording id that was not looked at.
+        is_last: whether there are no recordings from `next_id` on.
+    """
+
+    ids: array[int]
+    slices: array[int]
+    next_id: int
+    is_last: bool
+
+
+class CatalogLookup:
+    """The recordings of a catalog file, indexed by id.
+
+    A recording whose entry is damaged counts as there (`has_recording`, `recording_ids`), but
+    what would need its descriptor raises CatalogError.
+    """
+
+    def __init__(self, file: CatalogFile, checksum: ChecksumName) -> None:
+        self._file = file
+        self._checksum: ChecksumName = checksum
+        self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
+        self._index: DescriptorIndex | None = None
+        self._find_entries()
+
+    def _find_entries(self) -> None:
+        """Find the entries of the file."""
+        self._forget_descriptors()
+        file = self._file
+        self._places, self._end_offset = find_places(
+            file.data, self._alignment, growing=file.read_only and file.has_grown
+        )
+        data, read, valid = file.data, layout.INT.unpack_from, int(RecordingState.VALID)
+        at = layout.STATE_OFFSET
+        self._valid = {
+            place.recording_id: place
+            for place in self._places
+            if place.recording_id >= 0
+            and (
+                read(data, place.offset + at)[0] == valid
+                or (place.damage and self._state(place) == valid)
+            )
+        }
+        self._ids = sorted(self._valid)
+        stored = int(layout.LONG.unpack_from(file.data, layout.NEXT_RECORDING_ID_OFFSET)[0])
+        last_id = max((place.recording_id for place in self._places), default=NULL_VALUE)
+        self._next_recording_id = max(stored, last_id + 1)
+        if stored < self._next_recording_id and not file.is_as_found:
+            # The process died between the last entry and this field, or an old file has none.
+            layout.LONG.pack_into(
+                file.data, layout.NEXT_RECORDING_ID_OFFSET, self._next_recording_id
+            )
+
+    def _state(self, place: EntryPlace) -> int:
+        stored = layout.INT.unpack_from(self._file.data, place.offset + layout.STATE_OFFSET)[0]
+        return effective_state(int(stored), place)
+
+    @property
+    def path(self) -> Path:
+        """The catalog file."""
+        return self._file.path
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Length of the file."""
+        return len(self._file.data)
+
+    @property
+    def version(self) -> int:
+        """Semantic version of the file (CatalogHeader.version)."""
+        return int(layout.INT.unpack_from(self._file.data, 0)[0])
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of entries, bytes."""
+        return self._alignment
+
+    @property
+    def checksum(self) -> ChecksumName:
+        """Checksum kept over descriptors."""
+        return self._checksum
+
+    @property
+    def next_recording_id(self) -> int:
+        """Id that the next recording will get."""
+        return self._next_recording_id
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def has_recording(self, recording_id: int) -> bool:
+        """Whether a valid recording has this id, damaged or not."""
+        return recording_id in self._valid
+
+    def recording_ids(self, from_id: int = 0) -> Iterator[int]:
+        """Iterate the ids of valid recordings from `from_id`, ascending.
+
+        The iteration goes by id: recordings may be added or removed meanwhile.
+        """
+        index = bisect_left(self._ids, from_id)
+        while index < len(self._ids):
+            recording_id = self._ids[index]
+            yield recording_id
+            index = bisect_left(self._ids, recording_id + 1)
+
+    @property
+    def data(self) -> mmap.mmap:
+        """The whole file. Another one after the catalog has grown."""
+        return self._file.data
+
+    @property
+    def index(self) -> DescriptorIndex:
+        """Where descriptors are in `data`, of the recordings up to some id but for damaged ones.
+
+        Its end is known once it has those of all recordings.
+        """
+        if self._index is None:
+            from aerotape._native import DescriptorIndex
+
+            self._index = DescriptorIndex()
+        return self._index
+
+    def descriptors(self, from_id: int, limit: int, new_limit: int | None = None) -> DescriptorRun:
+        """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
+
+        What was found once is kept in `index`, so that listing a long catalog again is cheap.
+
+        Args:
+            new_limit: how many to look at, of those that it has not looked at before.
+        """
+        begin = bisect_left(self._ids, from_id)
+        if new_limit is not None:
+            limit = min(limit, max(self._known - begin, 0) + new_limit)
+        end = min(begin + limit, len(self._ids))
+        next_id = self._ids[end - 1] + 1 if end > begin else from_id
+        if begin > self._known:
+            found = self._find_descriptors(self._ids[begin:end])
+        else:
+            self.index_descriptors(end - self._known)
+            ids, slices = self.index.between(from_id, next_id)
+            found = array("q", ids), array("q", slices)
+        return DescriptorRun(*found, next_id, end == len(self._ids))
+
+    def index_descriptors(self, limit: int) -> None:
+        """Put the descriptors of up to `limit` more recordings into `index`, in order."""
+        if self._known < len(self._ids) and limit > 0:
+            new = self._ids[self._known : self._known + limit]
+            self.index.extend(*self._find_descriptors(new))
+            self._known += len(new)
+            self._note_end()
+
+    def _find_descriptors(self, recording_ids: list[int]) -> tuple[array[int], array[int]]:
+        data = self._file.data
+        ids, slices = array("q"), array("q")
+        for recording_id in recording_ids:
+            place = self._valid[recording_id]
+            begin = place.body_offset
+            end = -1 if place.damage else end_of_strings(data, begin, begin + place.length)
+            if end >= 0:
+                ids.append(recording_id)
+                slices.extend((begin, end - begin))
+        return ids, slices
+
+    def _forget_descriptors(self) -> None:
+        """Entries have moved, or come elsewhere than at the end."""
+        # Of how many recordings, in order, the descriptors have been looked for.
+        self._known = 0
+        if self._index is not None:
+            self._index.clear()
+
+    def _forget_descriptor(self, recording_id: int, place: int) -> None:
+        """The recording that was at this place in the order of ids is gone."""
+        if place < self._known:
+            self._known -= 1
+            self.index.remove(recording_id)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        """Say in the index where the recordings end, if it has them all."""
+        if self._index is not None:
+            is_complete = 0 < self._known == len(self._ids)
+            self._index.set_end(self._ids[-1] + 1 if is_complete else None)
+
+    def entries(self) -> Iterator[CatalogEntry]:
+        """Iterate all entries in file order, those that are invalid or damaged too."""
+        for place in self._places:
+            yield read_entry(self._file.data, place)
+
+    def listed_entries(self) -> Iterator[SoundEntry | CatalogEntry]:
+        """Iterate as `entries` does, in a fraction of the time where there is nothing wrong."""
+        from aerotape.catalog.file.sound_entries import read_entries
+
+        return read_entries(self._file.data, self._places)
+
+    def all_recording_ids(self) -> Iterator[int]:
+        """Iterate the ids of all entries, valid or not, without looking at the rest of them."""
+        for place in self._places:
+            if place.recording_id >= 0:
+                yield place.recording_id
+
+    def purged_ids(self) -> Iterator[int]:
+        """Iterate the ids of recordings that a client has had purged, in file order.
+
+        Their entries are not looked at otherwise: there may be very many.
+        """
+        data, read, deleted = self._file.data, layout.INT.unpack_from, int(RecordingState.DELETED)
+        for place in self._places:
+            if place.recording_id >= 0 and (
+                read(data, place.offset + layout.STATE_OFFSET)[0] == deleted
+            ):
+                yield place.recording_id
+
+    def entries_of(self, recording_ids: Collection[int]) -> Iterator[CatalogEntry]:
+        """Iterate the entries of recordings, valid or not, in file order; not of unknown ones."""
+        for place in self._places:
+            if place.recording_id >= 0 and place.recording_id in recording_ids:
+                yield read_entry(self._file.data, place)
+
+    def check_readable(self) -> None:
+        """See that every entry can be read; CatalogError for the first that cannot."""
+        for entry in self.entries():
+            if entry.damage:
+                raise CatalogError(
+                    f"the entry at offset {entry.offset} of catalog {self.path} is damaged: "
+                    f"{entry.damage}",
+                    self.path,
+                )
+
+    def unidentified_entries(self) -> Iterator[CatalogEntry]:
+        """Iterate the damaged entries of which it is open whose they are; no id leads to them."""
+        for place in self._places:
+            if place.recording_id < 0:
+                yield read_entry(self._file.data, place)
+
+    def entry(self, recording_id: int) -> CatalogEntry:
+        """Return the entry of a valid recording; damage is told in it.
+
+        Raises:
+            UnknownRecordingError: there is none.
+        """
+        return read_entry(self._file.data, self._place(recording_id))
+
+    def descriptor(self, recording_id: int) -> RecordingDescriptor:
+        """Return a valid recording's descriptor.
+
+        Raises:
+            UnknownRecordingError: there is none.
+            CatalogError: its entry is damaged.
+        """
+        place, data = self._place(recording_id), self._file.data
+        if not place.damage:
+            begin = place.body_offset
+            descriptor, damage = _decoded(data[begin : begin + place.length])
+            if not damage:
+                return descriptor
+        return self._sound(recording_id).descriptor
+
+    def extents(self) -> dict[int, RecordingExtent]:
+        """Return where the bytes of valid recordings are, by id, and sooner than `descriptor` does.
+
+        Those are left out whose entry has to be looked at more closely; most of them are damaged.
+        """
+        data, read, make = self._file.data, layout.EXTENT.unpack_from, RecordingExtent._make
+        begin = layout.DESCRIPTOR_HEADER_LENGTH + layout.START_POSITION_OFFSET
+        return {
+            recording_id: make(read(data, place.offset + begin))
+            for recording_id, place in self._valid.items()
+            if place.is_whole and not place.damage
+        }
+
+    def readable_extents(
+        self,
+    ) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, CatalogError]]:
+        """Return where the bytes of each valid recording are, and why its entry does not say."""
+        extents: dict[int, RecordingExtent | RecordingDescriptor] = {**self.extents()}
+        damaged = {}
+        for recording_id in self.recording_ids():
+            if recording_id not in extents:
+                try:
+                    extents[recording_id] = self.descriptor(recording_id)
+                except CatalogError as error:
+                    damaged[recording_id] = error
+        return extents, damaged
+
+    def wire_descriptor(self, recording_id: int) -> bytes:
+        """Return the descriptor's bytes as they stand in the file, without the padding.
+
+        An archive sends them as they are behind a message header, once controlSessionId
+        (bytes 0 to 7) and correlationId (8 to 15) have been put in. The padding would only take up
+        room on the wire: nobody can read it.
+
+        Raises:
+            UnknownRecordingError: there is no such valid recording.
+            CatalogError: its entry is damaged, so that nobody could read it.
+        """
+        body = self._sound(recording_id).body
+        return body[: end_of_strings(body, 0, len(body))]
+
+    def start_position(self, recording_id: int) -> int:
+        """Return a recording's start position (errors as `descriptor`)."""
+        return self.descriptor(recording_id).start_position
+
+    def stop_position(self, recording_id: int) -> int:
+        """Return a recording's stop position, -1 while active (errors as `descriptor`)."""
+        return self.descriptor(recording_id).stop_position
+
+    def find_last(
+        self, min_recording_id: int, session_id: int, stream_id: int, channel_fragment: bytes
+    ) -> int:
+        """Find the recording with the highest id that matches; damaged ones never do.
+
+        Args:
+            min_recording_id: lowest id to consider; a negative one matches nothing.
+            session_id: the image's session id.
+            stream_id: the stream id.
+            channel_fragment: bytes that the original channel must contain; empty matches all.
+
+        Returns:
+            The recording id, or -1.
+        """
+        if min_recording_id < 0:
+            return NULL_VALUE
+        data = self._file.data
+        for recording_id in reversed(self._ids):
+            if recording_id < min_recording_id:
+                break
+            begin = self._valid[recording_id].body_offset
+            if (
+                session_id == layout.INT.unpack_from(data, begin + layout.SESSION_ID_OFFSET)[0]
+                and stream_id == layout.INT.unpack_from(data, begin + layout.STREAM_ID_OFFSET)[0]
+                and self._has_in_channel(recording_id, channel_fragment)
+                and not self.entry(recording_id).damage
+            ):
+                return recording_id
+        return NULL_VALUE
+
+    def matches(self, recording_id: int, stream_id: int, channel_fragment: bytes) -> bool:
+        """Whether a recording has this stream id and its original channel contains these bytes.
+
+        Raises:
+            UnknownRecordingError: there is no such valid recording.
+            CatalogError: its entry is damaged; not always found out when it does not match.
+        """
+        begin = self._place(recording_id).body_offset
+        # First what needs no decoding: a listing looks at every recording there is.
+        (stored,) = layout.INT.unpack_from(self._file.data, begin + layout.STREAM_ID_OFFSET)
+        if stored != stream_id:
+            return False
+        return self._has_in_channel(recording_id, channel_fragment) and bool(
+            self._sound(recording_id)
+        )
+
+    # ---- within --------------------------------------------------------------------------------
+
+    def _frame_length(self, place: EntryPlace) -> int:
+        """Return how many bytes an entry takes up, header and padding included."""
+        return layout.align(layout.DESCRIPTOR_HEADER_LENGTH + place.length, self._alignment)
+
+    def _place(self, recording_id: int) -> EntryPlace:
+        _ = self._file.data
+        try:
+            return self._valid[recording_id]
+        except KeyError:
+            raise unknown_recording(recording_id, self.path) from None
+
+    def _has_in_channel(self, recording_id: int, fragment: bytes) -> bool:
+        """Whether these bytes are in an original channel: without decoding the whole descriptor.
+
+        Many recordings may have to be looked at for one request.
+        """
+        data, place = self._file.data, self._place(recording_id)
+        limit = place.body_offset + place.length
+        begin, end = 0, place.body_offset + layout.DESCRIPTOR_BLOCK_LENGTH
+        # The second of the strings.
+        for _ in range(2):
+            begin = end + layout.VAR_LENGTH.size
+            if begin > limit:
+                return False
+            end = begin + layout.VAR_LENGTH.unpack_from(data, end)[0]
+        return end <= limit and fragment in data[begin:end]
+
+    def _sound(self, recording_id: int) -> CatalogEntry:
+        entry = self.entry(recording_id)
+        if entry.damage:
+            raise CatalogError(
+                f"recording {recording_id} has a damaged descriptor at offset {entry.offset} of "
+                f"catalog {self.path}: {entry.damage}",
+                self.path,
+            )
+        return entry
+
+
+@lru_cache(maxsize=1024)
+def _decoded(body: bytes) -> tuple[RecordingDescriptor, str]:
+    """Decode a descriptor; an archive asks for the same few again and again."""
+    return RecordingDescriptor.decode_damaged(body)
+
+
+def unknown_recording(recording_id: int, path: Path) -> UnknownRecordingError:
+    """Make the error that says that a catalog has no such recording."""
+    return UnknownRecordingError(
+        f"no recording with id {recording_id} in catalog {path}", recording_id
+    )

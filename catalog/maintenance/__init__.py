@@ -1,0 +1,1 @@
+"""Offline operations on an archive directory, one module for each `aerotape tool` command."""

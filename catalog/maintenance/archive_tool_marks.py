@@ -1,0 +1,318 @@
+"""What a check means for the catalog: states and ends of recordings, as ArchiveTool sets them.
+
+That tool goes by less than our check does, and sees more as an error: it looks at all files that
+are named for a recording, wherever they lie, and takes the end of the frames in the last of them
+for the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that
+no client sees it any more; one that was INVALID and is without error becomes VALID. Segment files
+are not touched, unless the last frame of a recording may be torn and whoever asked wants it cut
+off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape import _native
+from aerotape.catalog.descriptor import (
+    FRAME_ALIGNMENT,
+    NULL_VALUE,
+    RecordingDescriptor,
+    describe_problem,
+)
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry
+from aerotape.catalog.layout import ChecksumName, RecordingState, align
+from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
+from aerotape.catalog.maintenance.verify import Verification
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.stop_position import (
+    PAGE_LENGTH,
+    find_data_end,
+    first_segment_base,
+    frames_in_holes,
+)
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment_files import SegmentFile
+from aerotape.errors import AerotapeError
+
+if TYPE_CHECKING:
+    from aerotape._native import SegmentCheck
+    from aerotape.catalog.segment.checks import SegmentTask
+
+TornFrame = Callable[[Path, int], bool]
+"""Whether to cut off a frame that may be torn: file, and offset of the frame in it, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What becomes of a recording's entry in the catalog.
+
+    Attributes:
+        recording_id: the recording.
+        state_before: its state.
+        state: its state afterwards.
+        stop_position_before: its stop position, -1 when it has none.
+        stop_position: its stop position afterwards.
+        reason: why it is INVALID; "" when it is not.
+        cut_off: file and offset, bytes, of the frame to be cut off; None when none is.
+        behind: file and number of the bytes that stay in it behind a stop position that is lower
+            than before, up to the last that is not zero; None when there are none.
+    """
+
+    recording_id: int
+    state_before: RecordingState
+    state: RecordingState
+    stop_position_before: int
+    stop_position: int
+    reason: str = ""
+    cut_off: tuple[Path, int] | None = None
+    behind: tuple[Path, int] | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the entry is not as it is to be."""
+        before = (self.state_before, self.stop_position_before)
+        return before != (self.state, self.stop_position) or self.cut_off is not None
+
+    @property
+    def hides(self) -> bool:
+        """Whether it is INVALID afterwards, and was not before."""
+        return self.state is RecordingState.INVALID is not self.state_before
+
+
+def decide(
+    found: Verification,
+    archive_dir: Path,
+    *,
+    all_segments: bool,
+    checksum: ChecksumName,
+    cut_off: TornFrame,
+) -> list[Marking]:
+    """Decide what becomes of each recording that was checked; damaged entries stay as they are.
+
+    Args:
+        found: the check, with the same arguments.
+        archive_dir: the directory with the segment files.
+        all_segments: whether all segment files are looked at, or the last ones.
+        checksum: that of frames and descriptors, or "none".
+        cut_off: asked about frames that may be torn.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    index = index_owned_files(archive_dir)
+    return [
+        _Decision(
+            entry,
+            index.get(entry.recording_id, []),
+            found.segments,
+            all_segments,
+            checksum,
+            cut_off,
+        ).make()
+        for entry in found.entries
+        if not entry.damage
+        # Lengths that make no sense are damage to the catalog, of which we make nothing.
+        and (_position_problem(entry.descriptor) or not describe_problem(entry.descriptor))
+    ]
+
+
+def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) -> None:
+    """Change a recording's entry as it was decided.
+
+    Checksums of descriptors stay as they are, as with ArchiveTool.
+
+    Raises:
+        StorageError: the frame that may be torn cannot be copied aside or cut off.
+        CatalogError: the catalog cannot be written.
+    """
+    if marking.cut_off is not None:
+        _cut_off(archive_dir, catalog, marking, *marking.cut_off, now_ms)
+    if marking.stop_position != marking.stop_position_before:
+        catalog.set_end(marking.recording_id, marking.stop_position, now_ms)
+    if marking.state != marking.state_before:
+        catalog.change_state(marking.recording_id, marking.state)
+
+
+def _cut_off(
+    archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
+) -> None:
+    """Copy what is behind `offset` aside and turn it into zeros."""
+    recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
+    target = suspect_marks.quarantine_path(archive_dir, recording_id, position, now_ms)
+    suspect_marks.copy_tail(path, offset, path.stat().st_size, target)
+    detail = f"the last frame may be torn: it is in {target.name}, the recording ends before it"
+    note = SuspectNote("suspect torn tail", detail, position, now_ms, target.name)
+    suspect_marks.add_notes(archive_dir, recording_id, [note])
+    entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
+    suspect_marks.erase_tail(path, offset, entry.descriptor.segment_file_length)
+
+
+def _position_problem(descriptor: RecordingDescriptor) -> str:
+    """Say what is impossible about a recording's positions; "" when nothing is."""
+    start, stop = descriptor.start_position, descriptor.stop_position
+    if start < 0 or start % FRAME_ALIGNMENT:
+        return f"its start position {start} cannot be"
+    if not descriptor.is_active and (stop < start or stop % FRAME_ALIGNMENT):
+        return f"its stop position {stop} cannot be"
+    return ""
+
+
+class _Decision:
+    """The decision about one recording."""
+
+    def __init__(
+        self,
+        entry: CatalogEntry,
+        files: Sequence[OwnedFile],
+        segments: Mapping[Path, tuple[SegmentTask, SegmentCheck]],
+        all_segments: bool,
+        checksum: ChecksumName,
+        cut_off: TornFrame,
+    ) -> None:
+        self._entry = entry
+        self._descriptor = entry.descriptor
+        self._files = files
+        self._segments = segments
+        self._all_segments = all_segments
+        self._checksum: ChecksumName = checksum
+        self._ask = cut_off
+        self._cut_off: tuple[Path, int] | None = None
+        self._behind: tuple[Path, int] | None = None
+        # Offset in the last file up to which no frame was asked about.
+        self._asked_from = 0
+        self._is_left = False
+
+    def make(self) -> Marking:
+        state = before = RecordingState(self._entry.state)
+        try:
+            reason, stop_position = self._judge()
+        except (AerotapeError, OSError) as error:
+            reason, stop_position = str(error), NULL_VALUE
+        if reason:
+            state, stop_position = RecordingState.INVALID, self._descriptor.stop_position
+            # What is wrong may be the descriptor, and the frame a good one.
+            self._cut_off = None
+        elif self._is_left:
+            stop_position, self._cut_off = self._descriptor.stop_position, None
+        elif self._files:
+            state = RecordingState.VALID
+        return Marking(
+            recording_id=self._entry.recording_id,
+            state_before=before,
+            state=state,
+            stop_position_before=self._descriptor.stop_position,
+            stop_position=stop_position,
+            reason=reason,
+            cut_off=self._cut_off,
+            behind=self._behind if stop_position < self._descriptor.stop_position else None,
+        )
+
+    def _judge(self) -> tuple[str, int]:
+        """Return why the recording is invalid, or "" and where it ends."""
+        descriptor = self._descriptor
+        if problem := _position_problem(descriptor):
+            return problem, NULL_VALUE
+        named = [(file.path, file.base_position) for file in self._files]
+        positions = {path: base for path, base in named if base is not None and base >= 0}
+        if len(positions) < len(named):
+            path = next(path for path, _ in named if path not in positions)
+            return f"{path.name} has no name of a segment file", NULL_VALUE
+        if not positions:
+            return self._check_descriptor(), descriptor.start_position
+        last = max(positions, key=positions.__getitem__)
+        end = positions[last] + descriptor.segment_file_length - 1
+        if max(descriptor.start_position, descriptor.stop_position) > end:
+            return f"it goes beyond {last.name}, its last segment file", NULL_VALUE
+        stop_position = max(positions[last] + self._end_offset(last, positions[last]), 0)
+        if reason := self._check_descriptor():
+            return reason, NULL_VALUE
+        for path in sorted(positions) if self._all_segments else [last]:
+            if fault := self._fault(path, positions[path]):
+                return fault, NULL_VALUE
+        # Once it has a stop position no start looks for what a power cut has taken.
+        segment = SegmentFile(last, positions[last])
+        self._is_left = (
+            descriptor.is_active
+            and self._checksum == "none"
+            and bool(frames_in_holes(descriptor, segment, self._asked_from))
+        )
+        stop_position = max(stop_position, descriptor.start_position)
+        if stop_position < descriptor.stop_position and self._cut_off is None:
+            offset = stop_position - positions[last]
+            length = find_data_end(last, offset) - offset
+            self._behind = (last, length) if length else None
+        return "", stop_position
+
+    def _check_descriptor(self) -> str:
+        if self._checksum == "none":
+            return ""
+        expected = _native.checksum(self._checksum, self._entry.body)
+        return "" if expected == self._entry.checksum else "the descriptor's checksum fails"
+
+    def _fault(self, path: Path, base_position: int) -> str:
+        if self._is_clean(path):
+            return ""
+        found = self._reference(path, base_position)
+        offset = found.invalid_offset
+        # What is going to be cut off is not looked at any more.
+        is_cut_off = self._cut_off is not None and (
+            path == self._cut_off[0] and offset >= self._cut_off[1]
+        )
+        if offset < 0 or is_cut_off:
+            return ""
+        return f"{path.name}, offset {offset}: {found.invalid}"
+
+    def _is_clean(self, path: Path) -> bool:
+        """Whether our check has found nothing but good frames, up to an unwritten one."""
+        if path not in self._segments:
+            return False
+        task, check = self._segments[path]
+        if check.error or check.bad_places:
+            return False
+        if task.end_offset == self._descriptor.segment_file_length:
+            return True
+        behind = check.behind
+        return behind is not None and (
+            behind.end_offset == task.end_offset < check.file_length and behind.end == "unwritten"
+        )
+
+    def _end_offset(self, path: Path, base_position: int) -> int:
+        """Return where the frames of the last file end, once one that may be torn is decided on."""
+        if self._is_clean(path):
+            task, check = self._segments[path]
+            end, begin = task.end_offset, check.last_frame_offset
+            aligned = align(max(check.last_frame_length, 0), FRAME_ALIGNMENT)
+            if begin < 0 or begin // PAGE_LENGTH == (begin + aligned - 1) // PAGE_LENGTH:
+                self._asked_from = end
+                return end
+            doubtful = self._reference(path, base_position, begin).doubtful_offset
+        else:
+            reference = self._reference(path, base_position)
+            end, doubtful = reference.end_offset, reference.doubtful_offset
+        self._asked_from = end if doubtful < 0 else doubtful
+        if doubtful >= 0 and self._ask(path, doubtful):
+            self._cut_off = (path, doubtful)
+            return doubtful
+        return end
+
+    def _reference(
+        self, path: Path, base_position: int, start_offset: int | None = None
+    ) -> _native.ReferenceCheck:
+        descriptor = self._descriptor
+        first = base_position == first_segment_base(descriptor)
+        if start_offset is None:
+            start_offset = descriptor.start_position - base_position if first else 0
+        return _native.reference_check(
+            path,
+            start_offset=start_offset,
+            segment_length=descriptor.segment_file_length,
+            base_position=base_position,
+            term_length=descriptor.term_buffer_length,
+            initial_term_id=descriptor.initial_term_id,
+            stream_id=descriptor.stream_id,
+            checksum=self._checksum,
+        )

@@ -1,0 +1,196 @@
+"""How two archive directories differ, recording by recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aerotape.catalog.descriptor import describe_problem, segment_base
+from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.segment_files import (
+    open_regular_file,
+    segment_file_name,
+)
+from aerotape.errors import AerotapeError, StorageError, UnknownRecordingError
+
+_CHUNK_LENGTH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a recording differs.
+
+    Attributes:
+        recording_id: the recording.
+        only_in: 1 or 2 when one of the directories has none of this id; else 0.
+        fields: name of a field of the descriptor, to both its values. Of a recording without a stop
+            position there is `recorded_position` too.
+        position: the first position whose byte is another one; -1 when all that both have are
+            the same.
+        detail: which file and offset that is, or why bytes could not be compared; "".
+        compared_bytes: how many were compared.
+    """
+
+    recording_id: int
+    only_in: int = 0
+    fields: dict[str, tuple[Any, Any]] = dataclasses.field(default_factory=dict)
+    position: int = -1
+    detail: str = ""
+    compared_bytes: int = 0
+
+    @property
+    def same(self) -> bool:
+        """Whether the recording is the same in both."""
+        return not (self.only_in or self.fields or self.detail)
+
+
+def compare(
+    first: ArchiveDirectory,
+    second: ArchiveDirectory,
+    recording_id: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Difference]:
+    """Compare the recordings of two directories, whatever their states but those deleted.
+
+    Args:
+        first: one directory.
+        second: the other one.
+        recording_id: only this one.
+        progress: called with the bytes that have been compared of a recording.
+
+    Raises:
+        CatalogError: a catalog cannot be read.
+        UnknownRecordingError: none of the directories has the recording asked for.
+    """
+    recordings = [_recordings(directory) for directory in (first, second)]
+    if recording_id is not None and not any(recording_id in each for each in recordings):
+        raise UnknownRecordingError(
+            f"no recording with id {recording_id} in {first.path} or {second.path}", recording_id
+        )
+    for each in sorted({*recordings[0], *recordings[1]}):
+        if recording_id not in (None, each):
+            continue
+        ours, theirs = recordings[0].get(each), recordings[1].get(each)
+        if ours is None or theirs is None:
+            yield Difference(each, 1 if theirs is None else 2)
+        else:
+            yield _compare(ours, theirs, progress)
+
+
+def _recordings(directory: ArchiveDirectory) -> dict[int, Recording]:
+    return {
+        entry.recording_id: Recording(directory.path, entry, [])
+        for entry in directory.entries()
+        if entry.state != RecordingState.DELETED and entry.recording_id >= 0
+    }
+
+
+def _compare(ours: Recording, theirs: Recording, progress: Callable[[int], None]) -> Difference:
+    fields = {
+        name: (value, other) for name, value, other in _fields(ours, theirs) if value != other
+    }
+    damage = ours.damage or theirs.damage
+    problem = damage or describe_problem(ours.descriptor) or describe_problem(theirs.descriptor)
+    if problem:
+        return Difference(ours.recording_id, 0, fields, -1, f"not compared: {problem}")
+    try:
+        begin = max(ours.start_position, theirs.start_position)
+        end = min(ours.recorded_position, theirs.recorded_position)
+        if ours.descriptor.is_active or theirs.descriptor.is_active:
+            ends = ours.recorded_position, theirs.recorded_position
+            if ends[0] != ends[1]:
+                fields["recorded_position"] = ends
+        position = _first_difference(ours, theirs, begin, end, progress)
+    except (AerotapeError, OSError) as error:
+        return Difference(ours.recording_id, 0, fields, -1, f"not compared: {error}")
+    compared = max(end - begin, 0)
+    if position < 0:
+        return Difference(ours.recording_id, 0, fields, compared_bytes=compared)
+    places = [_place(recording, position) for recording in (ours, theirs)]
+    detail = " and ".join(f"{path}, offset {offset}" for path, offset in places)
+    return Difference(ours.recording_id, 0, fields, position, detail, position - begin)
+
+
+def _fields(ours: Recording, theirs: Recording) -> Iterator[tuple[str, Any, Any]]:
+    yield "state", _state(ours), _state(theirs)
+    for field in dataclasses.fields(ours.descriptor):
+        name = field.name
+        yield name, getattr(ours.descriptor, name), getattr(theirs.descriptor, name)
+
+
+def _state(recording: Recording) -> str:
+    state = recording.entry.state
+    return RecordingState(state).name if state in set(RecordingState) else str(state)
+
+
+def _place(recording: Recording, position: int) -> tuple[Path, int]:
+    descriptor = recording.descriptor
+    base = segment_base(descriptor, position)
+    path = recording.archive_dir / segment_file_name(recording.recording_id, base)
+    return path, position - base
+
+
+def _first_difference(
+    ours: Recording, theirs: Recording, begin: int, end: int, progress: Callable[[int], None]
+) -> int:
+    readers = _Reader(ours), _Reader(theirs)
+    try:
+        position = begin
+        while position < end:
+            length = min(_CHUNK_LENGTH, end - position, *(r.left(position) for r in readers))
+            pieces = [reader.read(position, length) for reader in readers]
+            if pieces[0] != pieces[1]:
+                return position + _differ_at(*pieces)
+            position += length
+            progress(position - begin)
+        return -1
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def _differ_at(one: bytes, other: bytes) -> int:
+    """Return the index of the first byte in which two runs of one length differ."""
+    low, high = 0, len(one)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+class _Reader:
+    """Reads a recording by position; its segment files may be of any length."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._path: Path | None = None
+        self._file: Any = None
+
+    def left(self, position: int) -> int:
+        """Return how many bytes there are from a position to the end of its segment file."""
+        return self._recording.descriptor.segment_file_length - _place(self._recording, position)[1]
+
+    def read(self, position: int, length: int) -> bytes:
+        """Read bytes of one segment file (OSError)."""
+        path, offset = _place(self._recording, position)
+        if path != self._path:
+            self.close()
+            self._file, self._path = open_regular_file(path), path
+        self._file.seek(offset)
+        data: bytes = self._file.read(length)
+        if len(data) < length:
+            raise StorageError(f"{path} ends at offset {offset + len(data)}", path)
+        return data
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = self._path = None

@@ -1,0 +1,281 @@
+"""Recordings out of an archive directory and into another one, each as one file.
+
+An import shows in the directory when it is complete. The bytes are written into a folder of their
+own first, and only when the file has been seen to be whole and its frames to be good does the
+catalog get an entry, which is DELETED until all segment files have their names. So whatever cuts
+it short leaves at most that folder, or an entry that nothing brings back, as of a purged recording:
+the next start of an archive deletes its files, ``compact`` all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.directory import Recording
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.maintenance.export_format import (
+    Progress,
+    RecordingFileHeader,
+    RecordingFileReader,
+    write_recording_file,
+)
+from aerotape.catalog.maintenance.orphans import ids_with_files
+from aerotape.catalog.mark.ownership import now_epoch_ms
+from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
+from aerotape.catalog.segment.checks import check_recording
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    index_segment_files,
+    make_blank_segment,
+    segment_file_name,
+)
+from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_index.points import TimePoints
+from aerotape.errors import CatalogError, SegmentError, StorageError
+
+IMPORT_FOLDER_NAME = "aerotape-import"
+_CHUNK_LENGTH = 1 << 20
+
+
+# ---- export --------------------------------------------------------------------------------------
+
+
+def export_recording(
+    recording: Recording,
+    path: Path,
+    checksum: ChecksumName = "none",
+    *,
+    dry_run: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> RecordingDescriptor:
+    """Write a recording into one file; of one that is being recorded, what there is by now.
+
+    The points of its time index that hold go along; without any, `recording.time_index` says why.
+
+    Args:
+        recording: the recording.
+        path: the file, which must not be there.
+        checksum: checksum of its frames, to be checked before; "none" to go by headers.
+        dry_run: see that the recording is whole, and write nothing.
+        progress: called for each piece.
+
+    Returns:
+        The recording as the file describes it.
+
+    Raises:
+        SegmentError: a frame is damaged, or a segment file is missing.
+        CatalogError: the descriptor is damaged.
+        StorageError: a file cannot be read or written.
+    """
+    recording.check()
+    descriptor = replace(recording.descriptor, stop_position=recording.recorded_position)
+    if recording.descriptor.is_active:
+        descriptor = replace(descriptor, stop_timestamp_ms=now_epoch_ms())
+    length = descriptor.stop_position - descriptor.start_position
+    _check(descriptor, recording.segment_files(), checksum)
+    if dry_run:
+        return descriptor
+    content = _read(recording.archive_dir, descriptor)
+    time_points = recording.time_index.points.encode()
+    header = RecordingFileHeader(descriptor, length, len(time_points))
+    write_recording_file(path, header, content, time_points, progress)
+    return descriptor
+
+
+def _check(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile], checksum: ChecksumName
+) -> None:
+    """See that every byte of a recording is in a good frame (SegmentError)."""
+    count, missing = missing_base_positions(descriptor, segments, descriptor.stop_position)
+    if count:
+        name = segment_file_name(descriptor.recording_id, missing[0])
+        raise SegmentError(
+            f"recording {descriptor.recording_id} is not complete: there is no {name}",
+            name,
+            0,
+            missing[0],
+        )
+    within = [s for s in segments if s.base_position < descriptor.stop_position]
+    for task, found in check_recording(descriptor, within, descriptor.stop_position, checksum):
+        for bad in found.bad:
+            position = task.base_position + bad.offset
+            raise SegmentError(
+                f"recording {descriptor.recording_id} is damaged at position {position} "
+                f"({task.path}, offset {bad.offset}): {bad.detail}",
+                task.path,
+                bad.offset,
+                position,
+            )
+
+
+def _read(archive_dir: Path, descriptor: RecordingDescriptor) -> Iterator[bytes]:
+    for path, offset, end in _places(archive_dir, descriptor):
+        try:
+            with path.open("rb", buffering=0) as file:
+                while offset < end:
+                    piece = os.pread(file.fileno(), min(_CHUNK_LENGTH, end - offset), offset)
+                    if not piece:
+                        raise StorageError(f"{path} was cut short while it was read", path)
+                    yield piece
+                    offset += len(piece)
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+
+
+def _places(folder: Path, descriptor: RecordingDescriptor) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the segment files of a recording, with the range of its bytes in each."""
+    length = descriptor.segment_file_length
+    base = first_segment_base(descriptor)
+    while base < descriptor.stop_position:
+        path = folder / segment_file_name(descriptor.recording_id, base)
+        begin = max(descriptor.start_position - base, 0)
+        yield path, begin, min(descriptor.stop_position - base, length)
+        base += length
+
+
+# ---- import --------------------------------------------------------------------------------------
+
+
+def import_recording(
+    catalog: Catalog,
+    archive_dir: Path,
+    path: Path,
+    recording_id: int | None = None,
+    *,
+    dry_run: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> RecordingDescriptor:
+    """Bring a recording that was exported into a directory.
+
+    Args:
+        catalog: open for writing (for reading suffices for a dry run); no archive uses it.
+        archive_dir: the directory.
+        path: the file.
+        recording_id: the id that it is to have, which must be free; None for the next one that
+            nothing in the directory is named for either, as what a lost catalog leaves is.
+        dry_run: see that the file is whole and the id is free, and change nothing.
+        progress: called for each piece.
+
+    Returns:
+        The recording as it is now.
+
+    Raises:
+        StorageError: the file is cut short, altered or none, or the directory cannot be written.
+        SegmentError: its frames are damaged.
+        CatalogError: the id is taken, or the catalog cannot be written. Nothing has changed then.
+    """
+    with RecordingFileReader(path) as reader:
+        if recording_id is None:
+            catalog.avoid_ids(ids_with_files(archive_dir))
+            wanted = catalog.next_recording_id
+        else:
+            wanted = recording_id
+        _check_free(catalog, archive_dir, wanted)
+        descriptor = replace(reader.header.descriptor, recording_id=wanted)
+        if dry_run:
+            for _ in reader.content(progress):
+                pass
+            return descriptor
+        folder = archive_dir / IMPORT_FOLDER_NAME
+        try:
+            # What an import before has left behind when it was killed.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            try:
+                segments = _write(folder, descriptor, reader.content(progress))
+                _check(descriptor, segments, "none")
+                paths = [segment.path for segment in segments]
+                if reader.time_points:
+                    paths.append(_write_time_index(folder, descriptor, reader.time_points))
+                _enter(catalog, archive_dir, descriptor, paths)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:
+            raise StorageError(
+                f"cannot import {path}: {error.filename or archive_dir}: {error.strerror}",
+                error.filename or archive_dir,
+            ) from error
+    return descriptor
+
+
+def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
+    if recording_id < 0:
+        raise CatalogError(f"{recording_id} is no recording id", catalog.path)
+    if recording_id in set(catalog.all_recording_ids()):
+        raise CatalogError(
+            f"there is a recording {recording_id} in {catalog.path} (see describe-all): leave the "
+            f"id out for the next one that is free",
+            catalog.path,
+        )
+    catalog.check_readable()
+    index, _ = index_segment_files(archive_dir)
+    if recording_id in index:
+        first = index[recording_id][0].path
+        raise StorageError(
+            f"{first} belongs to no recording: move it away, or leave the id out for one that "
+            f"nothing is named for",
+            first,
+        )
+
+
+def _write(
+    folder: Path, descriptor: RecordingDescriptor, content: Iterator[memoryview]
+) -> list[SegmentFile]:
+    """Write segment files of full length, and force them to storage."""
+    segments = []
+    rest = memoryview(b"")
+    for path, begin, end in _places(folder, descriptor):
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(file, descriptor.segment_file_length)
+            while begin < end:
+                rest = rest or next(content)
+                count = os.pwrite(file, rest[: end - begin], begin)
+                begin, rest = begin + count, rest[count:]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        segments.append(SegmentFile(path, int(path.stem.partition("-")[2])))
+    length, base = descriptor.segment_file_length, descriptor.stop_position
+    is_full = bool(segments) and segments[-1].base_position + length == base
+    if is_full and base < max_position(descriptor):
+        # Where a recording ends with a segment the recorder has made the next one, and without it
+        # ArchiveTool's verify takes the recording for one that goes beyond its files.
+        path = folder / segment_file_name(descriptor.recording_id, base)
+        make_blank_segment(path, length)
+        segments.append(SegmentFile(path, base))
+    for _ in content:  # so that the digest is looked at
+        raise AssertionError("the length was compared with the header")
+    sync_directory(folder)
+    return segments
+
+
+def _write_time_index(folder: Path, descriptor: RecordingDescriptor, points: TimePoints) -> Path:
+    # The entry that is made of a descriptor knows of no request yet.
+    provenance = Provenance(
+        descriptor.recording_id, descriptor.start_timestamp_ms, 0, 0, descriptor.session_id
+    )
+    path = time_index_path(folder, descriptor.recording_id)
+    write_time_index(path, provenance, points)
+    # Elsewhere points are not worth waiting for storage; these are of a recording that is whole.
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return path
+
+
+def _enter(
+    catalog: Catalog, archive_dir: Path, descriptor: RecordingDescriptor, paths: Sequence[Path]
+) -> None:
+    # Not INVALID: repair, verify and mark-valid bring such ones back, with what segments there are.
+    catalog.insert_recording(descriptor, RecordingState.DELETED)
+    for path in paths:
+        path.rename(archive_dir / path.name)
+    sync_directory(archive_dir)
+    catalog.change_state(descriptor.recording_id, RecordingState.VALID)

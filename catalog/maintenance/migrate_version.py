@@ -1,0 +1,351 @@
+"""Bringing an archive directory of an old version to one that archives read now.
+
+What changed with each major version:
+
+* 1: a segment file is named by the position of its first byte. Before, segments were counted.
+* 2: that position counts from the term of the recording's start.
+* 3: entries of the catalog take up what they need. Before, each had 1024 bytes, as had the header.
+
+Mark file and catalog each hold their version; that of the mark file says what is to be done. Each
+step leaves an empty file behind that tells of it (``migration-<from>-to-<to>.dat``, versions as
+numbers), as ArchiveTool's do. All names and entries are checked before anything is changed, and
+the whole plan is kept in ``aerotape-migration.json`` while it is carried out: what a crash has cut
+short is gone on with by that. Without it, as where ArchiveTool was cut short, a step whose file is
+there beforehand is not begun again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from aerotape.catalog import layout
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.entries import end_of_strings
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.location import why_no_file
+from aerotape.catalog.maintenance.migration_journal import (
+    MigrationStep,
+    read_journal,
+    remove_journal,
+    write_journal,
+)
+from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
+from aerotape.catalog.mark.ownership import in_use, now_epoch_ms, resolve
+from aerotape.catalog.segment_files import (
+    MAX_LONG,
+    SEGMENT_SUFFIX,
+    file_names,
+    open_regular_file,
+    segment_file_name,
+)
+from aerotape.errors import CatalogError, MarkFileError, StorageError
+
+_OLD_ALIGNMENT: Final = 1024
+_UPDATED_SUFFIX: Final = ".updated"
+_MAX_INT: Final = (1 << 31) - 1
+_V1, _V2, _V3 = 1 << 16, 2 << 16, 3 << 16
+_OWNED: Final = re.compile(rf"([0-9]+)-(.+)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
+_NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """What is to be done to a directory.
+
+    Attributes:
+        mark_file_version: version of its mark file.
+        catalog_version: version of its catalog.
+        steps: the steps, none when the directory is of the current major version.
+    """
+
+    mark_file_version: int
+    catalog_version: int
+    steps: tuple[MigrationStep, ...]
+
+
+def plan_migration(archive_dir: Path) -> Migration:
+    """Find out what is to be done to bring a directory to the current major version.
+
+    Raises:
+        MarkFileError: there is no mark file that an archive has finished writing.
+        CatalogError: there is no catalog, or an entry of it cannot be read.
+        StorageError: the name of a segment file makes no sense, a file is in the way of another,
+            or a migration was begun before.
+    """
+    mark = _Mark.read(archive_dir)
+    catalog = _OldCatalog(archive_dir / layout.CATALOG_FILE_NAME)
+    names = set(file_names(archive_dir))
+    begun = read_journal(archive_dir) if mark.version < _V3 else None
+    if begun is not None:
+        steps_left = begun.rest(names, mark.version)
+        return Migration(mark.version, catalog.version, steps_left)
+    steps = []
+    reached = mark.version
+    for version, new_position in (
+        (_V1, _position_of_count),
+        (_V2, _position_in_stream),
+        (_V3, None),
+    ):
+        if version <= mark.version:
+            continue
+        # The first step of all goes by the version of the catalog, as that of the reference.
+        source = catalog.version if version == _V1 else reached
+        marker = archive_dir / f"migration-{source}-to-{version}.dat"
+        if marker.name in names:
+            raise StorageError(
+                f"a migration of {archive_dir} was begun before and cut short ({marker.name}): "
+                f"restore the directory from a copy",
+                marker,
+            )
+        renames = _renames(archive_dir, catalog.entries, names, new_position)
+        steps.append(MigrationStep(version, marker, tuple(renames)))
+        reached = version
+    return Migration(mark.version, catalog.version, tuple(steps))
+
+
+def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
+    """Bring a directory to the current major version; return what was done.
+
+    Raises:
+        ArchiveInUseError: its archive gave a sign of life within the timeout.
+        StorageError: as `plan_migration`, and nothing was done; or a file could not be written.
+    """
+    mark = _Mark.read(archive_dir)
+    if mark.version < _V3:
+        mark.check_unused(liveness_timeout_ms)
+    plan = plan_migration(archive_dir)
+    catalog_path = archive_dir / layout.CATALOG_FILE_NAME
+    try:
+        if plan.steps and read_journal(archive_dir) is None:
+            write_journal(archive_dir, plan.steps)
+        for step in plan.steps:
+            # What may fail for want of space comes before there is no way back.
+            catalog = _OldCatalog(catalog_path)
+            is_due = step.version == _V3 and catalog.version < _V3
+            updated = catalog.write_updated() if is_due else None
+            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, 0o644))
+            sync_directory(archive_dir)
+            for source, target in step.renames:
+                (archive_dir / source).rename(archive_dir / target)
+            if updated is not None:
+                updated.rename(catalog_path)
+            elif step.version < _V3:
+                _store_version(catalog_path, 0, step.version)
+            sync_directory(archive_dir)
+            _store_version(mark.path, mark.offset, step.version)
+        remove_journal(archive_dir)
+    except OSError as error:
+        raise StorageError(
+            f"cannot migrate {archive_dir}: {error.filename or 'a file'}: {error.strerror}",
+            error.filename or archive_dir,
+        ) from error
+    return plan
+
+
+def _store_version(path: Path, offset: int, version: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(layout.INT.pack(version))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# ---- the mark file -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The beginning of a mark file of any version; `offset` is where its header begins."""
+
+    path: Path
+    offset: int
+    version: int
+    activity_timestamp_ms: int
+    pid: int
+
+    @classmethod
+    def read(cls, archive_dir: Path) -> _Mark:
+        path = resolve(archive_dir)
+        try:
+            with open_regular_file(path) as file:
+                data = file.read(MESSAGE_HEADER.size + BLOCK_BEGIN.size)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MarkFileError(why_no_file(archive_dir, path, "mark file"), path) from error
+        except OSError as error:
+            raise MarkFileError(f"cannot open mark file {path}: {error.strerror}", path) from error
+        except StorageError as error:
+            raise MarkFileError(str(error), path) from error
+        if len(data) < MESSAGE_HEADER.size + BLOCK_BEGIN.size:
+            raise MarkFileError(f"{path} is too short for a mark file", path)
+        # Late archives of version 3 put a message header before it.
+        _, template_id, schema_id, _ = MESSAGE_HEADER.unpack_from(data)
+        has_header = (template_id, schema_id) == (TEMPLATE_ID, SCHEMA_ID)
+        offset = MESSAGE_HEADER.size if has_header else 0
+        version, activity_timestamp_ms, _, pid = BLOCK_BEGIN.unpack_from(data, offset)
+        if version <= 0:
+            raise MarkFileError(f"no archive has finished writing the mark file {path}", path)
+        return cls(path, offset, version, activity_timestamp_ms, pid)
+
+    def check_unused(self, liveness_timeout_ms: int) -> None:
+        age_ms = now_epoch_ms() - self.activity_timestamp_ms
+        if age_ms < liveness_timeout_ms:
+            raise in_use(self.path, self.pid, f"it gave a sign of life {age_ms} ms ago")
+
+
+# ---- the catalog ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _OldEntry:
+    """An entry: where its header begins, how long the descriptor with its strings is, bytes."""
+
+    offset: int
+    length: int
+    state: int
+    descriptor: RecordingDescriptor
+
+
+class _OldCatalog:
+    """A catalog of any version up to the current one, read as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with open_regular_file(path) as file:
+                self._data = file.read()
+        except OSError as error:
+            raise CatalogError(f"cannot read catalog {path}: {error.strerror}", path) from error
+        except StorageError as error:
+            raise CatalogError(str(error), path) from error
+        if len(self._data) < layout.CATALOG_HEADER_LENGTH:
+            raise CatalogError(f"catalog {path} is shorter than its header", path)
+        self.version, _, self._next_recording_id, alignment = layout.CATALOG_HEADER.unpack_from(
+            self._data
+        )
+        self._alignment = alignment or _OLD_ALIGNMENT
+        if alignment < 0 or alignment & (alignment - 1):
+            raise CatalogError(f"catalog {path} has a damaged header", path)
+        self._first_offset = layout.CATALOG_HEADER_LENGTH if alignment else _OLD_ALIGNMENT
+
+    @cached_property
+    def entries(self) -> list[_OldEntry]:
+        """Its entries; CatalogError for one that cannot be read."""
+        return list(self._read_entries(self._first_offset))
+
+    def _read_entries(self, offset: int) -> Iterator[_OldEntry]:
+        while offset + layout.DESCRIPTOR_HEADER_LENGTH <= len(self._data):
+            length, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(self._data, offset)
+            if length == 0 and not self._data[offset:].strip(b"\0"):
+                break
+            begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
+            limit = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, self._alignment)
+            end = -1
+            if length > 0 and begin + layout.DESCRIPTOR_BLOCK_LENGTH <= limit <= len(self._data):
+                end = end_of_strings(self._data, begin, limit)
+            # A length that is too long would hide the entry behind it, one of zero all of them.
+            if end < 0 or offset + layout.align(end - offset, self._alignment) != limit:
+                raise CatalogError(
+                    f"the entry at offset {offset} of catalog {self._path} is damaged: it cannot "
+                    f"be migrated",
+                    self._path,
+                )
+            descriptor = RecordingDescriptor.decode(self._data[begin:end])
+            yield _OldEntry(offset, end - begin, state, descriptor)
+            offset = limit
+
+    def write_updated(self) -> Path:
+        """Write it as one of version 3, no longer than it must be; return the file."""
+        last_id = self.entries[-1].descriptor.recording_id if self.entries else -1
+        header = layout.CATALOG_HEADER.pack(
+            _V3,
+            layout.CATALOG_HEADER_LENGTH,
+            self._next_recording_id or last_id + 1,
+            layout.DEFAULT_ALIGNMENT,
+        ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
+        updated = self._path.with_name(self._path.name + _UPDATED_SUFFIX)
+        try:
+            with updated.open("wb") as file:
+                file.write(header)
+                for entry in self.entries:
+                    file.write(self._frame(entry))
+                file.flush()
+                os.fsync(file.fileno())
+            shutil.copymode(self._path, updated)
+        except OSError:
+            with suppress(OSError):
+                updated.unlink()
+            raise
+        return updated
+
+    def _frame(self, entry: _OldEntry) -> bytes:
+        header_length = layout.DESCRIPTOR_HEADER_LENGTH
+        length = layout.align(header_length + entry.length, layout.DEFAULT_ALIGNMENT)
+        frame = bytearray(self._data[entry.offset : entry.offset + length])
+        layout.INT.pack_into(frame, 0, length - header_length)
+        return bytes(frame)
+
+
+# ---- names of segment files ----------------------------------------------------------------------
+
+
+def _position_of_count(descriptor: RecordingDescriptor, count: int) -> int | None:
+    if count > _MAX_INT:
+        return None
+    segment_length = descriptor.segment_file_length
+    return count * segment_length + (descriptor.start_position & -segment_length)
+
+
+def _position_in_stream(descriptor: RecordingDescriptor, position: int) -> int | None:
+    if descriptor.term_buffer_length == descriptor.segment_file_length:
+        return position
+    return position + (descriptor.start_position & -descriptor.term_buffer_length)
+
+
+def _renames(
+    archive_dir: Path,
+    entries: list[_OldEntry],
+    names: set[str],
+    new_position: Callable[[RecordingDescriptor, int], int | None] | None,
+) -> list[tuple[str, str]]:
+    """Return the names before and after of files to be renamed; `names` becomes what is then."""
+    renames: list[tuple[str, str]] = []
+    if new_position is None:
+        return renames
+    by_recording: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(names):
+        if match := _OWNED.fullmatch(name):
+            by_recording.setdefault(match[1], []).append((name, match[2]))
+    for entry in entries:
+        if entry.state == RecordingState.INVALID:
+            continue
+        recording_id = entry.descriptor.recording_id
+        for name, number in by_recording.get(str(recording_id), []):
+            position = None
+            if _NUMBER.fullmatch(number):
+                position = new_position(entry.descriptor, int(number))
+            if position is None or position > MAX_LONG:
+                raise StorageError(
+                    f"{archive_dir / name} has no name of a segment file: move it away",
+                    archive_dir / name,
+                )
+            target = segment_file_name(recording_id, position)
+            if target == name:
+                continue
+            if target in names:
+                raise StorageError(
+                    f"{name} would become {target}, and there is such a file in {archive_dir}",
+                    archive_dir / target,
+                )
+            names.remove(name)
+            names.add(target)
+            renames.append((name, target))
+    return renames

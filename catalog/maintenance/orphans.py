@@ -1,0 +1,303 @@
+"""Files and entries that an archive has no more use for, and what is done about them offline.
+
+A segment file is *orphaned* when it lies outside its recording: before the segment of the start
+position (it was detached) or after that of the stop position. A catalog is *compacted* by leaving
+out the entries of recordings that are no longer valid; their files go too, unless they hold frames
+of another place than their names say.
+
+Which files are a recording's is taken more widely here than where they are read: all whose name
+begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry, entry_damage
+from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
+from aerotape.catalog.recovery.quarantine import folder_names
+from aerotape.catalog.recovery.stop_position import first_segment_base, walk
+from aerotape.catalog.recovery.suspect_marks import read_marks
+from aerotape.catalog.segment.hard_links import remove_copies
+from aerotape.catalog.segment.placement import begins_with_frame, goes_on_at, misplacement
+from aerotape.catalog.segment_files import (
+    MAX_LONG,
+    SEGMENT_SUFFIX,
+    SegmentFile,
+    file_names,
+)
+from aerotape.catalog.time_index.file import remove_time_index
+from aerotape.errors import StorageError
+from aerotape.records import record
+
+_OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
+# Whatever is named for a recording: segment files, also about to be deleted, and what is ours.
+_ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
+_POSITION = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+@record(frozen=True, slots=True)
+class OwnedFile:
+    """A file that is named for a recording.
+
+    Attributes:
+        path: the file.
+        base_position: position in the stream of its first byte; None when its name has none.
+    """
+
+    path: Path
+    base_position: int | None
+
+
+def index_owned_files(archive_dir: Path) -> dict[int, list[OwnedFile]]:
+    """List the files of a directory by the recording they are named for, in order of names.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    index: dict[int, list[OwnedFile]] = {}
+    for name in sorted(file_names(archive_dir)):
+        match = _OWNED.fullmatch(name)
+        if match is None or int(match[1]) > MAX_LONG:
+            continue
+        position = int(match[2]) if _POSITION.fullmatch(match[2]) else None
+        if position is not None and abs(position) > MAX_LONG:
+            position = None
+        index.setdefault(int(match[1]), []).append(OwnedFile(archive_dir / name, position))
+    return index
+
+
+def ids_with_files(archive_dir: Path) -> set[int]:
+    """Return the ids that anything in a directory is named for, whatever its catalog says.
+
+    Files are segment files, also about to be deleted, and ours: time indexes, marks, quarantine.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    names = itertools.chain(file_names(archive_dir), folder_names(archive_dir))
+    return {int(match[1]) for name in names if (match := _ANY_OWNED.match(name))}
+
+
+def delete_files(paths: Iterable[Path]) -> None:
+    """Delete files; those that are not there any more are passed over (StorageError)."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot delete {path}: {error.strerror}", path) from error
+
+
+# ---- orphaned segments ---------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class Orphans:
+    """The orphaned segment files of a directory.
+
+    Attributes:
+        paths: the files.
+        undecided: entries so damaged that nobody knows which files are theirs.
+        kept: files that look orphaned by their names, and why they are not to be deleted.
+    """
+
+    paths: list[Path]
+    undecided: list[CatalogEntry]
+    kept: list[tuple[Path, str]]
+
+
+def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None = None) -> Orphans:
+    """Find the orphaned segment files of one recording, of whatever state, or of all.
+
+    What a damaged directory makes look orphaned is kept: all of a recording that is marked as
+    suspect, what is behind a stop position at which its frames go on, and files that hold frames of
+    another place than their name says.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    index = index_owned_files(archive_dir)
+    marked = read_marks(archive_dir)
+    found = Orphans([], [], [])
+    for entry in catalog.entries():
+        if recording_id not in (None, entry.recording_id):
+            continue
+        if entry_damage(entry):
+            found.undecided.append(entry)
+        else:
+            owned = index.get(entry.recording_id, [])
+            is_marked = entry.recording_id in marked
+            for file in owned:
+                if not _is_orphaned(file, entry):
+                    continue
+                reason = _why_kept(file, entry, owned, is_marked=is_marked)
+                if reason:
+                    found.kept.append((file.path, reason))
+                else:
+                    found.paths.append(file.path)
+    return found
+
+
+def _why_kept(
+    file: OwnedFile, entry: CatalogEntry, owned: Sequence[OwnedFile], *, is_marked: bool
+) -> str:
+    if is_marked:
+        return "its recording is marked as suspect"
+    descriptor = entry.descriptor
+    if (reason := _why_not_its(file, descriptor)) or file.base_position is None:
+        return reason
+    start, stop = descriptor.start_position, descriptor.stop_position
+    if file.base_position < start:
+        if not goes_on_at(descriptor, file.path, file.base_position, file.base_position):
+            return ""
+        # Segments are detached up to where one begins, and that one stays.
+        begin = first_segment_base(descriptor)
+        if start != begin:
+            return f"the start position {start} is not where a segment begins"
+        if all(other.base_position not in _around(descriptor, begin) for other in owned):
+            return f"there is no segment file at the start position {start}: is that right?"
+        return ""
+    if descriptor.is_active:
+        return ""
+    if file.base_position < stop:
+        # Only in another order of segments than that of the start position.
+        return f"what is before the stop position {stop} may be in it: is the start position right?"
+    for other in owned:
+        base = other.base_position
+        if (
+            base is not None
+            and base <= stop < base + descriptor.segment_file_length
+            and _end_of_frames(descriptor, other.path, base) > stop
+        ):
+            return (
+                f"the frames of its recording go on behind the stop position {stop} "
+                "(`repair` takes them out and keeps a copy)"
+            )
+    return ""
+
+
+def _around(descriptor: RecordingDescriptor, begin: int) -> tuple[int, int]:
+    """Return where the first segment begins and the one before, at which an empty one may end."""
+    return begin, begin - descriptor.segment_file_length
+
+
+def _why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:
+    """Say what a file holds that is not what it is named for; "" when nothing else."""
+    if file.base_position is not None:
+        return misplacement(descriptor, file.path, file.base_position)
+    if begins_with_frame(descriptor, file.path):
+        return "it begins with a frame, and its name says no position: rename it"
+    return ""
+
+
+def _end_of_frames(descriptor: RecordingDescriptor, path: Path, base_position: int) -> int:
+    try:
+        return base_position + walk(descriptor, SegmentFile(path, base_position)).end_offset
+    except (StorageError, OSError):
+        return base_position
+
+
+def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:
+    if file.base_position is None:
+        return True
+    descriptor = entry.descriptor
+
+    if file.base_position < segment_base(descriptor, descriptor.start_position):
+        return True
+    # Where a recording without a stop position ends is not known.
+    return not descriptor.is_active and file.base_position > segment_base(
+        descriptor, descriptor.stop_position
+    )
+
+
+# ---- compaction ----------------------------------------------------------------------------------
+
+
+@record(frozen=True, slots=True)
+class Compaction:
+    """What a compaction takes away.
+
+    Attributes:
+        recording_ids: the recordings that are no longer valid, in the order of the catalog.
+        entry_bytes: length of their entries.
+        paths: their segment files.
+        kept: files that are named for them and hold something else, and what.
+    """
+
+    recording_ids: list[int]
+    entry_bytes: int
+    paths: list[Path]
+    kept: list[tuple[Path, str]]
+
+
+def plan_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Find what a compaction would take away.
+
+    Raises:
+        CatalogError: an entry is damaged, so that nobody knows what could go.
+        StorageError: the directory cannot be read.
+    """
+    catalog.check_readable()
+    index = index_owned_files(archive_dir)
+    gone = [entry for entry in catalog.entries() if entry.state != RecordingState.VALID]
+    plan = Compaction(
+        [entry.recording_id for entry in gone],
+        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
+        [],
+        [],
+    )
+    for entry in gone:
+        for file in index.get(entry.recording_id, []):
+            if reason := _why_not_its(file, entry.descriptor):
+                plan.kept.append((file.path, reason))
+            else:
+                plan.paths.append(file.path)
+    return plan
+
+
+def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Take recordings that are no longer valid out of the catalog and delete their files.
+
+    The files first: after a crash in between, the entries lead another compaction to the rest.
+
+    Raises:
+        CatalogError: an entry is damaged, or the catalog cannot be written.
+        StorageError: the directory cannot be read, or a file cannot be deleted.
+    """
+    plan = plan_compaction(catalog, archive_dir)
+    delete_files(plan.paths)
+    remove_copies(archive_dir, set(plan.recording_ids))
+    for recording_id in plan.recording_ids:
+        remove_time_index(archive_dir, recording_id)
+    catalog.compact()
+    return plan
+
+
+def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
+    """Find what may be left out of a catalog while its archive is running.
+
+    Those are purged recordings of which no file is left. One that was marked invalid may be brought
+    back, and stays; so does one whose files are still being deleted.
+
+    Raises:
+        CatalogError: an entry is damaged, so that nobody knows what could go.
+        StorageError: the directory cannot be read.
+    """
+    catalog.check_readable()
+    with_files = ids_with_files(archive_dir)
+    gone = [
+        entry
+        for entry in catalog.entries()
+        if entry.state == RecordingState.DELETED and entry.recording_id not in with_files
+    ]
+    return Compaction(
+        [entry.recording_id for entry in gone],
+        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
+        [],
+        [],
+    )

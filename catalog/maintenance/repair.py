@@ -1,0 +1,312 @@
+"""Repairing recordings: `repair_plan` decides, here it is done.
+
+The order of steps keeps it safe to be killed anywhere. First all that will be overwritten or cut
+off is copied into a folder of its own (`quarantine`), then a note says why, and the recording is
+marked as suspect; all of this is on storage before the first byte of a segment file changes. Whole
+files are renamed into the folder. The catalog is last: until then the damage is there to be found
+again, and a second repair goes on from what it finds.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aerotape import __version__
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.maintenance.repair_plan import Damage, Part, RepairPlan, plan_repair
+from aerotape.catalog.recovery import quarantine, suspect_marks
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment.checks import ByteProgress
+from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment_files import (
+    index_segment_files,
+    make_blank_segment,
+    segment_file_name,
+)
+from aerotape.errors import StorageError
+
+# DataHeaderFlyweight of padding: length, version, flags, type, term offset, session id, stream id,
+# term id, reserved value.
+_HEADER = struct.Struct("<iBBHiiiiq")
+_TYPE_PADDING = 0
+_UNFRAGMENTED = 0xC0
+_MAX_PADDING_BYTES = 1 << 20
+"""ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""
+_ZEROS = bytes(1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was done to a recording, or would be.
+
+    Attributes:
+        plan: what it takes.
+        folder: where the copies are; None when nothing was taken out, or in a dry run.
+    """
+
+    plan: RepairPlan
+    folder: Path | None = None
+
+
+def plan_repairs(
+    catalog: Catalog,
+    archive_dir: Path,
+    recording_id: int | None = None,
+    checksum: ChecksumName = "none",
+    *,
+    cut_at_damage: bool = False,
+    progress: Callable[[int], ByteProgress] = lambda recording_id: lambda done, total: None,
+) -> Iterator[RepairPlan]:
+    """Find out, recording by recording, what is to be done.
+
+    Args:
+        catalog: the catalog.
+        archive_dir: the directory with the segment files.
+        recording_id: one recording, which is not left hidden; or None for all that are valid, and
+            those marked invalid that have damage.
+        checksum: checksum that frames were recorded with, "none" to go by headers alone.
+        cut_at_damage: end recordings before their first damage.
+        progress: returns, for a recording, what is to be called some times a second.
+
+    Raises:
+        UnknownRecordingError: no recording has this id.
+        StorageError: the directory cannot be read.
+    """
+    entries = [
+        entry
+        for entry in catalog.entries()
+        if recording_id in (None, entry.recording_id)
+        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
+    ]
+    if recording_id is not None and not entries:
+        raise unknown_recording(recording_id, catalog.entries(), archive_dir)
+    index, _ = index_segment_files(archive_dir)
+    for entry in entries:
+        yield plan_repair(
+            entry,
+            index.get(entry.recording_id, []),
+            checksum,
+            cut_at_damage=cut_at_damage,
+            brings_back=recording_id is not None,
+            progress=progress(entry.recording_id),
+        )
+
+
+def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -> Repair:
+    """Do what a plan says.
+
+    Args:
+        catalog: open for writing; no archive uses the directory.
+        archive_dir: the directory with the segment files.
+        plan: made just now.
+        now_ms: epoch milliseconds.
+
+    Raises:
+        StorageError: a file cannot be written; nothing is lost, and it can be begun again.
+        CatalogError: the catalog cannot be written.
+    """
+    if not plan.is_needed:
+        return Repair(plan)
+    folder = None
+    if plan.takes_out:
+        folder = quarantine.make_folder(archive_dir, plan.recording_id, now_ms)
+        copies = [_copy(folder, part) for part in _parts(archive_dir, plan)]
+        quarantine.write_note(folder, _note(plan, copies, now_ms))
+        notes = _suspect_notes(plan, folder, now_ms)
+        suspect_marks.add_notes(archive_dir, plan.recording_id, notes)
+        with _as_storage_error(plan.recording_id):
+            _take_out(archive_dir, plan, folder)
+    if plan.made is not None:
+        with _as_storage_error(plan.recording_id):
+            make_blank_segment(plan.made, plan.descriptor.segment_file_length)
+            sync_directory(archive_dir)
+    _describe(catalog, plan, now_ms)
+    return Repair(plan, folder)
+
+
+@contextmanager
+def _as_storage_error(recording_id: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        path = error.filename or ""
+        raise StorageError(
+            f"cannot repair recording {recording_id}: {path}: {error.strerror}; what is taken out "
+            f"of it was copied before, and it can be tried again",
+            path,
+        ) from error
+
+
+# ---- keeping -------------------------------------------------------------------------------------
+
+
+def _parts(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
+    """Iterate the parts of files that will be overwritten or cut off, as far as they are there."""
+    for damage in plan.filled:
+        for path, offset, end in _in_segments(archive_dir, plan.descriptor, damage):
+            length = path.stat().st_size if path.exists() else 0
+            if length > offset:
+                yield Part(path, offset, min(end, length))
+    if plan.cut is not None:
+        yield plan.cut
+
+
+def _copy(folder: Path, part: Part) -> dict[str, Any]:
+    target = folder / f"{part.path.name}.{part.offset}-{part.end}"
+    suspect_marks.copy_tail(part.path, part.offset, part.end, target)
+    return {
+        "segment_file": part.path.name,
+        "offset": part.offset,
+        "length": part.end - part.offset,
+        "copy": target.name,
+    }
+
+
+def _note(plan: RepairPlan, copies: list[dict[str, Any]], now_ms: int) -> dict[str, Any]:
+    descriptor = plan.descriptor
+    return {
+        "recording_id": plan.recording_id,
+        "timestamp_ms": now_ms,
+        "written_by": f"aerotape {__version__}",
+        "damages": [
+            {"position": d.begin, "end_position": d.end, "detail": d.detail} for d in plan.damages
+        ],
+        "filled_with_padding": [{"position": d.begin, "end_position": d.end} for d in plan.filled],
+        "copies": copies,
+        "segment_files": [path.name for path in plan.moved],
+        "before": {
+            "state": plan.state_before.name,
+            "start_position": descriptor.start_position,
+            "stop_position": descriptor.stop_position,
+            "stop_timestamp_ms": descriptor.stop_timestamp_ms,
+        },
+        "after": {
+            "state": plan.state.name,
+            "start_position": plan.start_position,
+            "stop_position": plan.stop_position,
+        },
+    }
+
+
+def _suspect_notes(plan: RepairPlan, folder: Path, now_ms: int) -> list[SuspectNote]:
+    name = f"{quarantine.FOLDER_NAME}/{folder.name}"
+    notes = []
+    for damage in plan.damages:
+        kept = plan.start_position <= damage.begin < plan.stop_position
+        became = "is padding now" if kept else "is outside the recording now"
+        detail = f"positions {damage.begin} to {damage.end}: {damage.detail}; it {became}"
+        notes.append(SuspectNote("repaired", detail, damage.begin, now_ms, name))
+    return notes
+
+
+# ---- taking out ----------------------------------------------------------------------------------
+
+
+def _take_out(archive_dir: Path, plan: RepairPlan, folder: Path) -> None:
+    # From the last file on, so that what is left never has a hole that was not there before.
+    for path in reversed(plan.moved):
+        path.rename(folder / path.name)
+    if plan.moved:
+        sync_directory(folder)
+        sync_directory(archive_dir)
+    if plan.cut is not None:
+        suspect_marks.erase_tail(
+            plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length
+        )
+    made = False
+    for damage in plan.filled:
+        for path, offset, end in _in_segments(archive_dir, plan.descriptor, damage):
+            made = made or not path.exists()
+            _fill(path, plan.descriptor, offset, end)
+    if made:
+        sync_directory(archive_dir)
+
+
+def _in_segments(
+    archive_dir: Path, descriptor: RecordingDescriptor, damage: Damage
+) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the files that a damage lies in, with its offset and its end in each, bytes."""
+    length = descriptor.segment_file_length
+    position = damage.begin
+    while position < damage.end:
+        base = segment_base(descriptor, position)
+        end = min(damage.end, base + length)
+        path = archive_dir / segment_file_name(descriptor.recording_id, base)
+        yield path, position - base, end - base
+        position = end
+
+
+def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) -> None:
+    """Overwrite a range of a segment file with padding frames; the file is made if need be."""
+    base = int(path.stem.partition("-")[2])
+    if path.exists():
+        make_own(path)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        length = os.fstat(file).st_size
+        # What was never written needs no zeros: segment files are sparse.
+        at, written = offset, min(end, length)
+        while at < written:
+            at += os.pwrite(file, _ZEROS[: written - at], at)
+        if length < descriptor.segment_file_length:
+            os.ftruncate(file, descriptor.segment_file_length)
+        while offset < end:
+            header = _padding(descriptor, base + offset, base + end)
+            os.pwrite(file, header, offset)
+            offset += int.from_bytes(header[:4], "little")
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> bytes:
+    """Return the header of a padding frame at a position that reaches `end` if it may."""
+    term_length = descriptor.term_buffer_length
+    term_offset = position % term_length
+    longest = min(_MAX_PADDING_BYTES, term_length // 8)
+    terms = descriptor.initial_term_id + position // term_length
+    return _HEADER.pack(
+        min(end - position, term_length - term_offset, longest),
+        0,
+        _UNFRAGMENTED,
+        _TYPE_PADDING,
+        term_offset,
+        descriptor.session_id,
+        descriptor.stream_id,
+        # Term ids wrap around.
+        (terms + (1 << 31)) % (1 << 32) - (1 << 31),
+        0,
+    )
+
+
+# ---- the catalog ---------------------------------------------------------------------------------
+
+
+def _describe(catalog: Catalog, plan: RepairPlan, now_ms: int) -> None:
+    """Put start, end and state into the catalog, and the checksum if there was a right one."""
+    recording_id, descriptor = plan.recording_id, plan.descriptor
+    entry = _entry(catalog, recording_id)
+    checksum = catalog.checksum_of(entry)
+    if plan.start_position != descriptor.start_position:
+        catalog.set_start(recording_id, plan.start_position)
+    if plan.stop_position != descriptor.stop_position:
+        timestamp_ms = now_ms if descriptor.is_active else descriptor.stop_timestamp_ms
+        catalog.set_end(recording_id, plan.stop_position, timestamp_ms)
+    if checksum != "none":
+        catalog.update_checksum(_entry(catalog, recording_id), checksum)
+    if plan.state != plan.state_before:
+        catalog.change_state(recording_id, plan.state)
+
+
+def _entry(catalog: Catalog, recording_id: int) -> CatalogEntry:
+    return next(entry for entry in catalog.entries() if entry.recording_id == recording_id)

@@ -1,0 +1,406 @@
+"""Checks of recordings: is what the catalog says on disk, and is every frame what it should be?
+
+Changes nothing: a check must be safe to run on the only copy, and on a running archive. What
+Aeron's ArchiveTool then marks in the catalog is `marking`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape import _native
+from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
+from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
+from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.recovery.stop_position import (
+    find_recording_end,
+    missing_base_positions,
+    own_segments,
+    why_none_fits,
+)
+from aerotape.catalog.segment.checks import (
+    ByteProgress,
+    SegmentTask,
+    check_segments,
+    segment_task,
+)
+from aerotape.catalog.segment_files import SegmentFile, index_segment_files
+from aerotape.errors import AerotapeError
+from aerotape.url_path import UrlPath
+
+if TYPE_CHECKING:
+    from aerotape._native import BadFrame, SegmentCheck
+
+_LISTED = 1000
+"""So many problems of a recording are listed; the rest is counted."""
+_FEW = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a recording.
+
+    Attributes:
+        detail: what it is, for people.
+        position: where in the recording, or -1.
+        path: the file it is in, or "".
+        offset: where in that file, bytes, or -1.
+        length: how many bytes there are bad, 0 when it is not about bytes.
+    """
+
+    detail: str
+    position: int = NULL_VALUE
+    path: str = ""
+    offset: int = NULL_VALUE
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingCheck:
+    """The result of checking one recording.
+
+    Attributes:
+        recording_id: the recording; -1 when damage to the catalog leaves open which it is.
+        state: VALID, or INVALID for one that was marked so.
+        active: it has no stop position.
+        start_position: its start position.
+        stop_position: its stop position, or for an active one where its whole frames end.
+        segments: segment files looked into.
+        frames: frames looked at.
+        payload_bytes: bytes of their payloads.
+        checksums: checksums that were right.
+        bad_places: places in segment files where there is no good frame.
+        problems: what is wrong; empty when the recording is sound. The first thousand.
+    """
+
+    recording_id: int
+    state: str
+    active: bool
+    start_position: int
+    stop_position: int
+    segments: int
+    frames: int
+    payload_bytes: int
+    checksums: int
+    bad_places: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The results of checking a directory, with what `marking` goes by.
+
+    Attributes:
+        checks: one for each recording.
+        entries: their entries in the catalog, in the same order.
+        segments: the checks of segment files, by path.
+    """
+
+    checks: list[RecordingCheck]
+    entries: list[CatalogEntry]
+    segments: dict[Path, tuple[SegmentTask, SegmentCheck]]
+
+
+def verify(
+    directory: ArchiveDirectory,
+    recording_id: int | None = None,
+    *,
+    all_segments: bool = False,
+    checksum: ChecksumName = "none",
+    progress: ByteProgress | None = None,
+) -> list[RecordingCheck]:
+    """Check recordings, on all processors; `run_verification` without what `marking` needs."""
+    found = run_verification(
+        directory, recording_id, all_segments=all_segments, checksum=checksum, progress=progress
+    )
+    return found.checks
+
+
+def run_verification(
+    directory: ArchiveDirectory,
+    recording_id: int | None = None,
+    *,
+    all_segments: bool = False,
+    checksum: ChecksumName = "none",
+    positions: Callable[[Recording], tuple[int, int]] | None = None,
+    progress: ByteProgress | None = None,
+) -> Verification:
+    """Check recordings, on all processors.
+
+    Args:
+        directory: the archive directory.
+        recording_id: one recording, or None for all that are valid or were marked invalid.
+        all_segments: look into every segment file, not only the last of each recording.
+        checksum: checksum of frames and of descriptors to check, "none" for neither.
+        positions: says of a recording between which positions to check it: all segment files that
+            hold some of that.
+        progress: called some times a second.
+
+    Raises:
+        UnknownRecordingError: no recording has this id.
+        CatalogError: the catalog cannot be read.
+        StorageError: the directory cannot be read.
+    """
+    entries = [
+        entry
+        for entry in directory.entries()
+        if recording_id in (None, entry.recording_id)
+        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
+    ]
+    if recording_id is not None and not entries:
+        raise unknown_recording(recording_id, directory.entries(), directory.path)
+    index: dict[int, list[SegmentFile]] | None = None
+    if not isinstance(directory.path, UrlPath):
+        index, _ = index_segment_files(directory.path)
+    runs = [
+        _Check(
+            recording,
+            None if index is None else index.get(recording.recording_id, []),
+            all_segments,
+            checksum,
+            positions,
+        )
+        for recording in directory.recordings_of(entries)
+    ]
+    tasks = [task for run in runs for task in run.plan()]
+    if index is None:
+        results = iter(_check_copies(runs, checksum, progress))
+    else:
+        results = iter(check_segments(tasks, checksum, progress))
+    segments: dict[Path, tuple[SegmentTask, SegmentCheck]] = {}
+    checks = []
+    for run in runs:
+        found = [(task, next(results)) for task in run.tasks]
+        segments.update((task.path, (task, check)) for task, check in found)
+        checks.append(run.finish(found))
+    return Verification(checks, entries, segments)
+
+
+def _check_copies(
+    runs: Sequence[_Check], checksum: ChecksumName, progress: ByteProgress | None
+) -> Iterator[SegmentCheck]:
+    """Check segments that are kept elsewhere, one after the other."""
+    total = sum(task.end_offset - task.start_offset for run in runs for task in run.tasks)
+    done = 0
+    for run in runs:
+        for task in run.tasks:
+            segment = SegmentFile(task.path, task.base_position)
+            with run.recording.local_copies([segment]) as [copy]:
+                yield from check_segments([replace(task, path=copy.path)], checksum)
+            done += task.end_offset - task.start_offset
+            if progress is not None:
+                progress(done, total)
+
+
+class _Check:
+    """The check of one recording: first what is to be looked at, then what was found there."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        segments: Sequence[SegmentFile] | None,
+        all_segments: bool,
+        checksum: ChecksumName,
+        positions: Callable[[Recording], tuple[int, int]] | None,
+    ) -> None:
+        self.recording = recording
+        self._entry = recording.entry
+        self._descriptor = recording.descriptor
+        # Listed once for all recordings; None where each must be asked for.
+        self._segments = segments
+        self._all_segments = all_segments
+        self._positions = positions
+        self._checksum: ChecksumName = checksum
+        # Its end may move on while we look.
+        self._is_written = recording.is_being_written
+        self._problems: list[Problem] = []
+        self._stop_position = self._descriptor.stop_position
+        self._bad_places = 0
+        self.tasks: list[SegmentTask] = []
+
+    def plan(self) -> list[SegmentTask]:
+        """Look at the descriptor and at names; return the files to be looked into."""
+        for note in self.recording.suspect_notes:
+            self._found(Problem(f"marked as suspect: {note.detail}", note.position))
+        damage = self.recording.damage or describe_problem(self._descriptor)
+        if damage:
+            self._found(Problem(f"its descriptor is damaged: {damage}"))
+            return []
+        self._check_descriptor()
+        try:
+            if self._segments is None:
+                segments = self.recording.segment_files()
+            else:
+                segments = own_segments(self._descriptor, self._segments)
+                misfit = why_none_fits(self._descriptor, self._segments)
+                if misfit and not self._is_written:
+                    self._found(Problem(misfit, self._descriptor.start_position))
+            self._find_end(segments)
+            self._plan_segments(segments)
+        except (AerotapeError, OSError) as error:
+            self._found(Problem(str(error), path=str(getattr(error, "path", "") or "")))
+        return self.tasks
+
+    def finish(self, found: Sequence[tuple[SegmentTask, SegmentCheck]]) -> RecordingCheck:
+        """Return what the check of the recording came to."""
+        for task, check in found:
+            self._judge(task, check)
+        checks = [check for _, check in found]
+        return RecordingCheck(
+            recording_id=self._entry.recording_id,
+            state=RecordingState(self._entry.state).name,
+            active=self._descriptor.is_active,
+            start_position=self._descriptor.start_position,
+            stop_position=self._stop_position,
+            segments=len(checks),
+            frames=sum(check.frames for check in checks),
+            payload_bytes=sum(check.payload_bytes for check in checks),
+            checksums=sum(check.checksum_passes for check in checks),
+            bad_places=self._bad_places,
+            problems=tuple(self._problems),
+        )
+
+    def _found(self, problem: Problem) -> None:
+        if len(self._problems) < _LISTED:
+            self._problems.append(problem)
+
+    def _check_descriptor(self) -> None:
+        if self._checksum == "none":
+            return
+        expected = _native.checksum(self._checksum, self._entry.body)
+        if expected != self._entry.checksum:
+            self._found(
+                Problem(
+                    f"the descriptor's checksum in the catalog is {self._entry.checksum}; "
+                    f"{self._checksum} of it is {expected}"
+                )
+            )
+
+    def _find_end(self, segments: Sequence[SegmentFile]) -> None:
+        if not self._descriptor.is_active:
+            return
+        if self._is_written:
+            self._stop_position = self.recording.recorded_position
+            return
+        if self._segments is None:
+            end = self.recording.find_end(self._checksum)
+        else:
+            end = find_recording_end(self._descriptor, segments, self._checksum, holes=True)
+        self._stop_position = end.position
+        if end.damaged_positions and self._checksum == "none":
+            listed = ", ".join(str(position) for position in end.damaged_positions[:_FEW])
+            more = " …" if len(end.damaged_positions) > _FEW else ""
+            self._found(
+                Problem(
+                    f"{len(end.damaged_positions)} frames are partly in holes of the file, at "
+                    f"positions {listed}{more}: never wholly written, unless a copy made the holes",
+                    end.damaged_positions[0],
+                    str(end.segment.path) if end.segment else "",
+                )
+            )
+        if end.torn:
+            path = str(end.segment.path) if end.segment else ""
+            self._found(
+                Problem(
+                    f"behind its last whole frame: {end.torn}",
+                    end.position,
+                    path,
+                    end.offset,
+                    end.data_end - end.offset,
+                )
+            )
+
+    def _plan_segments(self, segments: Sequence[SegmentFile]) -> None:
+        count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
+        if count and self._is_written:
+            # They may have been made since the files were listed.
+            segments = self.recording.segment_files()
+            count, missing = missing_base_positions(self._descriptor, segments, self._stop_position)
+        if count:
+            listed = ", ".join(str(base) for base in missing)
+            more = " …" if count > len(missing) else ""
+            self._found(
+                Problem(
+                    f"{count} segment files are missing, with base positions {listed}{more}",
+                    missing[0],
+                )
+            )
+        within = [
+            segment
+            for segment in segments
+            if segment.base_position < self._stop_position
+            or segment.base_position <= self._descriptor.start_position
+        ]
+        for segment in self._chosen(within):
+            # Behind the end of a recording that is being written there may be more every moment.
+            look_behind = segment is within[-1] and not self._is_written
+            self.tasks.append(
+                segment_task(
+                    self._descriptor, segment, self._stop_position, look_behind=look_behind
+                )
+            )
+
+    def _chosen(self, segments: Sequence[SegmentFile]) -> Sequence[SegmentFile]:
+        if self._positions is None:
+            return segments if self._all_segments else segments[-1:]
+        begin, end = self._positions(self.recording)
+        length = self._descriptor.segment_file_length
+        return [s for s in segments if begin < s.base_position + length and s.base_position < end]
+
+    def _judge(self, task: SegmentTask, check: SegmentCheck) -> None:
+        path = str(task.path)
+        if check.error:
+            self._found(Problem(f"it cannot be read: {check.error}", task.base_position, path))
+            return
+        self._bad_places += check.bad_places
+        for bad in check.bad:
+            position = task.base_position + bad.offset
+            detail = self._describe(task, bad, position)
+            self._found(Problem(detail, position, path, bad.offset, bad.length))
+        left = check.bad_places - len(check.bad)
+        if left:
+            self._found(
+                Problem(
+                    f"{left} more bad places in {task.path.name}: "
+                    f"{check.checksum_failures} checksums fail there, {check.checksum_passes} are "
+                    f"right",
+                    task.base_position,
+                    path,
+                )
+            )
+        behind = check.behind
+        if behind is not None and (behind.end_offset > task.end_offset or behind.end == "invalid"):
+            position = task.base_position + task.end_offset
+            frames = f"frames up to position {task.base_position + behind.end_offset}"
+            self._found(
+                Problem(
+                    f"there are bytes behind the stop position {position}: "
+                    f"{behind.problem or frames}",
+                    position,
+                    path,
+                    task.end_offset,
+                    behind.end_offset - task.end_offset,
+                )
+            )
+
+    def _describe(self, task: SegmentTask, bad: BadFrame, position: int) -> str:
+        if bad.kind == "checksum":
+            return (
+                f"checksum {self._checksum} fails for the frame at position {position}: "
+                f"{bad.detail}"
+            )
+        if bad.offset + bad.length == task.end_offset:
+            return (
+                f"frames end at position {position}, {bad.length} bytes before they should: "
+                f"{bad.detail}"
+            )
+        return f"no good frame for {bad.length} bytes at position {position}: {bad.detail}"

@@ -1,0 +1,348 @@
+"""`archive-mark.dat`: the file by which one archive keeps others out of its directory.
+
+The first 8 KiB hold one MarkFileHeader (schema 100, template 200) behind its SBE message header;
+the error log follows (`error_log`). A running archive stores the time there about once a second.
+A start finds the directory taken while that timestamp is younger than the liveness timeout, which
+is all that the Java archive goes by; so after a crash the timeout must pass, and a clean stop
+stores -1 to free the directory at once.
+
+Two starts at the same instant could both find the file stale. For archives of this package an
+flock(2) on the file itself decides: it vanishes with its process, works between two archives of
+one process too, and is of no consequence to Java, which takes no lock on the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aerotape.catalog import layout
+from aerotape.catalog.durability import map_reserved
+from aerotape.catalog.layout import SEMANTIC_VERSION
+from aerotape.catalog.location import why_no_file
+from aerotape.catalog.mark.distinct_error_log import ErrorLog, ErrorObservation, read_errors
+from aerotape.catalog.mark.layout import (
+    ACTIVITY_TIMESTAMP,
+    FILE_NAME,
+    HEADER_LENGTH,
+    LINK_FILE_NAME,
+    NULL_TIMESTAMP_MS,
+    VERSION,
+    MarkFileHeader,
+)
+from aerotape.catalog.mark.ownership import (
+    READ_FLAGS,
+    check_other_place,
+    check_stale,
+    now_epoch_ms,
+    open_locked,
+    read_content,
+    resolve,
+)
+from aerotape.context import Closing
+from aerotape.errors import ClosedError, MarkFileError
+from aerotape.records import record
+
+DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
+KEEP_ALIVE_INTERVAL_S = 1.0
+
+
+@record(frozen=True, slots=True)
+class MarkFileInfo:
+    """What a mark file said when it was read.
+
+    Attributes:
+        path: the file.
+        header: its header.
+        errors: its error log.
+    """
+
+    path: Path
+    header: MarkFileHeader
+    errors: list[ErrorObservation]
+
+    def is_active(
+        self, now_ms: int | None = None, timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS
+    ) -> bool:
+        """Whether an archive gave a sign of life within the timeout (epoch milliseconds)."""
+        now = now_epoch_ms() if now_ms is None else now_ms
+        return now - self.header.activity_timestamp_ms < timeout_ms
+
+
+class MarkFile(Closing):
+    """The mark file of the archive that this process runs. Get one from `MarkFile.acquire`."""
+
+    def __init__(
+        self,
+        path: Path,
+        file_descriptor: int,
+        mapping: mmap.mmap,
+        error_buffer_length: int,
+        saved_errors: Path | None,
+    ) -> None:
+        self._path = path
+        self._fd = file_descriptor
+        self._map = mapping
+        self._errors = ErrorLog(mapping, HEADER_LENGTH, error_buffer_length)
+        self._saved_errors = saved_errors
+        self._closed = False
+        # What has been freed must not be made to look taken by a sign of life that came late.
+        self._lock = threading.Lock()
+
+    @classmethod
+    def acquire(
+        cls,
+        archive_dir: str | os.PathLike[str],
+        *,
+        archive_id: int,
+        control_channel: str,
+        control_stream_id: int,
+        local_control_channel: str,
+        local_control_stream_id: int,
+        events_channel: str,
+        events_stream_id: int,
+        aeron_directory: str,
+        liveness_timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS,
+        error_buffer_length: int = 1 << 20,
+        mark_file_dir: str | os.PathLike[str] | None = None,
+        file_page_size: int = 4096,
+    ) -> MarkFile:
+        """Take an archive directory for this process, or leave it untouched.
+
+        From here on the directory counts as taken; `ready` says that the archive answers.
+
+        Args:
+            archive_dir: the directory; must exist.
+            archive_id: id of the archive.
+            control_channel: control request channel ("" when disabled).
+            control_stream_id: its stream id.
+            local_control_channel: local (IPC) control request channel.
+            local_control_stream_id: its stream id.
+            events_channel: recording events channel ("" when disabled).
+            events_stream_id: its stream id.
+            aeron_directory: the media driver's directory.
+            liveness_timeout_ms: age at which an activity timestamp is stale.
+            error_buffer_length: room for the error log, bytes.
+            mark_file_dir: where the mark file lies when not in the archive directory, which
+                then gets a link file naming it.
+            file_page_size: the driver's; the file's length is a multiple of it.
+
+        Raises:
+            ArchiveInUseError: another archive is using the directory.
+            MarkFileError: the file cannot be used or is of another major version.
+        """
+        directory = Path(archive_dir if mark_file_dir is None else mark_file_dir)
+        path = directory / FILE_NAME
+        header = MarkFileHeader(
+            version=0,
+            activity_timestamp_ms=now_epoch_ms(),
+            start_timestamp_ms=now_epoch_ms(),
+            pid=os.getpid(),
+            control_stream_id=control_stream_id,
+            local_control_stream_id=local_control_stream_id,
+            events_stream_id=events_stream_id,
+            header_length=HEADER_LENGTH,
+            error_buffer_length=error_buffer_length,
+            archive_id=archive_id,
+            control_channel=control_channel,
+            local_control_channel=local_control_channel,
+            events_channel=events_channel,
+            aeron_directory=aeron_directory,
+        )
+        encoded = header.encode()
+        length = layout.align(HEADER_LENGTH + error_buffer_length, file_page_size)
+        check_other_place(Path(archive_dir), path, liveness_timeout_ms)
+        descriptor = open_locked(path)
+        try:
+            existing = check_stale(path, descriptor, liveness_timeout_ms)
+            mapping = _map(path, descriptor, length)
+        except BaseException as error:
+            # Closing the only descriptor releases the lock.
+            os.close(descriptor)
+            if isinstance(error, OSError):
+                raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
+            raise
+        # The timestamp first, so that nobody finds the file stale while the rest is written.
+        layout.LONG.pack_into(mapping, ACTIVITY_TIMESTAMP, header.activity_timestamp_ms)
+        saved_errors = _save_errors(directory, existing)
+        mapping[ACTIVITY_TIMESTAMP + 8 : HEADER_LENGTH] = encoded[ACTIVITY_TIMESTAMP + 8 :].ljust(
+            HEADER_LENGTH - ACTIVITY_TIMESTAMP - 8, b"\0"
+        )
+        mapping[:ACTIVITY_TIMESTAMP] = encoded[:ACTIVITY_TIMESTAMP]
+        mark_file = cls(path, descriptor, mapping, error_buffer_length, saved_errors)
+        mark_file._errors.clear()
+        try:
+            _link(Path(archive_dir), directory)
+        except OSError as error:
+            mark_file.close()
+            raise MarkFileError(
+                f"cannot write {LINK_FILE_NAME} in {archive_dir}: {error.strerror}", path
+            ) from error
+        return mark_file
+
+    @staticmethod
+    def read(archive_dir: str | os.PathLike[str]) -> MarkFileInfo:
+        """Read the mark file of an archive directory; the archive may run, or be another's.
+
+        Raises:
+            MarkFileError: there is none, or it is no archive's mark file.
+        """
+        path = resolve(Path(archive_dir))
+        try:
+            descriptor = os.open(path, READ_FLAGS)
+            try:
+                data = read_content(path, descriptor)
+            finally:
+                os.close(descriptor)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MarkFileError(why_no_file(Path(archive_dir), path, "mark file"), path) from error
+        except OSError as error:
+            raise MarkFileError(f"cannot read mark file {path}: {error.strerror}", path) from error
+        header = MarkFileHeader.decode(data)
+        if header is None:
+            raise MarkFileError(f"{path} is not the mark file of an archive", path)
+        begin = header.header_length
+        return MarkFileInfo(
+            path, header, read_errors(data[begin : begin + header.error_buffer_length])
+        )
+
+    @property
+    def path(self) -> Path:
+        """The mark file."""
+        return self._path
+
+    @property
+    def saved_errors(self) -> Path | None:
+        """File into which errors of the archive before were saved, if it left any."""
+        return self._saved_errors
+
+    def ready(self) -> None:
+        """Say that the archive has started, and force the file to storage."""
+        with self._lock:
+            self._signal(now_epoch_ms())
+
+    def update_activity(self, now_ms: int) -> None:
+        """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
+        with self._lock:
+            self._check_open()
+            layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, now_ms)
+
+    @contextlib.contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Give signs of life from a thread meanwhile, for work that may take long.
+
+        A Java archive would take the directory over when none came for ten seconds. Closing the
+        mark file within is fine.
+        """
+        done = threading.Event()
+
+        def keep_alive() -> None:
+            with contextlib.suppress(ClosedError):
+                while not done.wait(KEEP_ALIVE_INTERVAL_S):
+                    self.update_activity(now_epoch_ms())
+
+        keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            done.set()
+            keeper.join()
+
+    def record_error(self, text: str, now_ms: int) -> bool:
+        """Count an error in the error log; False when it is full."""
+        self._check_open()
+        return self._errors.record(text, now_ms)
+
+    def close(self) -> None:
+        """Free the directory at once for the next archive. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._signal(NULL_TIMESTAMP_MS)
+            finally:
+                self._closed = True
+                # A forked child may still hold the descriptor; the lock must go all the same.
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+                self._map.close()
+                os.close(self._fd)
+
+    def _signal(self, timestamp_ms: int) -> None:
+        self._check_open()
+        layout.LONG.pack_into(self._map, ACTIVITY_TIMESTAMP, timestamp_ms)
+        layout.INT.pack_into(self._map, VERSION, SEMANTIC_VERSION)
+        self._map.flush()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"mark file {self._path} is closed")
+
+
+def _map(path: Path, descriptor: int, length: int) -> mmap.mmap:
+    try:
+        return map_reserved(path, descriptor, length)
+    except OSError as error:
+        raise MarkFileError(
+            f"cannot reserve {length} bytes of storage for mark file {path}: {error.strerror}",
+            path,
+        ) from error
+
+
+def _save_errors(directory: Path, data: bytes) -> Path | None:
+    """Save what the error log before holds, as the Java archive does, before it is cleared."""
+    header = MarkFileHeader.decode(data)
+    if header is None:
+        return None
+    begin = header.header_length
+    errors = read_errors(data[begin : begin + header.error_buffer_length]) if begin else []
+    if not errors:
+        return None
+    stamp = datetime.now().astimezone().strftime("%Y-%m-%d-%H-%M-%S-%f")[:-3]
+    path = directory / f"archive-{stamp}-error.log"
+    lines = [
+        f"{error.count} observations from {_iso(error.first_timestamp_ms)} to "
+        f"{_iso(error.last_timestamp_ms)} for:\n {error.text}\n"
+        for error in errors
+    ]
+    try:
+        path.write_text("\n".join(lines), encoding="utf-8")
+    except OSError:
+        # Losing old error texts must not keep the archive from starting.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        return None
+    return path
+
+
+def _iso(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+
+
+def _link(archive_dir: Path, mark_file_dir: Path) -> None:
+    link = archive_dir / LINK_FILE_NAME
+    if archive_dir.resolve() == mark_file_dir.resolve():
+        # A directory of that name leads nobody elsewhere (`resolve`).
+        with contextlib.suppress(IsADirectoryError):
+            link.unlink(missing_ok=True)
+        return
+    target = os.fsencode(mark_file_dir.resolve())
+    if link.is_file() and link.read_bytes() == target:
+        return
+    # Whole or not at all: half a path would lead elsewhere.
+    fresh = link.with_suffix(".tmp")
+    try:
+        fresh.write_bytes(target)
+        fresh.replace(link)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""The refresh at startup: stop positions, frames after them, quarantine."""

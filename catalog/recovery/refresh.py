@@ -1,0 +1,418 @@
+"""What an archive does at startup with recordings that an archive before left without an end.
+
+Every valid recording without a stop position gets one (`stop_position` decides), and whatever is
+odd about any recording's files is named. Nothing here refuses: a recording that cannot be dealt
+with is reported and left as it is. No byte of a recording before its end is ever written; bytes
+behind the end are first copied aside (`suspect`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from aerotape.catalog.descriptor import (
+    NULL_VALUE,
+    RecordingDescriptor,
+    RecordingExtent,
+    describe_problem,
+    max_position,
+    segment_base,
+)
+from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.file.entries import CatalogEntry
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.recovery.stop_position import (
+    RecordingEnd,
+    belongs,
+    find_recording_end,
+    first_segment_base,
+    missing_base_positions,
+    why_none_fits,
+)
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
+from aerotape.catalog.segment.hard_links import remove_copies
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    index_segment_files,
+    segment_file_name,
+    segment_file_size,
+)
+from aerotape.errors import StorageError
+from aerotape.records import replace
+
+__all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
+
+_MIN_FOR_THREADS: Final = 4
+_MAX_THREADS: Final = 8
+_EndOf = Callable[[RecordingDescriptor], RecordingEnd]
+
+
+def refresh(
+    catalog: Catalog,
+    archive_dir: str | os.PathLike[str],
+    *,
+    checksum: ChecksumName = "none",
+    now_ms: int,
+) -> list[RecordingOutcome]:
+    """Give every recording without a stop position one, and report on all.
+
+    To be called by the archive that holds the mark file, before it records.
+
+    Args:
+        catalog: open for writing.
+        archive_dir: the directory with the segment files.
+        checksum: checksum that the archive records with.
+        now_ms: stop timestamp to set, epoch milliseconds.
+
+    Raises:
+        StorageError: the directory cannot be listed.
+        CatalogError: the catalog cannot be written.
+
+    Returns:
+        One outcome for each valid recording, ascending, then for damaged entries of recordings
+        that cannot be told, then one for foreign files if there are.
+    """
+    directory = Path(archive_dir)
+    with contextlib.suppress(StorageError):  # they are in nobody's way
+        remove_copies(directory)
+    index, foreign = index_segment_files(directory)
+    marks = suspect_marks.read_marks(directory)
+    extents, damaged = _extents(catalog)
+    unclean = {
+        recording_id: catalog.descriptor(recording_id)
+        for recording_id, extent in extents.items()
+        if extent.is_active
+    }
+    outcomes = []
+    with _ends(unclean, index, checksum) as end_of:
+        for recording_id in catalog.recording_ids():
+            segments = index.get(recording_id, [])
+            if recording_id in damaged:
+                outcome = damaged[recording_id]
+            elif recording_id in unclean:
+                descriptor = unclean[recording_id]
+                outcome = _Repair(
+                    catalog, directory, descriptor, segments, checksum, now_ms, end_of
+                ).run()
+            else:
+                extent = extents[recording_id]
+                end = extent.stop_position
+                found = tuple(_inspect(extent, segments, end))
+                make_next_segment(directory, recording_id, extent)
+                outcome = RecordingOutcome(recording_id, end, found)
+            if recording_id in marks and not outcome.marked:
+                outcome = replace(outcome, marked=True)
+            outcomes.append(outcome)
+    outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
+    known = set(catalog.all_recording_ids())
+    # Entries that a power cut has taken leave files, in which the next recording must not run.
+    catalog.avoid_ids((index.keys() | marks.keys()) - known)
+    foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
+    if foreign:
+        findings = tuple(
+            Finding(Outcome.FOREIGN_FILE, f"{path.name} belongs to no recording", path)
+            for path in sorted(foreign)
+        )
+        outcomes.append(RecordingOutcome(NULL_VALUE, NULL_VALUE, findings))
+    return outcomes
+
+
+def _extents(
+    catalog: Catalog,
+) -> tuple[dict[int, RecordingExtent | RecordingDescriptor], dict[int, RecordingOutcome]]:
+    """Return where the bytes of each valid recording are, or that its entry is damaged."""
+    extents, errors = catalog.readable_extents()
+    damaged = {}
+    for recording_id, error in errors.items():
+        finding = Finding(Outcome.DAMAGED_DESCRIPTOR, str(error), catalog.path, suspect=True)
+        damaged[recording_id] = RecordingOutcome(recording_id, NULL_VALUE, (finding,))
+    return extents, damaged
+
+
+@contextlib.contextmanager
+def _ends(
+    recordings: Mapping[int, RecordingDescriptor],
+    index: Mapping[int, Sequence[SegmentFile]],
+    checksum: ChecksumName,
+) -> Iterator[_EndOf]:
+    """Look for the ends of recordings: of many in several threads, while others are looked at."""
+
+    def find(descriptor: RecordingDescriptor) -> RecordingEnd:
+        segments = index.get(descriptor.recording_id, [])
+        return find_recording_end(descriptor, segments, checksum, holes=True)
+
+    if len(recordings) < _MIN_FOR_THREADS:
+        yield find
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as pool:
+        found = {
+            recording_id: pool.submit(find, descriptor)
+            for recording_id, descriptor in recordings.items()
+            if not describe_problem(descriptor)
+        }
+        try:
+            yield lambda descriptor: found[descriptor.recording_id].result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # a start that fails waits for no more of them
+
+
+class _Repair:
+    """The repair of one recording."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        directory: Path,
+        descriptor: RecordingDescriptor,
+        segments: Sequence[SegmentFile],
+        checksum: ChecksumName,
+        now_ms: int,
+        end_of: _EndOf,
+    ) -> None:
+        self._end_of = end_of
+        self._catalog = catalog
+        self._directory = directory
+        self._descriptor = descriptor
+        self._id = descriptor.recording_id
+        self._segments = segments
+        self._checksum: ChecksumName = checksum
+        self._now_ms = now_ms
+
+    def run(self) -> RecordingOutcome:
+        problem = describe_problem(self._descriptor)
+        if problem:
+            finding = Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)
+            return self._outcome(NULL_VALUE, [finding], repaired=False)
+        try:
+            end = self._end_of(self._descriptor)
+            # Before the repair moves any of the files away.
+            findings = _inspect(self._descriptor, self._segments, end.position)
+            findings += self._judge(end)
+            self._make_file_of(end)
+        except (StorageError, OSError) as error:
+            path = Path(getattr(error, "path", "") or getattr(error, "filename", None) or "")
+            finding = Finding(Outcome.UNREADABLE, str(error), path, suspect=True)
+            return self._outcome(NULL_VALUE, [finding], repaired=False)
+        # The mark comes before the stop position: a crash between them must not hide it.
+        outcome = self._outcome(end.position, findings, repaired=True)
+        self._catalog.recording_stopped(self._id, end.position, self._now_ms)
+        return outcome
+
+    def _make_file_of(self, end: RecordingEnd) -> None:
+        """Have the file there that the recording goes on in, as recorders leave it."""
+        if end.segment and end.position < max_position(self._descriptor):
+            base = segment_base(self._descriptor, end.position)
+            path = self._directory / segment_file_name(self._id, base)
+            # Where none is made for want of space the recording is served all the same.
+            with contextlib.suppress(OSError, StorageError):
+                make_if_lacking(path, self._descriptor.segment_file_length)
+
+    def _outcome(
+        self, stop_position: int, findings: list[Finding], *, repaired: bool
+    ) -> RecordingOutcome:
+        suspects = [finding for finding in findings if finding.suspect]
+        try:
+            self._mark(*suspects)
+        except StorageError as error:
+            findings = [*findings, Finding(Outcome.UNREADABLE, str(error), suspect=True)]
+        return RecordingOutcome(
+            self._id, stop_position, tuple(findings), repaired=repaired, marked=bool(suspects)
+        )
+
+    def _mark(self, *findings: Finding) -> None:
+        notes = [
+            SuspectNote(
+                str(finding.outcome),
+                finding.detail,
+                finding.position,
+                self._now_ms,
+                finding.quarantine.name if finding.quarantine else "",
+            )
+            for finding in findings
+        ]
+        if notes:
+            suspect_marks.add_notes(self._directory, self._id, notes)
+
+    def _judge(self, end: RecordingEnd) -> list[Finding]:
+        findings = []
+        if end.segment is None:
+            why = why_none_fits(self._descriptor, self._segments) or "no segment file"
+            findings.append(
+                Finding(
+                    Outcome.MISSING_SEGMENTS,
+                    f"{why}: it ends where it started",
+                    position=end.position,
+                    suspect=True,
+                )
+            )
+        if end.unverified:
+            findings.append(
+                Finding(
+                    Outcome.CHECKSUM_MISMATCH,
+                    f"no frame of its last segment carries checksum {self._checksum}: was it "
+                    f"recorded without? Its end was judged without it",
+                    end.segment.path if end.segment else None,
+                    suspect=True,
+                )
+            )
+        if end.damaged_positions:
+            listed = ", ".join(str(position) for position in end.damaged_positions[:5])
+            by_checksum = self._checksum != "none" and not end.unverified
+            findings.append(
+                Finding(
+                    Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
+                    f"{len(end.damaged_positions)} frames "
+                    f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
+                    f", at positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
+                    end.segment.path if end.segment else None,
+                    end.damaged_positions[0],
+                    suspect=True,
+                )
+            )
+        if end.segment is not None and end.data_end > end.offset:
+            findings.append(self._take_out_tail(end.segment, end))
+        elif end.torn and end.segment is not None:
+            findings.append(
+                Finding(
+                    Outcome.SUSPECT_TORN_TAIL,
+                    f"{end.torn}; it ends at position {end.position}",
+                    end.segment.path,
+                    end.position,
+                    suspect=True,
+                )
+            )
+        findings.extend(self._move_out(segment) for segment in end.beyond)
+        return findings
+
+    def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
+        length = end.data_end - end.offset
+        target = suspect_marks.quarantine_path(
+            self._directory, self._id, end.position, self._now_ms
+        )
+        detail = f"{end.torn}; it ends at position {end.position}"
+
+        def finding(rest: str, quarantine: Path | None) -> Finding:
+            return Finding(
+                Outcome.SUSPECT_TORN_TAIL,
+                detail + rest,
+                segment.path,
+                end.position,
+                quarantine,
+                True,
+            )
+
+        copied = None
+        try:
+            suspect_marks.copy_tail(segment.path, end.offset, end.data_end, target)
+            copied = target
+            taken_out = finding(f" and the {length} bytes behind are in {target.name}", target)
+            # Before the bytes go: a crash in between would leave a recording that looks clean.
+            self._mark(taken_out)
+            suspect_marks.erase_tail(segment.path, end.offset)
+            return taken_out
+        except StorageError as error:
+            return finding(
+                f"; the {length} bytes behind were left in place ({error}): do not extend it",
+                copied,
+            )
+
+    def _move_out(self, segment: SegmentFile) -> Finding:
+        base = segment.base_position
+        target = suspect_marks.quarantine_path(self._directory, self._id, base, self._now_ms)
+        detail = f"{segment.path.name} is behind the end"
+
+        def finding(rest: str, quarantine: Path | None) -> Finding:
+            return Finding(
+                Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, quarantine, True
+            )
+
+        try:
+            moved = finding(f" and is now {target.name}", target)
+            self._mark(moved)
+            suspect_marks.move_segment(segment.path, target)
+            return moved
+        except StorageError as error:
+            return finding(f" and was left in place ({error}): do not extend the recording", None)
+
+
+def _unidentified(entry: CatalogEntry, catalog_path: Path) -> RecordingOutcome:
+    detail = f"the entry at offset {entry.offset} of the catalog is damaged: {entry.damage}"
+    finding = Finding(Outcome.DAMAGED_DESCRIPTOR, detail, catalog_path, suspect=True)
+    return RecordingOutcome(NULL_VALUE, NULL_VALUE, (finding,))
+
+
+def _inspect(
+    descriptor: RecordingDescriptor | RecordingExtent,
+    segments: Sequence[SegmentFile],
+    stop_position: int,
+) -> list[Finding]:
+    """Look at names and lengths of a recording's files, not into them."""
+    problem = describe_problem(descriptor)
+    if problem:
+        return [Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)]
+    findings = []
+    count, missing = missing_base_positions(descriptor, segments, stop_position)
+    if count:
+        listed = ", ".join(str(base) for base in missing)
+        findings.append(
+            Finding(
+                Outcome.MISSING_SEGMENTS,
+                f"{count} segment files are missing, with base positions {listed}"
+                f"{' …' if count > len(missing) else ''}",
+                position=missing[0],
+                suspect=True,
+            )
+        )
+    for segment in segments:
+        if not belongs(descriptor, segment.base_position):
+            detail = f"{segment.path.name} begins where no segment of the recording can"
+            findings.append(Finding(Outcome.FOREIGN_FILE, detail, segment.path))
+        elif first_segment_base(descriptor) <= segment.base_position <= stop_position:
+            findings += _inspect_length(descriptor, segment, stop_position)
+    return findings
+
+
+def _inspect_length(
+    descriptor: RecordingDescriptor | RecordingExtent, segment: SegmentFile, stop_position: int
+) -> list[Finding]:
+    try:
+        length = segment_file_size(segment.path)
+    except StorageError as error:
+        return [Finding(Outcome.UNREADABLE, str(error), segment.path, suspect=True)]
+    expected = descriptor.segment_file_length
+    # Bytes of the recording that should be in this file.
+    recorded = min(max(stop_position - segment.base_position, 0), expected)
+    name = segment.path.name
+    if length == 0:
+        return [
+            Finding(
+                Outcome.ZERO_LENGTH_SEGMENT,
+                f"{name} is empty",
+                segment.path,
+                segment.base_position,
+                suspect=recorded > 0 and stop_position > descriptor.start_position,
+            )
+        ]
+    if length < expected:
+        detail = f"{name} has {length} bytes instead of {expected}"
+        return [
+            Finding(
+                Outcome.SHORT_SEGMENT,
+                detail,
+                segment.path,
+                segment.base_position + length,
+                suspect=descriptor.is_active or length < recorded,
+            )
+        ]
+    if length > expected:
+        detail = f"{name} has {length} bytes instead of {expected}; the rest is passed over"
+        return [Finding(Outcome.LONG_SEGMENT, detail, segment.path, segment.base_position)]
+    return []

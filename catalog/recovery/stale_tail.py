@@ -1,0 +1,148 @@
+"""What stands behind the end of a stopped recording, and has to go before something else is there.
+
+It may be what a truncation that was cut short has left, or good frames behind a stop position that
+was lowered: `verify` has a recording end before a page that was lost, as ArchiveTool does. Nothing
+tells which. So all of it that is not zero is kept as a start keeps what it takes out (`suspect`):
+the copy is on storage and the recording is marked before the first byte goes. Killed anywhere in
+between it can be begun again; a copy that is there already is not made twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.stop_position import find_data_end, holds_data
+from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment_files import file_names, is_blank_from
+from aerotape.errors import StorageError
+from aerotape.records import record
+
+_OUTCOME = "behind the stop position"
+_CHUNK_LENGTH = 1 << 20
+
+
+@record(frozen=True, slots=True)
+class Keeping:
+    """How the bytes behind the end of one recording are kept.
+
+    Attributes:
+        archive_dir: the directory.
+        recording_id: the recording that the copies are named for.
+        stop_position: where it ends.
+        now_ms: epoch milliseconds.
+    """
+
+    archive_dir: Path
+    recording_id: int
+    stop_position: int
+    now_ms: int
+
+    def clear_tail(self, path: Path, base_position: int) -> str:
+        """Turn what is behind the stop position in the file that holds it into zeros.
+
+        Returns:
+            What was kept of it, for people; "" where nothing but zeros was there.
+
+        Raises:
+            StorageError: it cannot be kept, or not be cleared; nothing is lost.
+        """
+        offset = self.stop_position - base_position
+        if is_blank_from(path, offset):
+            return ""
+        kept, end = "", find_data_end(path, offset)
+        if end > offset:
+            kept = self._copy(path, offset, end)
+        suspect_marks.erase_tail(path, offset)
+        return kept
+
+    def take_away(self, path: Path, base_position: int) -> str:
+        """Take a segment file away that is wholly behind the stop position.
+
+        Its name may not be off storage yet when this returns.
+
+        Returns:
+            What became of it, for people; "" where nothing but zeros was in it.
+
+        Raises:
+            StorageError: it cannot be kept, or not be taken away; nothing is lost.
+        """
+        kept = self.put_aside(path, base_position)
+        if not kept:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(
+                    f"cannot take {path} away, which is behind the end of its recording: "
+                    f"{error.strerror}",
+                    path,
+                ) from error
+        return kept
+
+    def put_aside(self, path: Path, base_position: int) -> str:
+        """As `take_away`, but a file with nothing but zeros stays, and one that is not there."""
+        if is_blank_from(path, 0) or not holds_data(path):
+            return ""
+        target = self._new_path(base_position)
+        kept = f"{path.name}, behind the stop position {self.stop_position}, is {target.name} now"
+        self._mark(kept, base_position, target)
+        suspect_marks.move_segment(path, target)
+        return kept
+
+    def _mark(self, detail: str, position: int, copy: Path) -> None:
+        note = SuspectNote(_OUTCOME, detail, position, self.now_ms, copy.name)
+        suspect_marks.add_notes(self.archive_dir, self.recording_id, [note])
+
+    def _copy(self, path: Path, offset: int, end: int) -> str:
+        """Copy bytes of a segment file to quarantine, unless a try before has; say so in a mark."""
+        copy, is_new = self._copied(path, offset, end), False
+        if copy is None:
+            copy, is_new = self._new_path(self.stop_position), True
+            suspect_marks.copy_tail(path, offset, end, copy)
+        kept = (
+            f"the {end - offset} bytes behind the stop position {self.stop_position} in "
+            f"{path.name} are in {copy.name} now"
+        )
+        try:
+            self._mark(kept, self.stop_position, copy)
+        except StorageError:
+            if is_new:  # nobody would know of it
+                with contextlib.suppress(OSError):
+                    copy.unlink()
+            raise
+        return kept
+
+    def _copied(self, path: Path, offset: int, end: int) -> Path | None:
+        try:
+            return next((c for c in self._copies(end - offset) if _is_copy(path, offset, c)), None)
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error}", path) from error
+
+    def _new_path(self, position: int) -> Path:
+        return suspect_marks.quarantine_path(
+            self.archive_dir, self.recording_id, position, self.now_ms
+        )
+
+    def _copies(self, length: int) -> Iterator[Path]:
+        name = re.compile(rf"aerotape-{self.recording_id}-{self.stop_position}-[0-9-]+\.quarantine")
+        for each in sorted(file_names(self.archive_dir)):
+            path = self.archive_dir / each
+            if name.fullmatch(each) and path.is_file() and path.stat().st_size == length:
+                yield path
+
+
+def _is_copy(path: Path, offset: int, copy: Path) -> bool:
+    """Whether a file is what is in another one from an offset on; then it is on storage."""
+    with path.open("rb") as original, copy.open("rb") as copied:
+        original.seek(offset)
+        while chunk := copied.read(_CHUNK_LENGTH):
+            if original.read(len(chunk)) != chunk:
+                return False
+        os.fsync(copied.fileno())
+    sync_directory(copy.parent)
+    return True

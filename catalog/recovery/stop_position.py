@@ -1,0 +1,380 @@
+"""Where a recording without a stop position ends: the decision, without changing anything.
+
+A recorder writes whole frames, one after the other, into files that held zeros. What a crash
+leaves is therefore whole frames, perhaps one that is not, and zeros. The walk over the last
+segment stops at the first frame that is not what it should be at its place. Whether the last
+frame before that is whole:
+
+* With a checksum, the checksum decides. Failing frames at the very end are not whole; failing
+  ones with good frames after them are damage of another kind and stay in the recording.
+* Without, a write that a crash cut short ends on a page boundary. A last frame that does not
+  cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
+  storage writes) beyond the boundary holds something; otherwise it may be torn, and is left out.
+  The Java archive looks at whole pages instead and refuses to start in the doubtful case.
+  After a power cut any page may be missing. Segment files are sparse, so that shows as a hole: a
+  data frame in a hole was never wholly written, and is dealt with as one of which the checksum
+  fails (`find_recording_end` looks for holes when told to; copies may have others).
+
+When the last segment holds no frame at all, the one before must be full; if it is not, the
+recording ends there. So it does when something else stands in a file far behind: it may have got
+its name by mistake.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.descriptor import (
+    RecordingDescriptor,
+    RecordingExtent,
+    max_position,
+    segment_base,
+)
+from aerotape.catalog.layout import ChecksumName
+from aerotape.catalog.segment_files import SegmentFile, segment_file_size
+from aerotape.errors import StorageError
+from aerotape.records import field, record
+
+if TYPE_CHECKING:
+    from aerotape._native import SegmentWalk
+
+PAGE_LENGTH = 4096
+SECTOR_LENGTH = 512
+FRAME_HEADER_LENGTH = 32
+_CHUNK_LENGTH = 1 << 20
+_LISTED = 5
+# Of a frame's header: its length and its type.
+_FRAME = struct.Struct("<i2xH")
+_PADDING = 0
+
+
+@record(frozen=True, slots=True)
+class RecordingEnd:
+    """Where a recording ends and what stands behind it.
+
+    Attributes:
+        position: position after the last frame that is provably whole.
+        segment: segment file that holds the end, None when the recording has no files.
+        offset: offset of the end in that file, bytes.
+        data_end: offset after the last byte of the file that is not zero; more than `offset`
+            when something stands behind the end.
+        torn: why the recording ends here rather than later, when it was cut; else empty.
+        beyond: segment files behind the end, which the recording does not reach.
+        unverified: no frame of the segment carries the checksum that was asked for.
+        damaged_positions: positions of frames before the end whose checksum fails, or which are
+            partly in a hole of the file.
+    """
+
+    position: int
+    segment: SegmentFile | None
+    offset: int = 0
+    data_end: int = 0
+    torn: str = ""
+    beyond: tuple[SegmentFile, ...] = ()
+    unverified: bool = False
+    damaged_positions: tuple[int, ...] = field(default=())
+
+
+def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
+    """Return the base position of a recording's first segment file."""
+    return descriptor.start_position & -descriptor.term_buffer_length
+
+
+def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
+    """Whether a segment file of the recording can begin at `base_position`."""
+    offset = base_position - first_segment_base(descriptor)
+    return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
+
+
+def own_segments(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
+) -> list[SegmentFile]:
+    """Leave out files that were detached, or that cannot be this recording's."""
+    first_base = first_segment_base(descriptor)
+    return [
+        segment
+        for segment in segments
+        if segment.base_position >= first_base and belongs(descriptor, segment.base_position)
+    ]
+
+
+def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]) -> str:
+    """Say what is wrong where files are named for a recording and none can be its own; else "".
+
+    Only a recording that is known to be empty may begin where the last of its files has ended.
+
+    Args:
+        descriptor: the recording; no recorder is at work on it.
+        segments: the files that are named for it, ascending.
+    """
+    if not segments or own_segments(descriptor, segments):
+        return ""
+    start, last = descriptor.start_position, segments[-1]
+    next_base = last.base_position + descriptor.segment_file_length
+    if descriptor.stop_position == start and next_base == first_segment_base(descriptor):
+        return ""
+    return (
+        f"no segment file of a recording that starts at position {start} can be one of the "
+        f"{len(segments)} that are there, the last of which is {last.path.name}: is its start "
+        "position right?"
+    )
+
+
+def walk(
+    descriptor: RecordingDescriptor,
+    segment: SegmentFile,
+    checksum: ChecksumName = "none",
+    limit: int | None = None,
+    from_position: int = 0,
+) -> SegmentWalk:
+    """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
+
+    Where `from_position` lies in or behind the segment the walk begins there or ends at once.
+
+    Raises:
+        StorageError: the file cannot be read, or is none.
+    """
+    from aerotape import _native
+
+    # To open a pipe by that name would be to wait for its writer.
+    segment_file_size(segment.path)
+    return _native.walk_segment(
+        segment.path,
+        start_offset=max(max(descriptor.start_position, from_position) - segment.base_position, 0),
+        limit=descriptor.segment_file_length if limit is None else limit,
+        base_position=segment.base_position,
+        term_length=descriptor.term_buffer_length,
+        initial_term_id=descriptor.initial_term_id,
+        stream_id=descriptor.stream_id,
+        checksum=checksum,
+    )
+
+
+def find_recording_end(
+    descriptor: RecordingDescriptor,
+    segments: Sequence[SegmentFile],
+    checksum: ChecksumName = "none",
+    write_unit_bytes: int = PAGE_LENGTH,
+    from_position: int = 0,
+    *,
+    holes: bool = False,
+) -> RecordingEnd:
+    """Find where a recording ends that has no stop position.
+
+    Args:
+        descriptor: the recording.
+        segments: its segment files, ascending; those that cannot be its own are passed over.
+        checksum: checksum that the recorder used.
+        write_unit_bytes: a write that was cut short ends on a multiple of this.
+        from_position: begin of a frame, or the end of the last one; what is before is not looked
+            at and taken as recorded.
+        holes: what is in a hole of the file was not recorded; to be told of files that a recorder
+            wrote, and nobody copied. Without a checksum, that is: it would tell.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    own = own_segments(descriptor, segments)
+    if not own:
+        return RecordingEnd(descriptor.start_position, None)
+    last = own[-1]
+    found = walk(descriptor, last, checksum, from_position=from_position)
+    index = len(own) - 1
+    while found.frames == 0 and index > 0:
+        before = own[index - 1]
+        follows = before.base_position == own[index].base_position - descriptor.segment_file_length
+        # Files between may be missing; but what holds something else proves nothing of the kind.
+        if not follows and find_data_end(own[index].path, found.end_offset) == found.end_offset:
+            break
+        found_before = walk(descriptor, before, checksum, from_position=from_position)
+        if follows and found_before.end_offset >= descriptor.segment_file_length:
+            break
+        index, found = index - 1, found_before
+    return _judge(
+        descriptor, own[index], found, checksum, write_unit_bytes, tuple(own[index + 1 :]), holes
+    )
+
+
+def _judge(
+    descriptor: RecordingDescriptor,
+    segment: SegmentFile,
+    found: SegmentWalk,
+    checksum: ChecksumName,
+    write_unit_bytes: int,
+    beyond: tuple[SegmentFile, ...],
+    holes: bool,
+) -> RecordingEnd:
+    offset, torn, unverified = found.end_offset, found.problem or "", False
+    damaged: tuple[int, ...] = ()
+    if checksum != "none" and found.checksum_passes == 0 and found.checksum_failures > 1:
+        # It was recorded without this checksum: failing sums say nothing about its frames.
+        unverified = True
+    elif found.failed_tail_offset >= 0:
+        offset = found.failed_tail_offset
+        torn = f"checksum {checksum} fails at the end"
+    if not unverified:
+        damaged = tuple(
+            segment.base_position + failed for failed in found.failed_offsets if failed < offset
+        )
+    by_headers = checksum == "none" or unverified
+    if holes and by_headers:
+        missing = frames_in_holes(descriptor, segment, found.end_offset)
+        while missing and missing[-1][1] == offset:
+            offset = missing.pop()[0]
+            torn = "there are holes in its last frames"
+        damaged = tuple(segment.base_position + begin for begin, _ in missing)
+    if (
+        by_headers
+        and offset == found.end_offset
+        and found.last_frame_offset >= 0
+        and not found.last_frame_is_padding
+        and _may_be_torn(
+            segment, found.last_frame_offset, found.last_frame_length, write_unit_bytes
+        )
+    ):
+        offset = found.last_frame_offset
+        torn = (
+            f"the last frame, of {found.last_frame_length} bytes, crosses a boundary of "
+            f"{write_unit_bytes} bytes behind which it is partly empty: it may be torn"
+        )
+    data_end = offset
+    if offset < descriptor.segment_file_length:
+        data_end = find_data_end(segment.path, offset)
+        if data_end > offset and not torn:
+            torn = "there are bytes behind an unwritten frame"
+    if beyond and not torn:
+        torn = "segment files follow one that is not full"
+    return RecordingEnd(
+        position=max(segment.base_position + offset, descriptor.start_position),
+        segment=segment,
+        offset=offset,
+        data_end=data_end,
+        torn=torn,
+        beyond=beyond,
+        unverified=unverified,
+        damaged_positions=damaged,
+    )
+
+
+def frames_in_holes(
+    descriptor: RecordingDescriptor, segment: SegmentFile, end_offset: int
+) -> list[tuple[int, int]]:
+    """Return where data frames before `end_offset` begin and end that are partly in a hole.
+
+    Of a padding frame only the header is written.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    found: list[tuple[int, int]] = []
+    known = offset = max(descriptor.start_position - segment.base_position, 0)
+    try:
+        with segment.path.open("rb", buffering=0) as file:
+            while (hole := os.lseek(file.fileno(), offset, os.SEEK_HOLE)) < end_offset:
+                before = walk(
+                    descriptor, segment, limit=hole, from_position=segment.base_position + known
+                )
+                known = max(before.end_offset, known)
+                length, kind = _FRAME.unpack(os.pread(file.fileno(), _FRAME.size, known))
+                aligned = max((length + 31) & -32, FRAME_HEADER_LENGTH)
+                if kind != _PADDING:
+                    found.append((known, known + aligned))
+                known = offset = known + aligned
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # nothing is there from `offset` on
+            raise StorageError(
+                f"cannot read {segment.path}: {error.strerror}", segment.path
+            ) from error
+    return found
+
+
+def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_bytes: int) -> bool:
+    boundary = (offset // write_unit_bytes + 1) * write_unit_bytes
+    end = offset + length
+    if boundary >= end:
+        return False
+    try:
+        with segment.path.open("rb") as file:
+            written = os.pread(file.fileno(), end - boundary, boundary)
+    except OSError as error:
+        raise StorageError(f"cannot read {segment.path}: {error.strerror}", segment.path) from error
+    return any(
+        not any(written[begin : begin + SECTOR_LENGTH])
+        for begin in range(0, end - boundary, SECTOR_LENGTH)
+    )
+
+
+def find_data_end(path: Path, start_offset: int) -> int:
+    """Return the offset after the last byte from `start_offset` on that is not zero.
+
+    `start_offset` itself when there is none. Holes are passed over, for segment files are mostly
+    sparse.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    end = start_offset
+    for offset, chunk in _data_chunks(path, start_offset):
+        written = chunk.rstrip(b"\0")
+        if written:
+            end = offset + len(written)
+    return end
+
+
+def holds_data(path: Path) -> bool:
+    """Whether a byte of a file is not zero; it is read up to the first piece with one.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    return any(chunk.strip(b"\0") for _, chunk in _data_chunks(path, 0))
+
+
+def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
+    """Read a file from an offset on without its holes, in pieces (StorageError)."""
+    offset = start_offset
+    try:
+        with path.open("rb", buffering=0) as file:
+            length = os.fstat(file.fileno()).st_size
+            while offset < length:
+                try:
+                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
+                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:
+                        break  # only a hole is left
+                    hole = length  # a file system that cannot tell: all of it is data
+                while offset < hole:
+                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
+                    if not chunk:
+                        return
+                    yield offset, chunk
+                    offset += len(chunk)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
+
+
+def missing_base_positions(
+    descriptor: RecordingDescriptor | RecordingExtent,
+    segments: Sequence[SegmentFile],
+    stop_position: int,
+) -> tuple[int, list[int]]:
+    """Find which segment files are not there between a recording's start and `stop_position`.
+
+    Returns:
+        How many, and the base positions of the first five. Cheap for any stop position, for a
+        damaged one may lie very far away.
+    """
+    if stop_position <= descriptor.start_position:
+        return 0, []
+    last = segment_base(descriptor, stop_position - 1)
+    bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
+    present = {segment.base_position for segment in segments if segment.base_position in bases}
+    missing = (base for base in bases if base not in present)
+    return len(bases) - len(present), list(itertools.islice(missing, _LISTED))

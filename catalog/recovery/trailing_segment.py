@@ -1,0 +1,60 @@
+"""The segment file that a recording would go on in where it ends with a segment.
+
+A recorder makes it as soon as the one before is full. A truncation to there deletes it, as in the
+Java archive, a power cut may take its name, and what was migrated comes without. Then `verify`,
+ArchiveTool's too, takes the recording for one that goes beyond its files, and hides it. So an
+archive has it there again when it starts and when it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from aerotape.catalog.descriptor import (
+    RecordingDescriptor,
+    RecordingExtent,
+    describe_problem,
+    max_position,
+    segment_base,
+)
+from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.segment_files import (
+    lacks_blank_segment,
+    make_blank_segment,
+    segment_file_name,
+)
+
+
+def make_next_segment(
+    directory: Path, recording_id: int, extent: RecordingDescriptor | RecordingExtent
+) -> None:
+    """Make the file that a stopped recording would go on in, if it ends with a segment.
+
+    Where the segment before is not there none is made: it would look as if that were all there is.
+    Nor where there is no space: the recording is served all the same.
+    """
+    stop, length = extent.stop_position, extent.segment_file_length
+    # Most recordings end within a term, which is told fastest.
+    if stop <= extent.start_position or stop & (extent.term_buffer_length - 1):
+        return
+    if describe_problem(extent) or not segment_base(extent, stop) == stop < max_position(extent):
+        return
+    with contextlib.suppress(OSError):
+        if (directory / segment_file_name(recording_id, stop - length)).exists():
+            make_if_lacking(directory / segment_file_name(recording_id, stop), length)
+
+
+def make_if_lacking(path: Path, length: int) -> None:
+    """Make a segment file without frames where there is none, or an empty one (OSError)."""
+    if lacks_blank_segment(path):
+        make_blank_segment(path, length)
+        sync_directory(path.parent)
+
+
+def make_next_segments(catalog: Catalog, directory: Path) -> None:
+    """Do so for all valid recordings; those that have no stop position are left alone."""
+    extents, _ = catalog.readable_extents()
+    for recording_id, extent in extents.items():
+        make_next_segment(directory, recording_id, extent)

@@ -1,0 +1,1 @@
+"""Archive directories in object stores, read through fsspec or Arrow file systems."""

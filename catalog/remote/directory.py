@@ -1,0 +1,227 @@
+"""An archive directory in a storage elsewhere, read as one of this machine is.
+
+No archive can run there, for it maps its files; so what lies there is a copy, made once or brought
+up to date again and again. The catalog is fetched before the files are listed: a recording that
+has no stop position in it may have grown since, but none is shorter than it says. What is missing
+or not as long as it should be is named when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry
+from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.catalog.mark.mark_file import MarkFileInfo
+from aerotape.catalog.recovery.stop_position import (
+    RecordingEnd,
+    belongs,
+    find_recording_end,
+    first_segment_base,
+)
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recording, parse_mark
+from aerotape.catalog.remote.object_folder import ObjectFolder
+from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
+from aerotape.catalog.segment_files import SegmentFile, parse_segment_file_name, segment_file_name
+from aerotape.catalog.time_index.file import time_index_name
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError
+from aerotape.url_path import UrlPath
+
+_AT_ONCE: Final = 16
+"""How many recordings are looked at together."""
+
+
+class RemoteRecording(Recording):
+    """One recording of a directory elsewhere, as it was when the directory was listed."""
+
+    def __init__(
+        self,
+        folder: ObjectFolder,
+        entry: CatalogEntry,
+        notes: list[SuspectNote],
+        segments: list[SegmentFile],
+    ) -> None:
+        super().__init__(folder.path, entry, notes)
+        self._folder = folder
+        self._segments = segments
+
+    @property
+    def storage(self) -> StorageOptions:
+        """How to reach the directory."""
+        return self._folder.options
+
+    @cached_property
+    def recorded_position(self) -> int:
+        """As for a recording of this machine; found in a few reads of the last segment file."""
+        self.check()
+        descriptor = self._entry.descriptor
+        if not descriptor.is_active:
+            return descriptor.stop_position
+        return find_remote_end(self._folder, descriptor, self.segment_files())
+
+    def recorded_after(self, position: int) -> int:
+        """Return `recorded_position`, but never less than `position` without a stop position."""
+        recorded = self.recorded_position
+        return max(recorded, position) if self._entry.descriptor.is_active else recorded
+
+    @property
+    def is_being_written(self) -> bool:
+        """False: no archive writes there."""
+        return False
+
+    def segment_files(self) -> list[SegmentFile]:
+        """List the segment files as for a recording of this machine; they cannot be opened."""
+        self.check()
+        descriptor = self._entry.descriptor
+        return [
+            segment
+            for segment in self._segments
+            if segment.base_position >= first_segment_base(descriptor)
+            and belongs(descriptor, segment.base_position)
+        ]
+
+    def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
+        """As for a recording of this machine; the last two segment files are fetched for it."""
+        # Behind a full segment there may be one that nothing was written to yet.
+        last = self.segment_files()[-2:]
+        with self.local_copies(last) as copies:
+            end = find_recording_end(self.descriptor, copies, checksum)
+        at = [copy.path for copy in copies]
+        segment = None if end.segment is None else last[at.index(end.segment.path)]
+        return replace(end, segment=segment)
+
+    def open_segment(self, base_position: int) -> BinaryIO:
+        """Open the segment file that begins there (FileNotFoundError, StorageError)."""
+        return self._folder.open_stream(segment_file_name(self.recording_id, base_position))
+
+    def read_segment(self, base_position: int, offset: int, length: int) -> bytes:
+        """As for a recording of this machine, in two requests."""
+        file = self._folder.open(segment_file_name(self.recording_id, base_position))
+        try:
+            return file.read(offset, length)
+        finally:
+            file.close()
+
+    def read_time_index(self) -> bytes | None:
+        """Fetch the file of its time index, None when there is none (StorageError)."""
+        try:
+            return self._folder.read(time_index_name(self.recording_id))
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
+        """Fetch segment files whole into unnamed files (StorageError)."""
+        with ExitStack() as stack:
+            copies = []
+            for segment in segments:
+                number, path = stack.enter_context(unnamed_file(0))
+                self._folder.copy_to(number, segment.path.name)
+                copies.append(SegmentFile(path, segment.base_position))
+            yield copies
+
+
+def find_ends(recordings: Iterable[Recording]) -> None:
+    """Find where recordings without a stop position end, several at once.
+
+    Each takes a few reads one after the other, which would add up. What fails, fails again for who
+    asks for that recording's `recorded_position`. Recordings of this machine are left alone.
+    """
+
+    def find(recording: RemoteRecording) -> None:
+        with suppress(AerotapeError):
+            position = find_remote_end(
+                recording._folder, recording.descriptor, recording.segment_files()
+            )
+            recording.__dict__["recorded_position"] = position
+
+    live = [
+        recording
+        for recording in recordings
+        if isinstance(recording, RemoteRecording)
+        and not recording.damage
+        and recording.descriptor.is_active
+    ]
+    if len(live) > 1:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
+            list(threads.map(find, live))
+
+
+class RemoteDirectory(ArchiveDirectory):
+    """A directory elsewhere. Each call looks afresh; recordings got at once share one look."""
+
+    def __init__(self, path: UrlPath, storage: StorageOptions = NO_OPTIONS) -> None:
+        """Prepare to read it; nothing is asked for yet (ConfigurationError)."""
+        super().__init__(path)
+        self._folder = ObjectFolder(path, storage)
+
+    def open_catalog(self) -> Catalog:
+        """Fetch the catalog (CatalogError, StorageError)."""
+        path = self.path / CATALOG_FILE_NAME
+        try:
+            content = self._folder.read(CATALOG_FILE_NAME)
+        except FileNotFoundError:
+            raise CatalogError(
+                f"no catalog at {path}: is this an archive directory?", path
+            ) from None
+        return Catalog.of_bytes(path, content)
+
+    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[Recording]:
+        """Return the recordings of entries of the catalog (StorageError)."""
+        names = self._folder.list()
+        marks = self._marks(names)
+        segments = _index(self.path, names)
+        return [
+            RemoteRecording(
+                self._folder,
+                entry,
+                marks.get(entry.recording_id, []),
+                segments.get(entry.recording_id, []),
+            )
+            for entry in entries
+        ]
+
+    def suspect_notes(self) -> dict[int, list[SuspectNote]]:
+        """Return why recordings are marked as suspect, by id, those that are (StorageError)."""
+        return self._marks(self._folder.list())
+
+    def mark_file(self) -> MarkFileInfo:
+        """Refuse: what the copy of a mark file says of an archive is of no use (MarkFileError)."""
+        raise MarkFileError(
+            f"{self.path} is a copy that no archive runs in, its mark file is not read", self.path
+        )
+
+    def _marks(self, names: Iterable[str]) -> dict[int, list[SuspectNote]]:
+        marks = {}
+        for name in names:
+            recording_id = marked_recording(name)
+            if recording_id is not None:
+                marks[recording_id] = self._mark(name)
+        return marks
+
+    def _mark(self, name: str) -> list[SuspectNote]:
+        try:
+            return parse_mark(name, self._folder.read(name))
+        except FileNotFoundError:  # since it was listed
+            return []
+
+
+def _index(path: Path, names: Iterable[str]) -> Mapping[int, list[SegmentFile]]:
+    """Sort the segment files among names by recording and position."""
+    index: dict[int, list[SegmentFile]] = {}
+    for name in names:
+        parsed = parse_segment_file_name(name)
+        if parsed is not None:
+            index.setdefault(parsed[0], []).append(SegmentFile(path / name, parsed[1]))
+    for segments in index.values():
+        segments.sort(key=lambda segment: segment.base_position)
+    return index

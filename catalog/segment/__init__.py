@@ -1,0 +1,1 @@
+"""Segment files: checks, placement of frames, moves between recordings, hard links."""

@@ -1,0 +1,170 @@
+"""Segment files that do not hold what their name says: swapped, renamed or copied by mistake.
+
+Each frame says where it belongs, by stream id, term id and the offset in its term. So the first
+frame of a file tells, at the cost of a short read, whether the file may be taken for what it is
+called, and be deleted as such.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import starmap
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from aerotape import _native
+from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
+from aerotape.catalog.recovery.stop_position import FRAME_HEADER_LENGTH
+from aerotape.catalog.segment_files import SegmentFile
+
+# Of a frame's header: length, type (padding or data), term offset, stream id, term id.
+_HEADER: Final = struct.Struct("<i2xHi4xii")
+_TYPES: Final = (0, 1)
+_BATCH: Final = 1024
+
+
+class SegmentHead(NamedTuple):
+    """How a segment file begins, as `_native.read_segment_heads` tells it.
+
+    Attributes:
+        error: number of the error that kept it from being read, 0 for none.
+        is_file: whether it is a regular file.
+        length: of the file, bytes.
+        offset: of its first bytes that are not all zero, a multiple of 32.
+        header: these bytes, 32 where there are as many.
+    """
+
+    error: int
+    is_file: bool
+    length: int
+    offset: int
+    header: bytes
+
+
+def read_heads(paths: Sequence[str | Path]) -> Iterator[SegmentHead]:
+    """Read how segment files begin: many at once, without holding up other threads."""
+    for begin in range(0, len(paths), _BATCH):
+        yield from starmap(SegmentHead, _native.read_segment_heads(paths[begin : begin + _BATCH]))
+
+
+def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int) -> str:
+    """Say which other place the first frame of a segment file is of; "" when of none.
+
+    That is so of a file with its right frames, of an empty one, and of one that begins with
+    something that is no frame at all; also of one that is not there any more. Where the descriptor
+    is so damaged that nobody knows which frames are right, it says that.
+
+    Args:
+        descriptor: the recording that the file is named for.
+        path: the file.
+        base_position: the position that it is named for.
+    """
+    [head] = read_heads([path])
+    return misplaced_head(descriptor, head, base_position)
+
+
+def sort_out(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
+) -> tuple[list[Path], list[str]]:
+    """Sort out which files of a recording that is to go hold frames of another place.
+
+    Of a recording whose descriptor is so damaged that this cannot be told, all are its own.
+
+    Returns:
+        The files that go, in the order given; and for each other one that it is left, and why.
+    """
+    if lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length):
+        return [segment.path for segment in segments], []
+    own: list[Path] = []
+    left: list[str] = []
+    heads = read_heads([segment.path for segment in segments])
+    for segment, head in zip(segments, heads, strict=True):
+        # What is there but cannot be read is to be deleted all the same.
+        reason = "" if head.error else misplaced_head(descriptor, head, segment.base_position)
+        if reason and head.is_file:
+            left.append(f"left {segment.path}: {reason}")
+        else:
+            own.append(segment.path)
+    return own, left
+
+
+def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_position: int) -> str:
+    """As `misplacement`, for a file that has been looked at."""
+    if head.error == errno.ENOENT:
+        return ""
+    if head.error:
+        return f"it cannot be read: {os.strerror(head.error)}"
+    if not head.is_file:
+        return "it is no file"
+    lengths = descriptor.term_buffer_length, descriptor.segment_file_length
+    if problem := lengths_problem(*lengths):
+        return f"what belongs there cannot be told, for the {problem}"
+    found = _place(head.header, descriptor)
+    # A recording may begin within a term: its first file has a hole at the beginning.
+    position = base_position + head.offset
+    expected = _expected(descriptor, position)
+    if found in (None, expected):
+        return ""
+    assert found is not None
+    return (
+        f"its first frame has stream id {found[0]}, term id {found[1]} and term offset {found[2]}, "
+        f"of position {position} it would have {expected[0]}, {expected[1]} and {expected[2]}"
+    )
+
+
+def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
+    """Whether a segment file has a frame of the recording at position `at`."""
+    try:
+        found = _place(_header(path, at - base_position), descriptor)
+    except OSError:
+        return False
+    return found == _expected(descriptor, at)
+
+
+def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
+    """Whether a file begins with what may be a frame of some stream."""
+    try:
+        return _place(_header(path, 0), descriptor) is not None
+    except OSError:
+        return True  # nobody knows
+
+
+def is_long_enough(
+    descriptor: RecordingDescriptor, head: SegmentHead, base_position: int, end: int
+) -> bool:
+    """Whether a segment file is one, with all the bytes of a recording that ends at `end`."""
+    needed = min(max(end - base_position, 0), descriptor.segment_file_length)
+    return head.is_file and head.length >= needed
+
+
+def _header(path: Path, offset: int) -> bytes:
+    """Read a frame's header; nothing of what is no file (OSError)."""
+    if not path.is_file():
+        return b""
+    with path.open("rb", buffering=0) as file:
+        return os.pread(file.fileno(), FRAME_HEADER_LENGTH, offset)
+
+
+def _place(data: bytes, descriptor: RecordingDescriptor) -> tuple[int, int, int] | None:
+    """Return stream id, term id and term offset of a header; None when it can be none."""
+    if len(data) < FRAME_HEADER_LENGTH:
+        return None
+    length, frame_type, term_offset, stream_id, term_id = _HEADER.unpack_from(data)
+    if (
+        not FRAME_HEADER_LENGTH <= length <= descriptor.term_buffer_length
+        or frame_type not in _TYPES
+        or term_offset < 0
+        or term_offset % FRAME_HEADER_LENGTH
+    ):
+        return None
+    return stream_id, term_id, term_offset
+
+
+def _expected(descriptor: RecordingDescriptor, position: int) -> tuple[int, int, int]:
+    terms = descriptor.initial_term_id + position // descriptor.term_buffer_length
+    # Term ids wrap around.
+    term_id = (terms + (1 << 31)) % (1 << 32) - (1 << 31)
+    return descriptor.stream_id, term_id, position % descriptor.term_buffer_length

@@ -1,0 +1,1 @@
+"""The time index of a recording: wall-clock times by position."""

@@ -1,0 +1,257 @@
+"""The file in which the recorder remembers when a recording had which position.
+
+``aerotape-<recordingId>.time-index`` lies beside the segment files; the Java archive and
+ArchiveTool pass over names that do not end in ``.rec`` or ``.del``. All numbers are little endian.
+
+The header, 64 bytes:
+
+======  =====================================================================================
+offset
+======  =====================================================================================
+0       magic, ``AEROTIDX``
+8       version (uint16), 1
+10      length of a point (uint16), 32
+12      zero (uint32)
+16      recording id (int64)
+24      start timestamp of the recording, epoch milliseconds (int64): another recording's if it
+        is not that of the catalog
+32      control session id and correlation id, as they stood in the catalog when the recording was
+40      begun or extended last (int64 each)
+48      session id, likewise (int32)
+52      zero (uint32)
+56      zero (uint32)
+60      CRC-32 of what is before it (uint32)
+======  =====================================================================================
+
+Points follow, 32 bytes each, so that none crosses a page:
+
+======  =====================================================================================
+offset
+======  =====================================================================================
+0       time, nanoseconds since 1970, by the clock of the machine that recorded (int64)
+8       position that the recording had then, where a frame ends (int64)
+16      session id of the image that was recorded, 0 for an estimate (int32)
+20      flags (uint32): 1 for an estimate, made afterwards
+24      zero (uint32)
+28      CRC-32 of what is before it (uint32)
+======  =====================================================================================
+
+A point says: what lies before the position was recorded by then, and what lies behind it was not
+recorded before. Positions never descend. Times do where the clock was put back; there are three
+points with one position then: with the time that the old clock would have shown, with the one that
+the new clock would have shown at the point before, and with what it shows.
+
+Points are appended, one write for each; nothing forces them to storage. What a crash leaves of one
+at the end is passed over. A point in the middle that fails its CRC makes the file useless, for it
+may have told of the clock. Losing the file loses no data.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aerotape.catalog import layout
+from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
+from aerotape.errors import StorageError
+from aerotape.records import record
+
+if TYPE_CHECKING:
+    from aerotape.catalog.file.entries import CatalogEntry
+
+MAGIC: Final = b"AEROTIDX"
+VERSION: Final = 1
+HEADER_LENGTH: Final = 64
+
+_HEADER: Final = struct.Struct("<8sHHIqqqqiII")
+_CRC: Final = struct.Struct("<I")
+_NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII)
+
+
+class DamagedTimeIndexError(StorageError):
+    """A file that is no index, or not whole: nobody will ever read more of it."""
+
+
+@record(frozen=True, slots=True)
+class Provenance:
+    """Which recording it is, and who has recorded it last, going by the catalog.
+
+    The Java archive changes the two ids of a request also when it describes the recording to a
+    client, so they tell for certain only that nothing has changed.
+    """
+
+    recording_id: int
+    start_timestamp_ms: int
+    control_session_id: int
+    correlation_id: int
+    session_id: int
+
+    @classmethod
+    def of(cls, entry: CatalogEntry) -> Provenance:
+        """Return what a recording's entry tells now."""
+        (control_session_id,) = layout.LONG.unpack_from(
+            entry.body, layout.CONTROL_SESSION_ID_OFFSET
+        )
+        (correlation_id,) = layout.LONG.unpack_from(entry.body, layout.CORRELATION_ID_OFFSET)
+        descriptor = entry.descriptor
+        return cls(
+            entry.recording_id,
+            descriptor.start_timestamp_ms,
+            control_session_id,
+            correlation_id,
+            descriptor.session_id,
+        )
+
+    def is_same_recording(self, other: Provenance) -> bool:
+        """Whether both are of one recording."""
+        return (self.recording_id, self.start_timestamp_ms) == (
+            other.recording_id,
+            other.start_timestamp_ms,
+        )
+
+    def encode(self) -> bytes:
+        """Return the header of a file with this provenance."""
+        return _with_crc(
+            _HEADER.pack(
+                MAGIC,
+                VERSION,
+                POINT_LENGTH,
+                0,
+                self.recording_id,
+                self.start_timestamp_ms,
+                self.control_session_id,
+                self.correlation_id,
+                self.session_id,
+                0,
+                0,
+            )
+        )
+
+
+@record(frozen=True, slots=True)
+class TimeIndexFile:
+    """What such a file holds.
+
+    Attributes:
+        path: the file.
+        provenance: whose it is.
+        points: in the order of the file.
+        torn_bytes: bytes at the end that are no whole point.
+    """
+
+    path: Path
+    provenance: Provenance
+    points: TimePoints
+    torn_bytes: int = 0
+
+
+def time_index_name(recording_id: int) -> str:
+    """Name the file of a recording."""
+    return f"aerotape-{recording_id}.time-index"
+
+
+def time_index_path(archive_dir: Path, recording_id: int) -> Path:
+    """Return the path of a recording's file."""
+    return archive_dir / time_index_name(recording_id)
+
+
+def parse_time_index_name(name: str) -> int | None:
+    """Return the recording id that a file is named for, None when it is no such file."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def read_time_index(path: Path) -> TimeIndexFile | None:
+    """Read a file, None when there is none. It may be written to meanwhile.
+
+    Raises:
+        StorageError: it cannot be read, or is damaged; the message says what to do.
+    """
+    data = read_time_index_bytes(path)
+    return None if data is None else parse_time_index(path, data)
+
+
+def read_time_index_bytes(path: Path) -> bytes | None:
+    """Read the content of a file, None when there is none (StorageError)."""
+    try:
+        if not path.is_file():  # to read a pipe would be to wait
+            if os.path.lexists(path):
+                raise _damaged(path, "it is no regular file")
+            return None
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read time index {path}: {error.strerror}", path) from error
+
+
+def parse_time_index(path: Path, data: bytes) -> TimeIndexFile:
+    """Parse the content of a file (StorageError)."""
+    provenance = _decode_header(path, data)
+    points, damage = TimePoints.parse(data, HEADER_LENGTH)
+    if damage:
+        raise _damaged(path, damage)
+    return TimeIndexFile(
+        path, provenance, points, len(data) - HEADER_LENGTH - len(points) * POINT_LENGTH
+    )
+
+
+def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePoint]) -> None:
+    """Write a file in place of the one that is there.
+
+    Raises:
+        StorageError: it cannot be written; the one that was there is as it was.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    data = provenance.encode() + TimePoints.of(points).encode()
+    try:
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"cannot write time index {path}: {error.strerror}", path) from error
+
+
+def remove_time_index(archive_dir: Path, recording_id: int) -> None:
+    """Remove a recording's file, if there is one (StorageError)."""
+    path = time_index_path(archive_dir, recording_id)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot remove time index {path}: {error.strerror}", path) from error
+
+
+def _with_crc(data: bytes) -> bytes:
+    return data + _CRC.pack(zlib.crc32(data))
+
+
+def _decode_header(path: Path, data: bytes) -> Provenance:
+    header = data[:HEADER_LENGTH]
+    if len(header) < HEADER_LENGTH or header[: len(MAGIC)] != MAGIC:
+        raise _damaged(path, "it does not begin as one")
+    if _CRC.unpack_from(header, HEADER_LENGTH - _CRC.size)[0] != zlib.crc32(header[: -_CRC.size]):
+        raise _damaged(path, "its header fails its checksum")
+    _, version, point_length, _, *fields = _HEADER.unpack_from(header)
+    if (version, point_length) != (VERSION, POINT_LENGTH):
+        raise StorageError(
+            f"time index {path} has version {version}, known is {VERSION}: use the version of "
+            "aerotape that wrote it",
+            path,
+        )
+    return Provenance(*fields[:5])
+
+
+def _damaged(path: Path, why: str) -> DamagedTimeIndexError:
+    return DamagedTimeIndexError(
+        f"time index {path} is damaged, {why}: it is passed over; make it anew with "
+        "`aerotape tool DIR time-index ID --rebuild`, or remove it",
+        path,
+    )

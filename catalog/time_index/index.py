@@ -1,0 +1,258 @@
+"""When what was recorded: from wall-clock times to positions and back.
+
+    index = TimeIndex.of(aerotape.open_directory("recordings").recording(3))
+    begin, end = index.positions(TimeRange.of("2026-03-01T09:30Z", "2026-03-01T10:00Z"))
+    index.time_at(position)
+
+What is known are *points*, a time and the position that the recording had then, which the recorder
+writes down now and then (`time_index_file`). A message that begins at a position was recorded
+between the point before it and the one after it. Ranges are therefore never too small: `positions`
+takes in all that may have been recorded in a range of times, and so a little more at both ends, up
+to about a second of a steady stream.
+
+Where there are no points, as in a recording that another archive has made, some bounds are still
+known. Nothing was recorded after the segment file that holds it was last written to, or after the
+recording's stop; and nothing before its start. Times of the segment files tell no more: what a
+copy has made of them may be later than what is in them. `aerotape tool DIR time-index ID --rebuild`
+makes *estimates* of them all the same, where somebody knows that the files are as recorded.
+
+Times are those of the clock of the machine that recorded, as it was then: of a replica, when it was
+copied. Where that clock was put back, a time may stand for two ranges of positions; `positions`
+spans both.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Literal
+
+from aerotape.catalog.segment_files import SegmentFile
+from aerotape.catalog.time_index.file import (
+    Provenance,
+    parse_time_index,
+    time_index_path,
+)
+from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
+from aerotape.catalog.time_index.validation import proven_points
+from aerotape.errors import StorageError
+from aerotape.records import record
+from aerotape.times import TimeRange
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+
+Source = Literal["recorded", "estimated", "none"]
+
+_NS_PER_MS: Final = 1_000_000
+# The clock that times of files are taken from may be one tick of the system behind.
+_TICK_NS: Final = 10 * _NS_PER_MS
+
+
+@record(frozen=True, slots=True)
+class TimeBounds:
+    """What is known of when something was recorded, nanoseconds since 1970.
+
+    Attributes:
+        not_before_ns: it was recorded then or later; None when nothing is known.
+        not_after_ns: it was recorded then or earlier; None when nothing is known.
+    """
+
+    not_before_ns: int | None
+    not_after_ns: int | None
+
+
+class TimeIndex:
+    """When what was recorded of one recording.
+
+    Attributes:
+        points: what was written down, or estimated, by ascending position. Of two with one
+            position the first tells when it was reached, the second when it was left: in between
+            nothing came, or the clock was put back.
+        start_position: the recording's, bytes.
+        recorded_position: how far it was recorded when looked at, bytes.
+        problem: why points are missing that should be there; else empty.
+    """
+
+    def __init__(
+        self,
+        points: Sequence[TimePoint],
+        start_position: int,
+        recorded_position: int,
+        *,
+        not_before: Sequence[tuple[int, int]] = (),
+        not_after: Sequence[tuple[int, int]] = (),
+        problem: str = "",
+    ) -> None:
+        """Make one of what is known.
+
+        Args:
+            points: by ascending position.
+            start_position: where the recording begins, bytes.
+            recorded_position: where it ends, bytes.
+            not_before: further times and positions: nothing from the position on was recorded
+                before the time.
+            not_after: further times and positions: nothing before the position was recorded
+                after the time.
+            problem: why points are missing.
+        """
+        self.points = TimePoints.of(points)
+        self.start_position = start_position
+        self.recorded_position = recorded_position
+        self.problem = problem
+        self._not_before = not_before
+        self._not_after = not_after
+        self._positions = self.points.positions
+        # A clock that was put back shows a time again: what came before a point may have been
+        # recorded as late as the latest point so far tells, what comes after it as early as the
+        # earliest from there on.
+        self._latest, self._earliest = self.points.extremes()
+
+    @classmethod
+    def of(cls, recording: Recording) -> TimeIndex:
+        """Find out what is known of a recording of an opened directory.
+
+        A file of points that cannot be used is told in `problem`, and never an error.
+
+        Raises:
+            CatalogError: the recording's descriptor is damaged.
+            StorageError: its segment files cannot be listed.
+        """
+        recording.check()
+        descriptor = recording.descriptor
+        start = recording.start_position
+        end = max(recording.recorded_position, start)
+        segments = recording.segment_files()
+        points, problem = read_points(recording, segments, end)
+        written = last_writes(segments, descriptor.segment_file_length)
+        covered = range(points[0].position, points[-1].position) if points else range(0)
+        times_so_far, times_from_here = points.extremes()
+        # A segment before another may have been written after it: by another archive, or before
+        # the clock was put back.
+        latest = accumulate((time_ns for time_ns, _ in written), max)
+        not_after = [
+            (time_ns + _TICK_NS, min(position, end))
+            for time_ns, (_, position) in zip(latest, written, strict=True)
+            if min(position, end) - 1 not in covered
+        ]
+        # Points tell better of the ends that they reach.
+        not_before = []
+        start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
+        is_known = bool(points) and points[0].position <= start
+        # Segments that the recording has taken over from another one may be older than its start,
+        # and so may be what it was extended by after the clock was put back.
+        is_older = any(time_ns + _TICK_NS < start_ns for time_ns, _ in written) or any(
+            time_ns < start_ns for time_ns in times_from_here[:1]
+        )
+        if start_ns >= 0 and not is_known and not is_older:
+            not_before.append((start_ns, start))
+        # To the end of that millisecond; and what was taken over may be younger than its stop.
+        stop_ns = (descriptor.stop_timestamp_ms + 1) * _NS_PER_MS - 1
+        is_known = bool(points) and points[-1].position >= end
+        is_younger = any(time_ns > stop_ns for time_ns, _ in written) or any(
+            time_ns > stop_ns for time_ns in times_so_far[-1:]
+        )
+        if not descriptor.is_active and not is_known and not is_younger:
+            not_after.append((stop_ns, end))
+        return cls(points, start, end, not_before=not_before, not_after=not_after, problem=problem)
+
+    @property
+    def source(self) -> Source:
+        """Where the points come from: ``none`` when there are none."""
+        if not self.points:
+            return "none"
+        return "estimated" if self.points.has_estimates else "recorded"
+
+    def positions(self, times: TimeRange) -> tuple[int, int]:
+        """Return where all that may have been recorded in a range of times begins and ends.
+
+        Both are where frames begin. They are equal when nothing can have been.
+        """
+        begin, end = self.start_position, self.recorded_position
+        if times.from_ns is not None:
+            begin = self.position_from(times.from_ns)
+        if times.to_ns is not None:
+            end = self.position_to(times.to_ns)
+        return begin, max(begin, end)
+
+    def position_from(self, time_ns: int) -> int:
+        """Return the position before which all was recorded before this time."""
+        known = bisect_left(self._latest, time_ns)
+        found = [self._positions[known - 1]] if known else []
+        found += [position for bound_ns, position in self._not_after if bound_ns < time_ns]
+        return self._clip(max(found, default=self.start_position))
+
+    def position_to(self, time_ns: int) -> int:
+        """Return the position from which on all was recorded at this time or later."""
+        known = bisect_left(self._earliest, time_ns)
+        found = list(self._positions[known : known + 1])
+        found += [position for bound_ns, position in self._not_before if bound_ns >= time_ns]
+        return self._clip(min(found, default=self.recorded_position))
+
+    def time_at(self, position: int) -> TimeBounds:
+        """Return when what stands at a position was recorded, as far as is known."""
+        after = bisect_right(self._positions, position)
+        earliest = list(self._earliest[after - 1 : after]) if after else []
+        earliest += [time_ns for time_ns, bound in self._not_before if bound <= position]
+        latest = list(self._latest[after : after + 1])
+        latest += [time_ns for time_ns, bound in self._not_after if bound > position]
+        return TimeBounds(max(earliest, default=None), min(latest, default=None))
+
+    def estimate(self, position: int) -> int | None:
+        """Return about when what stands at a position was recorded, nanoseconds since 1970.
+
+        Between two points as if the stream had been steady; else the one bound that is known;
+        None when none is.
+        """
+        bounds = self.time_at(position)
+        if bounds.not_before_ns is None or bounds.not_after_ns is None:
+            return bounds.not_before_ns if bounds.not_after_ns is None else bounds.not_after_ns
+        after = bisect_right(self._positions, position)
+        if not 0 < after < len(self.points):
+            return bounds.not_before_ns
+        first, second = self.points[after - 1], self.points[after]
+        share = (second.time_ns - first.time_ns) * (position - first.position)
+        return first.time_ns + share // (second.position - first.position)
+
+    def _clip(self, position: int) -> int:
+        return min(max(position, self.start_position), self.recorded_position)
+
+
+def read_points(
+    recording: Recording, segments: Sequence[SegmentFile], end: int
+) -> tuple[TimePoints, str]:
+    """Return the points of a recording that hold, and why there are fewer than there could be."""
+    path = time_index_path(recording.archive_dir, recording.recording_id)
+    try:
+        data = recording.read_time_index()
+        if data is None:
+            return NO_POINTS, ""
+        found = parse_time_index(path, data)
+    except StorageError as error:
+        return NO_POINTS, str(error)
+    provenance = Provenance.of(recording.entry)
+    if not found.provenance.is_same_recording(provenance):
+        return NO_POINTS, f"time index {path} is of another recording: it is passed over"
+    points, problem = found.points, ""
+    if found.provenance != provenance:
+        points = proven_points(points, recording.descriptor, segments)
+        if len(points) < len(found.points):
+            problem = (
+                f"time index {path}: {len(found.points) - len(points)} of its points are passed "
+                "over, for another archive may have recorded over what they tell of"
+            )
+    # Behind the end are those that a crash or a truncation has made void.
+    return points[: bisect_right(points.positions, end)], problem
+
+
+def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tuple[int, int]]:
+    """Return when each segment file was written to last, and the position where it ends."""
+    written = []
+    for segment in segments:
+        try:
+            modified_ns = segment.path.stat().st_mtime_ns
+        except OSError:  # whoever reads it will say so
+            continue
+        written.append((modified_ns, segment.base_position + segment_length))
+    return written

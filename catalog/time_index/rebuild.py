@@ -1,0 +1,111 @@
+"""A time index made afterwards, of what the files of a recording still tell.
+
+Points that hold are kept. Where there are none, when a segment file was written to last is taken
+for the time at which the recording came to its end, and the start and stop timestamps of the
+descriptor for the times of its two ends. That is right where nobody has touched the files since;
+it is checked as far as can be, and each such point says that it is an *estimate*.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from aerotape.catalog.time_index.file import (
+    DamagedTimeIndexError,
+    Provenance,
+    read_time_index,
+    time_index_path,
+    write_time_index,
+)
+from aerotape.catalog.time_index.index import last_writes, read_points
+from aerotape.catalog.time_index.points import TimePoint
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+
+_NS_PER_MS: Final = 1_000_000
+# A file is closed and its recording's stop written down a moment after the last write to it, by
+# another clock than that of the file system.
+_SLACK_NS: Final = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """What a rebuilt index of a recording has.
+
+    Attributes:
+        recording_id: the recording.
+        points: all of its points.
+        kept: how many were there before.
+        doubt: why there are no estimates, though points are missing; else empty.
+    """
+
+    recording_id: int
+    points: Sequence[TimePoint]
+    kept: int
+    doubt: str = ""
+
+    @property
+    def estimates(self) -> int:
+        """How many points are estimates made now."""
+        return len(self.points) - self.kept
+
+
+def plan_rebuild(recording: Recording) -> Rebuild:
+    """Find out what an index of a stopped recording can be made of.
+
+    Raises:
+        CatalogError: its descriptor is damaged.
+        StorageError: its segment files cannot be listed, or an index that is there cannot be read,
+            though it may be whole: what it holds would be lost.
+    """
+    recording.check()
+    path = time_index_path(recording.archive_dir, recording.recording_id)
+    with contextlib.suppress(DamagedTimeIndexError):
+        read_time_index(path)
+    segments = recording.segment_files()
+    start, end = recording.start_position, recording.recorded_position
+    kept, _ = read_points(recording, segments, end)
+    estimates, doubt = _estimates(recording, start, end)
+    if kept:
+        first, last = kept[0].position, kept[-1].position
+        before = [point for point in estimates if point.position < first]
+        after = [point for point in estimates if point.position > last]
+        points = [*before, *kept, *after]
+        if estimates and any(b.time_ns < a.time_ns for a, b in pairwise(points)):
+            points, doubt = list(kept), "times of segment files and of points do not go together"
+        if first <= start and last >= end:
+            doubt = ""
+    else:
+        points = estimates
+    return Rebuild(recording.recording_id, points, len(kept), doubt)
+
+
+def rebuild(recording: Recording, plan: Rebuild) -> None:
+    """Write the index that was planned (StorageError)."""
+    path = time_index_path(recording.archive_dir, recording.recording_id)
+    write_time_index(path, Provenance.of(recording.entry), plan.points)
+
+
+def _estimates(recording: Recording, start: int, end: int) -> tuple[list[TimePoint], str]:
+    """Return an estimate for each end of a segment and of the recording, or why there is none."""
+    descriptor = recording.descriptor
+    start_ns = descriptor.start_timestamp_ms * _NS_PER_MS
+    stop_ns = descriptor.stop_timestamp_ms * _NS_PER_MS
+    times = [(start_ns, start)]
+    for modified_ns, position in last_writes(
+        recording.segment_files(), descriptor.segment_file_length
+    ):
+        if position < end:
+            times.append((modified_ns, position))
+    if not descriptor.is_active:
+        if any(time_ns > stop_ns + _SLACK_NS for time_ns, _ in times):
+            return [], "segment files were written to after the recording had stopped"
+        times.append((max(stop_ns, times[-1][0]), end))
+    if any(second < first for (first, _), (second, _) in pairwise(times)):
+        return [], "segment files were not written to last in their order"
+    return [TimePoint(time_ns, position, 0, True) for time_ns, position in times], ""

@@ -1,0 +1,156 @@
+"""What becomes of a recording's time index when the recording changes.
+
+The recorder appends points; all else happens here: points that tell of what is gone are taken out.
+An index is never worth an error: what cannot be kept in order is removed, and what cannot even be
+removed is found out when it is read (`time_index_proof`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.file.entries import CatalogEntry
+from aerotape.catalog.time_index.file import (
+    Provenance,
+    read_time_index,
+    remove_time_index,
+    time_index_path,
+    write_time_index,
+)
+from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
+from aerotape.errors import AerotapeError, StorageError
+
+if TYPE_CHECKING:
+    from aerotape.catalog.time_index.index import TimeIndex
+
+
+def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Provenance) -> str:
+    """Make the index of a stopped recording ready to be gone on with.
+
+    Args:
+        entry: of the recording as it is before.
+        provenance: as it will be once it is extended.
+
+    Returns:
+        Why points were lost that should have been there, or empty.
+    """
+    try:
+        index = _index_of(archive_dir, entry)
+    except AerotapeError as error:
+        _replace(archive_dir, provenance, NO_POINTS)
+        return str(error)
+    # By when all of it was there: the clock may have been put back since, or be another one.
+    closing = _closing(index) if index.recorded_position > index.start_position else []
+    _replace(archive_dir, provenance, TimePoints.joined(index.points, closing))
+    return index.problem
+
+
+def cut_after(archive_dir: Path, recording_id: int, position: int) -> None:
+    """Take out the points behind a position, to which the recording was cut back."""
+    _cut(archive_dir, recording_id, lambda points: points[: _count_to(points, position)])
+
+
+def cut_before(archive_dir: Path, recording_id: int, position: int) -> None:
+    """Take out the points before a position, where the recording starts now.
+
+    The recording may go on meanwhile: at worst a point that is written at this moment is lost.
+    """
+    _cut(
+        archive_dir,
+        recording_id,
+        lambda points: points[max(_count_to(points, position) - 1, 0) :],
+    )
+
+
+def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> None:
+    """Join the points of a recording with those of another, which takes its segments over.
+
+    The two were recorded at different times, maybe by different clocks. So where they meet it must
+    be known when the first one came to its end, and when the second one had begun: otherwise what
+    the points beside the joint tell would be taken for what lies between them. The same goes for
+    the ends of the source, as the target's timestamps say nothing of it.
+    """
+    if source.descriptor.start_position == source.descriptor.stop_position:
+        return
+    source_is_first = source.descriptor.stop_position == target.descriptor.start_position
+    first, second = (source, target) if source_is_first else (target, source)
+    try:
+        one = _index_of(archive_dir, first)
+        other = _index_of(archive_dir, second)
+    except AerotapeError:
+        with contextlib.suppress(StorageError):
+            remove_time_index(archive_dir, target.recording_id)
+        return
+    joined = TimePoints.joined(
+        _opened(one) if source_is_first else one.points,
+        _closing(one),
+        _opened(other),
+        _closing(other) if not source_is_first else [],
+    )
+    _replace(archive_dir, Provenance.of(target), joined)
+
+
+def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
+    # Loaded here, for an archive starts without.
+    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.time_index.index import TimeIndex
+
+    return TimeIndex.of(Recording(archive_dir, entry, []))
+
+
+def _opened(index: TimeIndex) -> TimePoints:
+    """Return the points from the start on, the first of which says since when there is anything."""
+    start = index.start_position
+    points = index.points[bisect_left(index.points.positions, start) :]
+    if points and points[0].position == start:
+        return points
+    opening = TimePoint(index.time_at(start).not_before_ns or 0, start, is_estimate=True)
+    return TimePoints.joined([opening], points)
+
+
+def _closing(index: TimeIndex) -> list[TimePoint]:
+    """Return the point that says by when all of a stopped recording was there, if it is missing."""
+    end = index.recorded_position
+    if index.points and index.points[-1].position >= end:
+        return []
+    not_after_ns = index.time_at(end - 1).not_after_ns
+    if not_after_ns is None:
+        not_after_ns = time.time_ns()
+    latest_ns = max([not_after_ns, *index.points.extremes()[0][-1:]])
+    return [TimePoint(latest_ns, end, is_estimate=True)]
+
+
+def _replace(archive_dir: Path, provenance: Provenance, points: TimePoints) -> None:
+    recording_id = provenance.recording_id
+    try:
+        if points:
+            write_time_index(time_index_path(archive_dir, recording_id), provenance, points)
+            return
+    except StorageError:
+        pass
+    with contextlib.suppress(StorageError):
+        remove_time_index(archive_dir, recording_id)
+
+
+def _cut(
+    archive_dir: Path,
+    recording_id: int,
+    keep: Callable[[TimePoints], TimePoints],
+) -> None:
+    try:
+        found = read_time_index(time_index_path(archive_dir, recording_id))
+    except StorageError:
+        return
+    if found is not None:
+        kept = keep(found.points)
+        if len(kept) < len(found.points):
+            _replace(archive_dir, found.provenance, kept)
+
+
+def _count_to(points: TimePoints, position: int) -> int:
+    return bisect_right(points.positions, position)

@@ -1,0 +1,1 @@
+"""Recordings read from their segment files, without a daemon."""

@@ -1,0 +1,116 @@
+"""Where messages of a recording end: positions at which a reader can leave off and go on later.
+
+A reader that follows a live recording reads up to the end of the last whole message, remembers
+that position and goes on there. No message spans two terms, so the last message of a range is found
+near its end, however long the range is. What was read last can be recognised later by its checksum:
+a recording that was truncated and extended meanwhile holds something else there.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from aerotape import _native
+from aerotape.errors import SegmentError
+from aerotape.records import record, replace
+from aerotape.replay.offline.reader import arrow_batches
+
+if TYPE_CHECKING:
+    from aerotape.replay.offline.reader import RecordingRange
+
+_HEADER = struct.Struct("<iq")  # flags, reserved value
+
+
+@record(frozen=True, slots=True)
+class LastMessage:
+    """The last message of a range that is asked for. Positions are bytes.
+
+    Attributes:
+        position: where it begins.
+        end_position: where it ends: a message boundary.
+        count: messages up to there, itself included; only known when they were counted.
+    """
+
+    position: int
+    end_position: int
+    count: int = 0
+
+
+def last_message(
+    whole: RecordingRange, max_bytes: int | None = None, max_messages: int | None = None
+) -> LastMessage | None:
+    """Find the last whole message of a range, None when there is none.
+
+    Args:
+        whole: messages that begin in it, and end at its limit at most.
+        max_bytes: no message that ends further than this behind the range's begin.
+        max_messages: no more than so many messages. To count them the range is scanned from its
+            begin up to there; without this, a term or two at its end are.
+
+    Raises:
+        SegmentError: a segment file is missing, too short or damaged.
+    """
+    begin = whole.from_position
+    end = whole.limit_position
+    if max_bytes is not None:
+        end = min(end, begin + max_bytes)
+    whole = whole.part(begin, min(whole.to_position, end))
+    if max_messages is not None:
+        return _last_of(whole, end, max_messages)
+    upto = whole.to_position
+    while begin < upto:
+        since = max(begin, (upto - 1) & -whole.term_length)
+        found = _last_of(whole.part(since, upto), end)
+        if found is not None:
+            return replace(found, count=0)
+        upto = since
+    return None
+
+
+def _last_of(part: RecordingRange, end: int, max_messages: int | None = None) -> LastMessage | None:
+    """Scan a part for its last message that ends at `end` or before."""
+    if part.length <= 0 or max_messages == 0:
+        return None
+    found, count = None, 0
+    rows_at_once = 65_536 if max_messages is None else min(max_messages, 65_536)
+    scan = part.scan(("position", "end_position"), batch_rows=rows_at_once, batch_bytes=1 << 30)
+    for batch in arrow_batches(scan):
+        rows = batch.num_rows if max_messages is None else min(batch.num_rows, max_messages - count)
+        # Messages follow each other, so only the last that begins in the part can end behind it.
+        while rows and batch.column(1)[rows - 1].as_py() > end:
+            rows -= 1
+        if rows:
+            count += rows
+            position, end_position = (batch.column(i)[rows - 1].as_py() for i in (0, 1))
+            found = LastMessage(position, end_position, count)
+        if count == max_messages:
+            break
+    return found
+
+
+def message_checksum(whole: RecordingRange, position: int, end_position: int) -> int | None:
+    """Return the CRC-32C of what a reader sees of one message; None when there is no such message.
+
+    Frames' session ids are left out of it, for checksums may be put into them later.
+
+    Args:
+        whole: any range of the recording.
+        position: where the message begins.
+        end_position: where it should end.
+    """
+    only = replace(
+        whole,
+        from_position=position,
+        to_position=end_position,
+        limit_position=end_position,
+        from_boundary=True,
+    )
+    try:
+        messages = only.scan().next_messages() or []
+    except SegmentError:
+        return None
+    if len(messages) != 1 or messages[0][:2] != (position, end_position):
+        return None
+    *_, flags, reserved_value, payload = messages[0]
+    return _native.checksum("crc-32c", _HEADER.pack(flags, reserved_value) + payload)

@@ -1,0 +1,233 @@
+"""Typed columns of a table of messages: what its payloads hold, by their SBE schema.
+
+A payload's column has the field's name, so that it is what somebody who knows the schema would
+write. Names of the table's own columns are taken, in any case since SQL does not tell `Length` from
+`length`: such a field gets `PREFIX` in front, whichever columns are asked for, so that a name never
+means something else in another query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from aerotape import _native
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
+from aerotape.codecs.payloads import TEMPLATE_COLUMN, DecodedMessages, PayloadSchema
+from aerotape.codecs.schema_files import load_schema
+from aerotape.errors import CodecError, ConfigurationError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns
+    from aerotape.replay.offline.read_mode import Mode
+
+PREFIX: Final = "sbe_"
+"""In front of a field whose name a column of the table has."""
+
+Others = Literal["drop", "null"]
+"""What becomes of messages of other templates and schemas: ``drop``: they are no rows; ``null``:
+their typed columns are null."""
+
+OTHERS: Final[tuple[Others, ...]] = ("drop", "null")
+
+_MALFORMED: Final[Mapping[Mode, Literal["fail", "drop", "null"]]] = {
+    "FAILFAST": "fail",
+    "DROPMALFORMED": "drop",
+    "PERMISSIVE": "null",
+}
+
+
+@dataclass(frozen=True)
+class PayloadColumns:
+    """Typed columns of a table, and which messages are its rows; can be pickled.
+
+    Attributes:
+        schema: the decoder of payloads, without an error column.
+        others: what becomes of messages of other templates and schemas.
+    """
+
+    schema: PayloadSchema
+    others: Others = "drop"
+
+    @classmethod
+    def of(
+        cls,
+        schema: PayloadSchema | str | Path,
+        template: str | int | None = None,
+        *,
+        others: Others = "drop",
+        enums: EnumColumns = "name",
+        sets: SetColumns = "struct",
+        storage: StorageOptions = NO_OPTIONS,
+    ) -> PayloadColumns:
+        """Make them from a schema.
+
+        Args:
+            schema: the file, XML or `.sbeir`, also by its URL; or one that was read before.
+            template: name or id of the message whose fields are the columns. When None every
+                message of the schema is a struct column, and the column `template` has its name.
+            others: see the class.
+            enums: as for `PayloadSchema.from_xml`, and so is `sets`.
+            storage: how the storage of a URL is reached.
+
+        Raises:
+            CodecError: the file is no SBE schema, or has no such template.
+            ConfigurationError: the file cannot be read, or the arguments make no sense together.
+            StorageError: the storage elsewhere cannot be reached, or refuses.
+        """
+        if others not in OTHERS:
+            raise ConfigurationError(
+                f"others: {others!r} is neither drop nor null: leave messages of other templates "
+                "out, or have rows of nulls for them",
+                "others",
+            )
+        if not isinstance(schema, PayloadSchema):
+            read = load_schema(schema, storage=storage)
+            return cls(PayloadSchema.from_schema(read, template, enums=enums, sets=sets), others)
+        if template is not None:
+            raise ConfigurationError(
+                "template: the schema was read already; name the template there", "template"
+            )
+        if schema.error_column is not None:
+            raise ConfigurationError(
+                "schema: a table tells in `_corrupt` what is wrong with a payload, in mode "
+                "PERMISSIVE; read the schema without error_column",
+                "schema",
+            )
+        return cls(schema, others)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in the order of the schema."""
+        return tuple(self._sources)
+
+    @cached_property
+    def arrow_schema(self) -> pyarrow.Schema:
+        """The columns under their names in the table."""
+        import pyarrow
+
+        fields = self.schema.arrow_schema
+        return pyarrow.schema(
+            [fields.field(source).with_name(name) for name, source in self._sources.items()]
+        )
+
+    def source(self, name: str) -> str:
+        """Return the name that a column of the table has in the schema."""
+        return self._sources[name]
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        taken = {name.lower() for name in _native.SCAN_COLUMNS}
+        names = self.schema.arrow_schema.names
+        if not self.schema.plan.flat:
+            # The first is the table's own, too; a message may have its name.
+            taken.add(TEMPLATE_COLUMN)
+        sources = {}
+        for index, name in enumerate(names):
+            unique = name
+            own = index == 0 and not self.schema.plan.flat
+            while not own and (unique.lower() in taken or (unique != name and unique in names)):
+                unique = PREFIX + unique
+            sources[unique] = name
+        return sources
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"schema": self.schema, "others": self.others}
+
+
+class PayloadReader:
+    """Turns batches of a scan into batches of a table with typed columns."""
+
+    def __init__(self, payloads: PayloadColumns, columns: Sequence[str], mode: Mode) -> None:
+        """Prepare for any number of recordings.
+
+        Args:
+            payloads: the typed columns there are.
+            columns: those of the table in the order wanted, the scan's own among them; all known.
+            mode: what becomes of payloads that are not what their schema says.
+        """
+        self._columns = tuple(columns)
+        self._own = [name for name in columns if name in _native.SCAN_COLUMNS]
+        self._sources = {name: payloads.source(name) for name in columns if name not in self._own}
+        self._schema = payloads.schema.choose(frozenset(self._sources.values()))
+        self._typed = payloads.arrow_schema
+        self._mode = mode
+        self._keep_others = payloads.others == "null"
+        self.scan_columns: tuple[str, ...] = tuple(
+            name
+            for name in _native.SCAN_COLUMNS
+            if name in self._own or name in ("position", "payload")
+        )
+        """What the scan has to build: payloads to decode, positions for errors."""
+
+    def arrow_schema(self, scanned: pyarrow.Schema) -> pyarrow.Schema:
+        """Return the schema of the table, from that of the scan."""
+        import pyarrow
+
+        return pyarrow.schema(
+            [
+                self._typed.field(name) if name in self._sources else scanned.field(name)
+                for name in self._columns
+            ]
+        )
+
+    def read(
+        self, recording_id: int, batches: Iterator[pyarrow.RecordBatch]
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """Decode a recording, batch after batch with the scan's columns.
+
+        Raises:
+            CodecError: in mode FAILFAST, a payload is not what its schema says; the error names
+                recording and position. Rows before it come first.
+        """
+        for scanned in batches:
+            decoded = self._schema.decode_messages(
+                scanned.column("payload"),
+                malformed=_MALFORMED[self._mode],
+                keep_others=self._keep_others,
+            )
+            problems = {
+                row: f"recording {recording_id}, position {scanned.column('position')[row]}: the "
+                f"payload is not what its schema says: {text}"
+                for row, text in decoded.problems
+            }
+            if decoded.batch.num_rows:
+                yield self._rows(scanned, decoded, problems)
+            if problems and self._mode == "FAILFAST":
+                raise CodecError(next(iter(problems.values())))
+
+    def _rows(
+        self, scanned: pyarrow.RecordBatch, decoded: DecodedMessages, problems: dict[int, str]
+    ) -> pyarrow.RecordBatch:
+        import pyarrow
+
+        own = scanned.select(self._own)
+        if self._mode == "PERMISSIVE" and "_corrupt" in self._own:
+            own = _with_problems(own, problems)
+        if decoded.kept is not None and self._own:
+            own = own.take(decoded.kept)
+        else:
+            own = own.slice(0, decoded.batch.num_rows)
+        arrays = [
+            decoded.batch.column(self._sources[name]) if name in self._sources else own.column(name)
+            for name in self._columns
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.arrow_schema(scanned.schema))
+
+
+def _with_problems(rows: pyarrow.RecordBatch, problems: dict[int, str]) -> pyarrow.RecordBatch:
+    """Tell what is wrong with payloads where it is told of frames."""
+    import pyarrow
+
+    if not problems:
+        return rows
+    told = rows.column("_corrupt").to_pylist()
+    for row, text in problems.items():
+        told[row] = text
+    index = rows.schema.get_field_index("_corrupt")
+    return rows.set_column(index, "_corrupt", pyarrow.array(told, pyarrow.string()))

@@ -1,0 +1,206 @@
+"""Scanning a recording whose segment files are in a storage elsewhere.
+
+The native scan asks for bytes, as it comes to the end of those it was given. They are fetched a
+little ahead, in pieces of a few megabytes, by threads that wait for the network while the scan
+works; so memory depends neither on the recording nor on its terms, and nothing is kept on disk.
+Only what the range needs is fetched: from the start of the term that it begins in, to the end of
+the last message that begins in it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from aerotape import _native
+from aerotape.catalog.remote.object_folder import ObjectFile, ObjectFolder
+from aerotape.catalog.segment_files import segment_base_position, segment_file_name
+from aerotape.errors import StorageError
+from aerotape.url_path import UrlPath
+
+if TYPE_CHECKING:
+    from aerotape.replay.offline.reader import RecordingRange
+
+_T = TypeVar("_T")
+
+PIECE_LENGTH: Final = 4 << 20
+"""Bytes fetched at once."""
+PIECES_AHEAD: Final = 4
+"""How many such fetches are under way or waiting to be scanned."""
+_REST_LENGTH: Final = 128 << 10
+"""Bytes fetched at once for the rest of a message that goes on behind the range."""
+
+
+class RemoteScan:
+    """A native scan that is given its bytes (see `aerotape.replay.offline.reader.Scan`).
+
+    What cannot be fetched is a SegmentError, as it is for files of this machine.
+    """
+
+    def __init__(self, scan: _native.SegmentScan, part: RecordingRange, place: UrlPath) -> None:
+        """Prepare it; nothing is fetched yet.
+
+        Args:
+            scan: of `part`, made with `given`.
+            part: the range.
+            place: the archive directory.
+
+        Raises:
+            ConfigurationError: there is no way to such a storage.
+        """
+        self._scan = scan
+        self._pieces = _Pieces(ObjectFolder(place, part.storage), part)
+
+    @property
+    def schema(self) -> Any:
+        """Schema of the batches (Arrow's C interface)."""
+        return self._scan.schema
+
+    @property
+    def position(self) -> int:
+        """Position after the last frame that was looked at."""
+        return self._scan.position
+
+    @property
+    def rows(self) -> int:
+        """Messages given so far."""
+        return self._scan.rows
+
+    @property
+    def dropped_messages(self) -> int:
+        """Damaged messages left out so far, in mode DROPMALFORMED."""
+        return self._scan.dropped_messages
+
+    @property
+    def skipped_fragments(self) -> int:
+        """Fragments so far that belong to no whole message."""
+        return self._scan.skipped_fragments
+
+    @property
+    def unfinished_fragments(self) -> int:
+        """Fragments of a message that has begun but not ended at the limit."""
+        return self._scan.unfinished_fragments
+
+    def next_batch(self) -> Any:
+        """Return the next batch, None at the end (SegmentError)."""
+        return self._fed(self._scan.next_batch)
+
+    def next_messages(self) -> list[tuple[int, int, int, int, int, int, bytes]] | None:
+        """Return the next messages, None at the end (SegmentError)."""
+        return self._fed(self._scan.next_messages)
+
+    def _fed(self, step: Callable[[], _T | None]) -> _T | None:
+        while True:
+            result = step()
+            if result is not None:
+                return result
+            wanted = self._scan.wanted
+            if wanted is None:
+                self._pieces.close()
+                return None
+            try:
+                data = self._pieces.next(wanted)
+            except StorageError as error:
+                self._pieces.close()
+                self._scan.refuse(str(error))
+            else:
+                self._scan.give(data)
+
+
+class _Piece(NamedTuple):
+    """Bytes of one segment file."""
+
+    base_position: int
+    position: int
+    length: int
+
+
+class _Pieces:
+    """The bytes of a range in order, fetched ahead."""
+
+    def __init__(self, folder: ObjectFolder, part: RecordingRange) -> None:
+        self._folder = folder
+        self._part = part
+        self._next_position = -1
+        self._fetches: deque[tuple[_Piece, Future[bytes]]] = deque()
+        self._opened: tuple[int, Future[ObjectFile]] | None = None
+        self._ended = ""
+        self._threads: ThreadPoolExecutor | None = None
+
+    def next(self, position: int) -> bytes:
+        """Return the bytes from `position` on, which is where those before ended (StorageError)."""
+        if self._ended:
+            raise StorageError(self._ended)
+        if self._next_position < 0:
+            self._next_position = position
+        while len(self._fetches) < PIECES_AHEAD and (piece := self._plan()) is not None:
+            self._submit(piece)
+        if not self._fetches:
+            self._submit(self._plan_rest())
+        piece, fetch = self._fetches.popleft()
+        data = fetch.result()
+        if len(data) < piece.length:
+            # What there is may hold whole messages.
+            self._ended = (
+                f"segment file ends at offset {piece.position + len(data) - piece.base_position} "
+                f"and the recording reaches position {self._part.limit_position}; was it "
+                "truncated, or is the copy not complete?"
+            )
+        return data
+
+    def close(self) -> None:
+        """Give up what is being fetched and let the threads go."""
+        for _, fetch in self._fetches:
+            fetch.cancel()
+        self._fetches.clear()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+        self._opened = None
+
+    def _plan(self) -> _Piece | None:
+        """Plan the next piece of the range, None behind its end."""
+        begin, part = self._next_position, self._part
+        end = min(part.to_position, part.limit_position)
+        return None if begin >= end else self._piece(begin, min(end - begin, PIECE_LENGTH))
+
+    def _plan_rest(self) -> _Piece:
+        """Plan the next piece of a message that began in the range."""
+        begin = self._next_position
+        return self._piece(begin, min(self._part.limit_position - begin, _REST_LENGTH))
+
+    def _piece(self, begin: int, length: int) -> _Piece:
+        part = self._part
+        base = segment_base_position(
+            part.start_position, begin, part.term_length, part.segment_length
+        )
+        length = min(length, base + part.segment_length - begin)
+        self._next_position = begin + length
+        return _Piece(base, begin, length)
+
+    def _submit(self, piece: _Piece) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(PIECES_AHEAD, thread_name_prefix="aerotape-fetch")
+        if self._opened is None or self._opened[0] != piece.base_position:
+            opening = self._threads.submit(self._open, piece.base_position)
+            self._opened = (piece.base_position, opening)
+        fetch = self._threads.submit(_fetch, self._opened[1], piece)
+        self._fetches.append((piece, fetch))
+
+    def _open(self, base_position: int) -> ObjectFile:
+        name = segment_file_name(self._part.recording_id, base_position)
+        try:
+            return self._folder.open(name)
+        except FileNotFoundError:
+            raise StorageError(
+                "cannot open segment file: it is not there; was it deleted, or is the copy not "
+                "complete?",
+                self._folder.path / name,
+            ) from None
+
+
+def _fetch(opening: Future[ObjectFile], piece: _Piece) -> bytes:
+    # The file was asked for before this, so a thread is at it or it is open.
+    return opening.result().read(piece.position - piece.base_position, piece.length)

@@ -1,0 +1,74 @@
+"""Segment files of a directory elsewhere as files of this machine, for who goes through them once.
+
+Scans are given bytes of such a directory (`remote_scan`). A pass of statistics, which looks back
+and forth where there is damage, has copies of the files around it instead: fetched before it comes
+to them, and gone when it is past them or the process ends. They take room in the folder for
+temporary files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.segment_files import SegmentFile
+
+
+class SegmentCopies:
+    """A folder with copies of some segment files of a recording. A context manager.
+
+    Attributes:
+        folder: where they are, by their names.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        """Make the folder, with nothing in it.
+
+        Raises:
+            CatalogError: the recording's descriptor is damaged.
+        """
+        self._recording = recording
+        self._segments: Sequence[SegmentFile] = recording.segment_files()
+        self._length = recording.descriptor.segment_file_length
+        self._held: dict[int, ExitStack] = {}
+        self._all = ExitStack()
+        self.folder = Path(self._all.enter_context(TemporaryDirectory(prefix="aerotape-")))
+
+    def hold(self, from_position: int, to_position: int) -> None:
+        """Have those of a range of positions, and no others (StorageError)."""
+        for segment in self._segments:
+            base = segment.base_position
+            is_wanted = base < to_position and from_position < base + self._length
+            if is_wanted and base not in self._held:
+                self._held[base] = self._fetch(segment)
+            elif not is_wanted and base in self._held:
+                self._held.pop(base).close()
+
+    def _fetch(self, segment: SegmentFile) -> ExitStack:
+        with ExitStack() as stack:
+            [copy] = stack.enter_context(self._recording.local_copies([segment]))
+            link = self.folder / segment.path.name
+            link.symlink_to(copy.path)
+            stack.callback(link.unlink)
+            return stack.pop_all()
+
+    def __enter__(self) -> SegmentCopies:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for stack in self._held.values():
+            stack.close()
+        self._held.clear()
+        self._all.close()

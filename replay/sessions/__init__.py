@@ -1,0 +1,1 @@
+"""Replay sessions of the archive daemon."""

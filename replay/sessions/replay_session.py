@@ -1,0 +1,398 @@
+"""Replays as the conductor sees them: requests checked, publications made, ends noted.
+
+A replay request is checked against the catalog, then an exclusive publication is added that begins
+at the replay's position, with the recording's term length and MTU. When the driver has made it the
+native replayer takes over: it checks that the position is that of a frame, says when the client
+may be told OK, streams the recording, and says when it has ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.errors import (
+    AeronError,
+    AerotapeError,
+    ArchiveError,
+    ClosedError,
+    ConfigurationError,
+)
+from aerotape.protocol import NULL_VALUE, ErrorCode
+from aerotape.replay.sessions.request import (
+    ReplayPlan,
+    ReplayRequest,
+    check_deletion,
+    check_descriptor,
+    plan,
+    replay_channel,
+    replay_session_id,
+)
+
+if TYPE_CHECKING:
+    from aerotape._native import (
+        AeronClient,
+        Counter,
+        CountersReader,
+        ExclusivePublication,
+        PendingExclusivePublication,
+        ReplayProgress,
+        SessionWorker,
+    )
+    from aerotape.archive.config.archive_config import ArchiveConfig
+    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.recording.recordings import Recordings
+    from aerotape.catalog.descriptor import RecordingDescriptor
+    from aerotape.catalog.file.catalog import Catalog
+
+_COUNTER_ALLOCATED = 1
+
+
+class Requester(Protocol):
+    """The control session that asked."""
+
+    def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None: ...
+    def ok_to_send(
+        self, correlation_id: int, relevant_id: int
+    ) -> tuple[ExclusivePublication, bytes] | None: ...
+    def send_error(
+        self, correlation_id: int, error_code: ErrorCode | int, message: str
+    ) -> None: ...
+
+
+class ReplaySession:
+    """One replay: first waiting for its publication, then run by the native replayer."""
+
+    def __init__(
+        self,
+        requester: Requester,
+        correlation_id: int,
+        request: ReplayRequest,
+        replay_plan: ReplayPlan,
+        descriptor: RecordingDescriptor,
+        channel: str,
+        limit_counter: Counter | tuple[int, int] | None,
+        deadline_ns: int,
+    ) -> None:
+        self.requester = requester
+        self.correlation_id = correlation_id
+        self.request = request
+        self.plan = replay_plan
+        self.descriptor = descriptor
+        self.channel = channel
+        self.limit_counter = limit_counter
+        # Until then the driver is asked again for a publication that it cannot make yet.
+        self.deadline_ns = deadline_ns
+        self.pending: PendingExclusivePublication | None = None
+        # Once the replayer has it.
+        self.progress: ReplayProgress | None = None
+        self.is_answered = False
+
+    @property
+    def recording_id(self) -> int:
+        return self.request.recording_id
+
+    @property
+    def position(self) -> int:
+        """Position of the next frame to be replayed, bytes."""
+        return self.plan.position if self.progress is None else self.progress.position
+
+
+class Replays:
+    """All replays of the archive."""
+
+    def __init__(
+        self,
+        *,
+        config: ArchiveConfig,
+        client: AeronClient,
+        catalog: Catalog,
+        recordings: Recordings,
+        replayer: SessionWorker,
+        session_counter: Counter,
+        errors: ErrorLog,
+        defer: Callable[[Callable[[], None]], None],
+        deleted_up_to: Callable[[int], int | None],
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            defer: has a call made again in the conductor's next round.
+            deleted_up_to: base position of the last segment of a recording that is being deleted.
+        """
+        self._config = config
+        self._client = client
+        self._counters: CountersReader = client.counters()
+        self._catalog = catalog
+        self._recordings = recordings
+        self._replayer = replayer
+        self._session_counter = session_counter
+        self._errors = errors
+        self._defer = defer
+        self._deleted_up_to = deleted_up_to
+        self._next_replay_id = 1
+        self._pending: list[ReplaySession] = []
+        self._sessions: dict[int, ReplaySession] = {}
+
+    @property
+    def wants_soon(self) -> bool:
+        """Whether the driver owes an answer."""
+        return bool(self._pending)
+
+    def __len__(self) -> int:
+        return len(self._pending) + len(self._sessions)
+
+    def start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
+        """Check a request and begin to add its publication; errors are answered here."""
+        try:
+            self._start(requester, correlation_id, request)
+        except ArchiveError as error:
+            requester.send_error(correlation_id, error.error_code, str(error))
+        except ConfigurationError as error:
+            what = f"replay channel cannot be used: {error}"
+            self._errors.record("replay not started", what)
+            requester.send_error(correlation_id, ErrorCode.GENERIC, what)
+        except ClosedError:
+            raise
+        except AerotapeError as error:
+            # Answered here too, for who defers the call has nobody to tell.
+            self._errors.record("replay not started", error)
+            requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
+
+    def _start(self, requester: Requester, correlation_id: int, request: ReplayRequest) -> None:
+        limit_counter: Counter | tuple[int, int] | None = None
+        if request.limit_counter_id is not None:
+            limit_counter = self._bound(request.limit_counter_id)
+        limit = self._config.max_concurrent_replays
+        if len(self) >= limit:
+            raise ArchiveError(
+                f"{limit} replays are the most that may run at once", ErrorCode.MAX_REPLAYS
+            )
+        recording_id = request.recording_id
+        if not self._catalog.has_recording(recording_id):
+            raise ArchiveError(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+        limit_position: int | None = None
+        if request.limit_counter_id is not None:
+            limit_position = self._counters.value(request.limit_counter_id)
+        elif (recording := self._recordings.session(recording_id)) is not None:
+            self._recordings.poll_session(recording)
+            if recording.pending_counter is not None:
+                self._defer(lambda: self.start(requester, correlation_id, request))
+                return
+            limit_counter = recording.counter
+            limit_position = recording.position
+        descriptor = self._catalog.descriptor(recording_id)
+        check_descriptor(descriptor, is_live=self._recordings.session(recording_id) is not None)
+        replay_plan = plan(request, descriptor, limit_position, self._config.file_io_max_length)
+        check_deletion(replay_plan, descriptor, self._deleted_up_to(recording_id))
+        channel = replay_channel(
+            request.channel, descriptor, replay_plan.position, self._config.replay_linger_timeout_ns
+        )
+        session = ReplaySession(
+            requester,
+            correlation_id,
+            request,
+            replay_plan,
+            descriptor,
+            channel,
+            limit_counter,
+            time.monotonic_ns() + self._config.connect_timeout_ns,
+        )
+        self._add_publication(session)
+        self._pending.append(session)
+
+    def _bound(self, counter_id: int) -> tuple[int, int]:
+        if not 0 <= counter_id <= self._counters.max_counter_id or (
+            self._counters.state(counter_id) != _COUNTER_ALLOCATED
+        ):
+            raise ArchiveError(
+                f"limit counter id={counter_id} is not an allocated counter", ErrorCode.GENERIC
+            )
+        return counter_id, self._counters.registration_id(counter_id)
+
+    def _add_publication(self, session: ReplaySession) -> None:
+        session.pending = self._client.async_add_exclusive_publication(
+            session.channel, session.request.stream_id
+        )
+
+    def do_work(self) -> None:
+        """Take the answers that the driver has given since."""
+        for session in list(self._pending):
+            assert session.pending is not None
+            try:
+                publication = session.pending.poll()
+            except AerotapeError as error:
+                is_temporary = (
+                    isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
+                )
+                if is_temporary and time.monotonic_ns() < session.deadline_ns:
+                    self._add_publication(session)
+                    continue
+                self._pending.remove(session)
+                within = (
+                    f" within {self._config.connect_timeout_ns / 1e9:g} s" if is_temporary else ""
+                )
+                what = f"cannot create the replay publication{within}: {error}"
+                self._errors.record("replay not started", what)
+                session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
+                continue
+            if publication is not None:
+                self._pending.remove(session)
+                self._hand_over(session, publication)
+
+    def _hand_over(self, session: ReplaySession, publication: ExclusivePublication) -> None:
+        replay_id = replay_session_id(self._next_replay_id, publication.session_id)
+        self._next_replay_id += 1
+        limit_counter = session.limit_counter
+        length = session.plan.length
+        stop_position = session.plan.stop_position
+        if (
+            limit_counter is not None
+            and not isinstance(limit_counter, tuple)
+            and limit_counter.is_closed
+        ):
+            # The recording has ended in the meantime.
+            limit_counter = None
+            stopped_at = self._catalog.stop_position(session.recording_id)
+            # Without a stop position when it could not be written: then nothing is left to replay.
+            stop_position = max(stopped_at, session.plan.position)
+            length = min(length, stop_position - session.plan.position)
+        self._sessions[replay_id] = session
+        self._session_counter.add(1)
+        try:
+            self._replay(publication, session, replay_id, length, stop_position, limit_counter)
+        except AerotapeError as error:
+            publication.revoke()
+            self.on_done(replay_id, session.plan.position, ErrorCode.GENERIC, str(error))
+
+    def _replay(
+        self,
+        publication: ExclusivePublication,
+        session: ReplaySession,
+        replay_id: int,
+        length: int,
+        stop_position: int,
+        limit_counter: Counter | tuple[int, int] | None,
+    ) -> None:
+        descriptor = session.descriptor
+        wanted = session.request.file_io_max_length or 0
+        session.progress = self._replayer.replay(
+            publication,
+            replay_session_id=replay_id,
+            recording_id=session.recording_id,
+            replay_position=session.plan.position,
+            replay_length=length,
+            start_position=descriptor.start_position,
+            stop_position=stop_position,
+            segment_length=descriptor.segment_file_length,
+            term_length=descriptor.term_buffer_length,
+            stream_id=descriptor.stream_id,
+            connect_timeout_ms=self._config.connect_timeout_ns // 1_000_000,
+            limit_counter=limit_counter,
+            file_io_max_length=wanted if wanted > 0 else None,
+            answer=session.requester.ok_to_send(session.correlation_id, replay_id),
+        )
+
+    def on_ready(self, replay_id: int) -> None:
+        """Tell the client that its replay is under way, and under which id."""
+        session = self._sessions.get(replay_id)
+        if session is not None:
+            session.is_answered = True
+            session.requester.send_ok(session.correlation_id, replay_id)
+
+    def on_answered(self, replay_id: int) -> None:
+        """Take note that the replayer has told the client so itself."""
+        session = self._sessions.get(replay_id)
+        if session is not None:
+            session.is_answered = True
+
+    def on_done(self, replay_id: int, position: int, error_code: int, message: str | None) -> None:
+        """Take note that a replay has ended, and say so where it has failed."""
+        session = self._sessions.pop(replay_id, None)
+        if session is None:
+            return
+        self._session_counter.add(-1)
+        if message is not None:
+            detail = (
+                f"{message}, recordingId={session.recording_id} replaySessionId={replay_id}"
+                f" position={position}"
+            )
+            self._errors.record("replay failed", detail)
+            session.requester.send_error(session.correlation_id, error_code, detail)
+        elif not session.is_answered:
+            session.requester.send_error(
+                session.correlation_id,
+                ErrorCode.GENERIC,
+                f"the replay of recording {session.recording_id} was stopped before it began",
+            )
+
+    def stop(self, replay_id: int) -> None:
+        """Stop a replay; one that is not there has stopped already."""
+        if replay_id in self._sessions:
+            self._replayer.stop_replay(replay_id)
+
+    def stop_all(self, recording_id: int = NULL_VALUE) -> None:
+        """Stop all replays, or all of one recording."""
+        for replay_id, session in self._sessions.items():
+            if recording_id in (NULL_VALUE, session.recording_id):
+                self._replayer.stop_replay(replay_id)
+
+    def end_all(self, recording_id: int) -> Callable[[], bool]:
+        """Stop all replays of a recording that is about to lose data.
+
+        Those that have not begun are answered with an error.
+
+        Returns:
+            What says whether they have all ended. Replays that begin later do not count.
+        """
+        for session in list(self._pending):
+            if session.recording_id == recording_id:
+                self._pending.remove(session)
+                if session.pending is not None:
+                    session.pending.cancel()
+                session.requester.send_error(
+                    session.correlation_id,
+                    ErrorCode.GENERIC,
+                    f"recording {recording_id} has been changed before its replay began",
+                )
+        ending = [
+            replay_id
+            for replay_id, session in self._sessions.items()
+            if session.recording_id == recording_id
+        ]
+        self.stop_all(recording_id)
+        return lambda: self._sessions.keys().isdisjoint(ending)
+
+    def lowest(self, recording_id: int) -> ReplaySession | None:
+        """Return the replay of a recording that is furthest behind; None when there is none."""
+        sessions = [
+            session
+            for session in (*self._pending, *self._sessions.values())
+            if session.recording_id == recording_id
+        ]
+        return min(sessions, key=lambda session: session.position, default=None)
+
+    def lowest_positions(self) -> dict[int, int]:
+        """Return the position of the replay that is furthest behind, by recording id."""
+        lowest: dict[int, int] = {}
+        for session in (*self._pending, *self._sessions.values()):
+            known = lowest.setdefault(session.recording_id, session.position)
+            lowest[session.recording_id] = min(known, session.position)
+        return lowest
+
+    def is_replayed(self, recording_id: int) -> bool:
+        """Whether replays of a recording have begun, or are about to."""
+        return any(
+            session.recording_id == recording_id
+            for session in (*self._pending, *self._sessions.values())
+        )
+
+    def close(self) -> None:
+        """Give back publications that the replayer does not hold."""
+        for session in self._pending:
+            if session.pending is not None:
+                session.pending.cancel()
+        self._pending.clear()
+        self._sessions.clear()

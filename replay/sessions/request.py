@@ -1,0 +1,239 @@
+"""Replay requests: checked against the recording, turned into a range and a channel.
+
+The checks and their error codes are the reference's. What needs the recorded bytes (whether a
+position is that of a frame) is left to the native replayer.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.descriptor import describe_problem
+from aerotape.channel_uri import (
+    FRAME_ALIGNMENT,
+    ChannelUri,
+    initial_position,
+    stripped_channel,
+)
+from aerotape.errors import ArchiveError
+from aerotape.protocol import (
+    NULL_POSITION,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+    ErrorCode,
+)
+from aerotape.records import record
+from aerotape.units import parse_duration_ns
+
+if TYPE_CHECKING:
+    from aerotape.catalog.descriptor import RecordingDescriptor
+
+MAX_POSITION = (1 << 63) - 1
+
+
+@record(slots=True)
+class ReplayRequest:
+    """What a client asks for; a bounded replay names the counter that bounds it.
+
+    Attributes:
+        position: where to begin, bytes; -1 for the recording's start.
+        length: bytes; -1 to the end and on with a live recording, -2 to the present end.
+        file_io_max_length: the most to be read at once, bytes; None or 0 leaves it to the archive.
+    """
+
+    recording_id: int
+    position: int
+    length: int
+    stream_id: int
+    channel: str
+    file_io_max_length: int | None = None
+    limit_counter_id: int | None = None
+
+
+@record(slots=True)
+class ReplayPlan:
+    """A request that has been found good: from where, how far, and as far as it can be seen."""
+
+    position: int
+    length: int
+    stop_position: int
+
+
+def plan(
+    request: ReplayRequest,
+    descriptor: RecordingDescriptor,
+    limit_position: int | None,
+    buffer_length: int,
+) -> ReplayPlan:
+    """Check a replay request against its recording as the reference does.
+
+    Args:
+        limit_position: how far the recording or the bounding counter has got; None when the
+            recording has stopped and no counter bounds the replay.
+        buffer_length: the most that the archive reads at once, bytes.
+
+    Raises:
+        ArchiveError: with the reference's error code.
+    """
+    recording_id = request.recording_id
+    if request.position != NULL_POSITION:
+        _check_position(request.position, descriptor)
+        position = request.position
+    else:
+        position = descriptor.start_position
+    wanted = request.file_io_max_length or 0
+    smallest = min(wanted, buffer_length) if wanted > 0 else buffer_length
+    if smallest < descriptor.mtu_length:
+        raise ArchiveError(
+            f"reads of {smallest} bytes are shorter than the MTU of {descriptor.mtu_length} bytes"
+            f" of recording {recording_id}",
+            ErrorCode.GENERIC,
+        )
+    if limit_position is not None and limit_position != NULL_POSITION:
+        if position > limit_position:
+            raise _beyond(recording_id, position, limit_position)
+        stop_position = limit_position
+        max_length = MAX_POSITION - position
+    else:
+        stop_position = descriptor.stop_position
+        max_length = stop_position - position
+    if request.length == REPLAY_ALL_AND_FOLLOW:
+        length = max_length
+    elif request.length == REPLAY_ALL_AND_STOP:
+        length = stop_position - position
+        if length == 0:
+            raise ArchiveError(
+                f"recording {recording_id} has nothing to replay from position {position}",
+                ErrorCode.EMPTY_RECORDING,
+            )
+    else:
+        length = min(request.length, max_length)
+    if length < 0:
+        raise ArchiveError(
+            f"replay length={length} of recording {recording_id} is negative: asked for"
+            f" length={request.length} position={position} stopPosition={stop_position}",
+            ErrorCode.GENERIC,
+        )
+    return ReplayPlan(position, length, stop_position)
+
+
+def check_descriptor(descriptor: RecordingDescriptor, *, is_live: bool) -> None:
+    """Refuse a recording that cannot be replayed at all.
+
+    Args:
+        is_live: it is being recorded at the moment.
+
+    Raises:
+        ArchiveError: its figures cannot be, or nobody knows where it ends.
+    """
+    recording_id = descriptor.recording_id
+    problem = describe_problem(descriptor)
+    if problem:
+        raise ArchiveError(
+            f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
+        )
+    if descriptor.is_active and not is_live:
+        raise ArchiveError(
+            f"recording {recording_id} is not being recorded and has no stop position: where it"
+            " ends could not be found when the archive started, which has logged why",
+            ErrorCode.GENERIC,
+        )
+
+
+def check_deletion(
+    replay_plan: ReplayPlan, descriptor: RecordingDescriptor, deleted_up_to: int | None
+) -> None:
+    """Refuse to replay what follows on segments that are still being deleted.
+
+    A recording that was truncated and is extended again makes files by the names of those that
+    are about to go.
+
+    Args:
+        deleted_up_to: base position of the last of these segments; None when there are none.
+
+    Raises:
+        ArchiveError: wait for the DELETE signal.
+    """
+    stop_position = descriptor.stop_position
+    if deleted_up_to is not None and min(deleted_up_to, replay_plan.stop_position) > stop_position:
+        raise ArchiveError(
+            f"recording {descriptor.recording_id} cannot be replayed while its segments are being"
+            " deleted: wait for the DELETE signal",
+            ErrorCode.GENERIC,
+        )
+
+
+def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
+    recording_id = descriptor.recording_id
+    if position % FRAME_ALIGNMENT:
+        raise ArchiveError(
+            f"replay position={position} of recording {recording_id} is not a multiple of the"
+            f" frame alignment of {FRAME_ALIGNMENT} bytes",
+            ErrorCode.GENERIC,
+        )
+    if position < descriptor.start_position:
+        raise ArchiveError(
+            f"replay position={position} is before the start position="
+            f"{descriptor.start_position} of recording {recording_id}",
+            ErrorCode.INVALID_POSITION,
+        )
+    if descriptor.stop_position != NULL_POSITION and position >= descriptor.stop_position:
+        raise _beyond(recording_id, position, descriptor.stop_position)
+
+
+def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveError:
+    return ArchiveError(
+        f"replay position={position} is beyond the limit position={limit_position}"
+        f" of recording {recording_id}",
+        ErrorCode.INVALID_POSITION,
+    )
+
+
+def replay_channel(
+    channel: str, descriptor: RecordingDescriptor, position: int, linger_timeout_ns: int
+) -> str:
+    """Return the channel of a replay's publication.
+
+    Raises:
+        ConfigurationError: the client's channel cannot be used.
+    """
+    return _replay_channel(
+        channel,
+        descriptor.initial_term_id,
+        descriptor.term_buffer_length,
+        descriptor.mtu_length,
+        position,
+        linger_timeout_ns,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _replay_channel(
+    channel: str,
+    initial_term_id: int,
+    term_length: int,
+    mtu_length: int,
+    position: int,
+    linger_timeout_ns: int,
+) -> str:
+    uri = ChannelUri.parse(channel)
+    additions: dict[str, str | int | bool] = dict(
+        initial_position(position, initial_term_id, term_length)
+    )
+    for name in ("eos", "sparse"):
+        value = uri.get(name)
+        if value is not None:
+            additions[name] = value
+    linger = uri.get("linger")
+    additions["mtu"] = mtu_length
+    additions["linger"] = (
+        linger_timeout_ns if linger is None else parse_duration_ns("linger", linger)
+    )
+    return stripped_channel(uri, **additions)
+
+
+def replay_session_id(replay_id: int, publication_session_id: int) -> int:
+    """Return the id of a replay: its number in the high half, the stream's session id below."""
+    unsigned = (replay_id & 0xFFFF_FFFF) << 32 | publication_session_id & 0xFFFF_FFFF
+    return unsigned - (1 << 64) if unsigned >> 63 else unsigned

@@ -1,0 +1,1 @@
+"""Statistics of recordings: lengths, rates and gaps, computed and drawn."""

@@ -1,0 +1,256 @@
+"""Counting what is in a recording.
+
+One native pass over the segment files counts all of it (`native/src/scan/statistics.rs`), at the
+speed at which they can be read and in memory that does not grow with them. Unlike a reader it
+does not end at damage: that is a gap, and the pass goes on at the next frame that can be found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from aerotape import _native
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.reader import RecordingRange, recording_range
+from aerotape.replay.offline.segment_copies import SegmentCopies
+from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, Over, RecordingStatistics
+from aerotape.replay.statistics.time_axis import required_time_scale, time_scale
+from aerotape.times import TimeLike, TimeRange
+from aerotape.url_path import UrlPath
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+
+DEFAULT_BINS: Final = 100
+PICTURE_BINS: Final = 200
+MAX_BINS: Final = 100_000
+_FRAME_ALIGNMENT: Final = 32
+_MESSAGES_PER_BIN: Final = 20
+_FEW_BINS: Final = 10
+# So often can a pass be interrupted, and tells how far it is.
+_SLICE_BYTES: Final = 64 * 1024 * 1024
+_NS_PER_MS: Final = 1_000_000
+_NS_PER_S: Final = 1_000_000_000
+
+
+def recording_statistics(
+    recording: Recording,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    *,
+    from_time: TimeLike | None = None,
+    to_time: TimeLike | None = None,
+    over: Over = "position",
+    bins: int = DEFAULT_BINS,
+    progress: Callable[[int], object] | None = None,
+) -> RecordingStatistics:
+    """Count what a range of a recording holds.
+
+    Args:
+        recording: of an opened archive directory; it may still be recorded: what was recorded
+            when it was looked at counts.
+        from_position: the recording's start when None.
+        to_position: what is recorded when None.
+        from_time: what was certainly recorded before is left out. See `aerotape.times` for how
+            times are given, and `aerotape.catalog.time_index.index` for what is known of them.
+        to_time: what was certainly recorded then or later is left out.
+        over: what to divide into equal parts: "position", or "time" where the recording has a
+            time index.
+        bins: into how many parts, from 0 to 100000. There are fewer over position when they would
+            be shorter than the smallest frame.
+        progress: called now and then with the bytes that are behind.
+
+    Raises:
+        ConfigurationError: an argument cannot be; over time, it is not known when what was
+            recorded.
+        CatalogError: the recording's descriptor is damaged.
+        StorageError: of a recording without a stop position, or in a storage elsewhere, a file
+            cannot be read.
+    """
+    if not 0 <= bins <= MAX_BINS:
+        raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
+    chosen = recording_range(
+        recording, from_position, to_position, TimeRange.of(from_time, to_time)
+    )
+    now_ms = time.time_ns() // _NS_PER_MS
+    parts = _Parts(recording, chosen, over, bins)
+    counts = _count(recording, chosen, parts.edges, progress or (lambda _: None))
+    return RecordingStatistics(
+        recording_id=chosen.recording_id,
+        stream_id=chosen.stream_id,
+        channel=recording.descriptor.original_channel,
+        from_position=chosen.from_position,
+        to_position=chosen.to_position,
+        messages=counts.messages,
+        payload_bytes=counts.payload_bytes,
+        fragments=counts.fragments,
+        fragmented_messages=counts.fragmented_messages,
+        incomplete_fragments=counts.skipped_fragments + counts.unfinished_fragments,
+        padding_frames=counts.padding_frames,
+        padding_bytes=counts.padding_bytes,
+        filler_frames=counts.filler_frames,
+        filler_bytes=counts.filler_bytes,
+        min_bytes=counts.shortest_bytes,
+        max_bytes=counts.longest_bytes,
+        lengths=tuple(LengthBucket(*row) for row in counts.lengths),
+        gap_count=counts.gap_count,
+        gap_bytes=counts.gap_bytes,
+        gaps=tuple(Gap(*row) for row in counts.gaps),
+        over=over,
+        bins=parts.bins([Bin(*row) for row in counts.bins]),
+        duration_s=_duration_s(recording, chosen, now_ms),
+    )
+
+
+def _count(
+    recording: Recording,
+    chosen: RecordingRange,
+    edges: list[int],
+    progress: Callable[[int], object],
+) -> _native.RecordingCounts:
+    """Make the pass; over copies, where the recording is in a storage elsewhere."""
+    if not isinstance(recording.archive_dir, UrlPath):
+        native_pass = _pass(chosen, edges)
+        while not native_pass.advance(_SLICE_BYTES):
+            progress(native_pass.position - chosen.from_position)
+        return native_pass.counts()
+    # So far ahead of a slice can a pass come, unless it has to look further for the next frame.
+    ahead = _SLICE_BYTES + chosen.segment_length
+    while True:
+        with SegmentCopies(recording) as copies:
+            native_pass = _pass(replace(chosen, archive_dir=str(copies.folder)), edges)
+            is_done = False
+            while not is_done:
+                held_to = native_pass.position + ahead
+                copies.hold(native_pass.position, held_to)
+                is_done = native_pass.advance(_SLICE_BYTES)
+                if native_pass.position > held_to:
+                    break
+                progress(native_pass.position - chosen.from_position)
+            else:
+                return native_pass.counts()
+        # What it took for missing had not been fetched yet.
+        ahead *= 8
+
+
+def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
+    try:
+        return _native.RecordingPass(chosen, edges)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def picture_statistics(
+    recording: Recording,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    *,
+    from_time: TimeLike | None = None,
+    to_time: TimeLike | None = None,
+    over: Over | None = None,
+    bins: int | None = None,
+    most_bins: int = PICTURE_BINS,
+    progress: Callable[[int], object] | None = None,
+) -> RecordingStatistics:
+    """As `recording_statistics`, for a picture.
+
+    When `over` is None it is over time if the recording has a time index. When `bins` is None there
+    are `most_bins`, fewer where the picture would show more than is known of times, or hardly more
+    than chance as there are few messages in each.
+    """
+    if bins is not None and bins < 1:
+        raise ConfigurationError(f"{bins} bins: a picture needs one at least", "bins")
+    times = TimeRange.of(from_time, to_time)
+    chosen = recording_range(recording, from_position, to_position, times)
+    scale = time_scale(recording, chosen.from_position, chosen.to_position)
+    if over is None:
+        over = "time" if scale is not None and scale.duration_ns else "position"
+    if over == "time" and scale is not None:
+        # Between two points of the time index there is nothing to be seen.
+        most_bins = min(most_bins, max(len(scale.times_ns) - 1, _FEW_BINS))
+
+    def count(bins: int, progress: Callable[[int], object] | None = None) -> RecordingStatistics:
+        return recording_statistics(
+            recording,
+            from_position,
+            to_position,
+            from_time=from_time,
+            to_time=to_time,
+            over=over,
+            bins=bins,
+            progress=progress,
+        )
+
+    if bins is not None:
+        return count(bins, progress)
+    found = count(most_bins, progress)
+    fewer = max(found.messages // _MESSAGES_PER_BIN, min(found.messages, _FEW_BINS))
+    # Where there are few messages a second pass takes no time.
+    return count(fewer) if 0 < fewer < most_bins else found
+
+
+class _Parts:
+    """How a range is divided: `edges` are where the native pass shall divide it."""
+
+    def __init__(self, recording: Recording, chosen: RecordingRange, over: Over, bins: int) -> None:
+        begin, end = chosen.from_position, chosen.to_position
+        if over not in ("position", "time"):
+            raise ConfigurationError(f"over {over!r}: there are position and time", "over")
+        self._times_ns: list[int] = []
+        if over == "position" or begin == end or not bins:
+            self.edges = self._positions = position_edges(begin, end, bins)
+            return
+        scale = required_time_scale(recording, begin, end)
+        self._times_ns, self._positions = scale.edges(bins)
+        # Parts in which nothing was recorded do not exist for a pass over positions.
+        self.edges = list(dict.fromkeys(self._positions))
+
+    def bins(self, counted: list[Bin]) -> tuple[Bin, ...]:
+        """Give the bins that were counted their times, with empty ones in between."""
+        if not self._times_ns:
+            return tuple(counted)
+        by_start = {part.from_position: part for part in counted}
+        parts = zip(pairwise(self._positions), pairwise(self._times_ns), strict=True)
+        return tuple(
+            replace(
+                by_start[begin] if begin < end else Bin(begin, end),
+                from_time_ns=from_time_ns,
+                to_time_ns=to_time_ns,
+            )
+            for (begin, end), (from_time_ns, to_time_ns) in parts
+        )
+
+
+def position_edges(from_position: int, to_position: int, bins: int) -> list[int]:
+    """Divide a range into equal parts that begin where frames can; [] when there are none."""
+    length = to_position - from_position
+    if not bins or not length:
+        return []
+    bins = max(min(bins, length // _FRAME_ALIGNMENT), 1)
+    steps = (length * i // bins // _FRAME_ALIGNMENT for i in range(1, bins))
+    return [from_position, *(from_position + s * _FRAME_ALIGNMENT for s in steps), to_position]
+
+
+def _duration_s(recording: Recording, chosen: RecordingRange, now_ms: int) -> float | None:
+    """How long recording a range took, as far as descriptor and time index tell.
+
+    The descriptor does not where the recording's beginning may have been purged: its start
+    timestamp is that of a beginning that is no longer there. Purging moves the start to the
+    beginning of a segment, thus of a term; position 0 is where streams begin.
+    """
+    descriptor = recording.descriptor
+    start = descriptor.start_position
+    is_whole = (chosen.from_position, chosen.to_position) == (start, chosen.limit_position)
+    if is_whole and (start == 0 or start % descriptor.term_buffer_length):
+        stop_ms = descriptor.stop_timestamp_ms
+        if descriptor.is_active and recording.is_being_written:
+            stop_ms = now_ms
+        duration_ms = stop_ms - descriptor.start_timestamp_ms
+        if descriptor.start_timestamp_ms >= 0 and stop_ms >= 0 and duration_ms > 0:
+            return duration_ms / 1000
+    scale = time_scale(recording, chosen.from_position, chosen.to_position)
+    return scale.duration_ns / _NS_PER_S if scale is not None and scale.duration_ns else None

@@ -1,0 +1,93 @@
+"""Positions of a recording against wall-clock time, for statistics over time.
+
+Times are known at the points of the recording's time index (`aerotape.catalog.time_index.index`);
+between two of them the stream is taken to have been steady. Where the clock was put back, time
+stands still until it is where it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from aerotape.errors import ConfigurationError
+from aerotape.records import record
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+
+_FRAME_ALIGNMENT = 32
+
+
+@record(frozen=True, slots=True)
+class TimeScale:
+    """When a range of positions was recorded.
+
+    Attributes:
+        times_ns: ascending, nanoseconds since 1970; of the range's start first, of its end last.
+        positions: how far the recording was then, ascending.
+    """
+
+    times_ns: Sequence[int]
+    positions: Sequence[int]
+
+    @property
+    def duration_ns(self) -> int:
+        """How long the range took."""
+        return self.times_ns[-1] - self.times_ns[0]
+
+    def edges(self, bins: int) -> tuple[list[int], list[int]]:
+        """Divide the range into parts of equal time.
+
+        Returns:
+            Times, ascending, one more than parts; and the position at each, on a frame boundary.
+            Both are the same in two places when nothing was recorded in between.
+        """
+        begin = self.times_ns[0]
+        bins = max(min(bins, self.duration_ns), 1)
+        times = [begin + self.duration_ns * i // bins for i in range(bins + 1)]
+        inner = [self._position_at(time_ns) for time_ns in times[1:-1]]
+        return times, [self.positions[0], *inner, self.positions[-1]]
+
+    def _position_at(self, time_ns: int) -> int:
+        after = bisect_right(self.times_ns, time_ns)
+        if after == len(self.times_ns):
+            return self.positions[-1]
+        first, second = self.positions[after - 1], self.positions[after]
+        since, until = self.times_ns[after - 1], self.times_ns[after]
+        position = first + (second - first) * (time_ns - since) // (until - since)
+        return max(position // _FRAME_ALIGNMENT * _FRAME_ALIGNMENT, self.positions[0])
+
+
+def time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale | None:
+    """Find out when a range of a recording was recorded; None when its time index has no points.
+
+    Raises:
+        CatalogError: the recording's descriptor is damaged.
+        StorageError: its segment files cannot be listed.
+    """
+    index = recording.time_index
+    begin, end = index.estimate(from_position), index.estimate(to_position)
+    if not index.points or begin is None or end is None:
+        return None
+    points = index.points
+    first = bisect_right(points.positions, from_position)
+    inner = slice(first, max(first, bisect_left(points.positions, to_position)))
+    times = [begin, *points.times[inner], end]
+    positions = [from_position, *points.positions[inner], to_position]
+    return TimeScale(list(accumulate(times, max)), positions)
+
+
+def required_time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale:
+    """As `time_scale`; ConfigurationError when it is not known when the range was recorded."""
+    scale = time_scale(recording, from_position, to_position)
+    if scale is None:
+        why = recording.time_index.problem or "it has no time index, as of another archive"
+        raise ConfigurationError(
+            f"when recording {recording.recording_id} had which position is not known ({why}): "
+            "look at it over position",
+            "over",
+        )
+    return scale

@@ -1,0 +1,1 @@
+"""The Parquet job: plan, writer, commit."""

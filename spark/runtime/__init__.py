@@ -1,0 +1,1 @@
+"""Spark sessions as the jobs start them, and their errors."""

@@ -1,0 +1,1 @@
+"""The batch data source `aerotape`: options, planning, filter pushdown."""

@@ -1,0 +1,333 @@
+"""Options of the data source, parsed and checked.
+
+=================  ==================================================================  =========
+option             meaning                                                             default
+=================  ==================================================================  =========
+``path``           the archive directory (the argument of ``load``): a path or a URL   required
+``recordingIds``   recording ids, separated by commas                                  all
+``fromPosition``   leave out messages that begin before this position                  start
+``toPosition``     leave out messages that begin at this position or later             recorded
+``fromTime``       leave out messages that were certainly recorded before this time    start
+``toTime``         leave out messages that were certainly recorded then or later       recorded
+``channel``        only recordings whose original channel contains this                all
+``streamId``       only recordings of this stream id                                   all
+``columns``        names of columns to build, separated by commas                      all
+``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
+``mode``           what becomes of messages with a frame that fails its checksum, and  FAILFAST
+                   of payloads that are not what ``schema`` says: ``FAILFAST``,
+                   ``DROPMALFORMED`` or ``PERMISSIVE``
+``schema``         SBE schema of the payloads, XML or `.sbeir`: fields become columns  none
+``template``       name or id of the message that is wanted of it                      all
+``others``         messages of other templates and schemas: ``drop`` leaves them out,  drop
+                   ``null`` makes rows of them whose typed columns are null
+``enums``          columns of enums are ``name`` or ``number``                         name
+``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
+``partitionBytes`` bytes of recording that a partition should have                     128 MiB
+``storage.NAME``   how a storage elsewhere is reached: argument NAME of its file system environment
+=================  ==================================================================  =========
+
+An unknown option is refused, for a misspelt filter would silently read everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
+
+from aerotape.catalog.location import (
+    NO_OPTIONS,
+    StorageOptions,
+    absolute_location,
+)
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.column_names import check_columns
+from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
+from aerotape.times import ALL_TIMES, TimeRange, parse_time
+
+if TYPE_CHECKING:
+    from aerotape._native import ChecksumName
+    from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.replay.offline.payload_columns import PayloadColumns
+
+_T = TypeVar("_T")
+
+COLUMN_TYPES: Final[Mapping[str, str]] = {
+    "recording_id": "long",
+    "position": "long",
+    "end_position": "long",
+    "stream_id": "int",
+    "session_id": "int",
+    "term_id": "int",
+    "term_offset": "int",
+    "flags": "int",
+    "reserved_value": "long",
+    "length": "int",
+    "payload": "binary",
+    "_corrupt": "string",
+}
+"""All columns in table order, with their Spark types."""
+
+MESSAGE_COLUMNS: Final = tuple(name for name in COLUMN_TYPES if name != "_corrupt")
+"""The columns of a table unless it says otherwise; `_corrupt` comes with mode PERMISSIVE."""
+
+DEFAULT_PARTITION_BYTES: Final = 128 * 1024 * 1024
+
+_CHECKSUMS: Final[Mapping[str, ChecksumName]] = {
+    "none": "none",
+    "crc-32": "crc-32",
+    "crc-32c": "crc-32c",
+}
+_NAMES: Final = (
+    "path", "recordingIds", "fromPosition", "toPosition", "fromTime", "toTime", "channel",
+    "streamId", "columns", "checksum", "mode", "schema", "template", "others", "enums", "sets",
+    "partitionBytes",
+)  # fmt: skip
+_ABOUT_SCHEMA: Final = ("template", "others", "enums", "sets")
+STORAGE_PREFIX: Final = "storage."
+STREAM_NAMES: Final = (
+    "startingPosition", "maxBytesPerTrigger", "maxMessagesPerTrigger", "failOnDataLoss",
+)  # fmt: skip
+"""Options of streaming queries (`aerotape.spark.streaming.options`), which batch queries refuse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What to read of an archive directory, and how.
+
+    Attributes:
+        archive_dir: the directory with `archive.catalog` and the segment files: an absolute path,
+            or a URL.
+        recording_ids: only these recordings, all when None; each must exist.
+        from_position: as for `aerotape.replay.offline.reader.recording_range`.
+        to_position: as for `aerotape.replay.offline.reader.recording_range`.
+        times: as for `aerotape.replay.offline.reader.recording_range`.
+        channel: only recordings whose original channel contains this.
+        stream_id: only recordings of this stream.
+        columns: names of columns, in the order wanted.
+        checksum: which checksum frames are verified with.
+        mode: what becomes of messages with a frame that fails it, and of payloads that are not
+            what their schema says.
+        payloads: typed columns that there are, if any, and which messages are rows.
+        partition_bytes: bytes of recording a partition should have; a term at least.
+        storage: how the storage of a URL is reached.
+    """
+
+    archive_dir: str
+    recording_ids: tuple[int, ...] | None = None
+    from_position: int | None = None
+    to_position: int | None = None
+    times: TimeRange = ALL_TIMES
+    channel: str | None = None
+    stream_id: int | None = None
+    columns: tuple[str, ...] = field(default=MESSAGE_COLUMNS)
+    checksum: ChecksumName = "none"
+    mode: Mode = "FAILFAST"
+    payloads: PayloadColumns | None = None
+    partition_bytes: int = DEFAULT_PARTITION_BYTES
+    storage: StorageOptions = NO_OPTIONS
+
+    def open_directory(self) -> ArchiveDirectory:
+        """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
+        from aerotape.catalog.directory import open_directory
+
+        return open_directory(self.archive_dir, self.storage)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Parse the data source's options; names in any case. Reads the SBE schema, if any.
+
+        Raises:
+            ConfigurationError: an option is unknown, missing or has a value that cannot be.
+            CodecError: the SBE schema is none, or has no such template.
+        """
+        known = {name.lower(): name for name in (*_NAMES, *STREAM_NAMES)}
+        given: dict[str, str] = {}
+        storage: dict[str, str] = {}
+        for key, value in options.items():
+            if key.lower().startswith(STORAGE_PREFIX):
+                storage[key[len(STORAGE_PREFIX) :]] = value
+                continue
+            if key == "paths":  # Spark's word for a list given to load()
+                raise ConfigurationError("load() takes one archive directory, not several", "path")
+            if key.lower() not in known:
+                close = get_close_matches(key.lower(), known, 1)
+                hint = f", do you mean {known[close[0]]}?" if close else ""
+                raise ConfigurationError(
+                    f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
+                )
+            given[known[key.lower()]] = value
+        if not given.get("path"):
+            raise ConfigurationError(
+                "no archive directory: give it to load(), as in "
+                'spark.read.format("aerotape").load("/var/lib/aeron-archive")',
+                "path",
+            )
+        from_position = _optional(given, "fromPosition", parse_position)
+        to_position = _optional(given, "toPosition", parse_position)
+        if from_position is not None and to_position is not None and from_position > to_position:
+            raise ConfigurationError(
+                f"fromPosition {from_position} is after toPosition {to_position}", "fromPosition"
+            )
+        checksum = _optional(given, "checksum", parse_checksum) or "none"
+        mode = _optional(given, "mode", parse_mode) or "FAILFAST"
+        payloads = parse_payloads(given, StorageOptions.of(storage))
+        check_mode(mode, checksum, decodes=payloads is not None)
+        if "columns" in given:
+            typed = () if payloads is None else payloads.names
+            columns = parse_columns(given["columns"], "columns", (*COLUMN_TYPES, *typed))
+        else:
+            columns = _usual_columns(mode, payloads)
+        return cls(
+            archive_dir=absolute_location(given["path"]),
+            recording_ids=_optional(given, "recordingIds", parse_recording_ids),
+            from_position=from_position,
+            to_position=to_position,
+            times=TimeRange(
+                _optional(given, "fromTime", parse_time), _optional(given, "toTime", parse_time)
+            ),
+            channel=given.get("channel"),
+            stream_id=_optional(given, "streamId", parse_stream_id),
+            columns=columns,
+            checksum=checksum,
+            mode=mode,
+            payloads=payloads,
+            partition_bytes=_optional(given, "partitionBytes", parse_partition_bytes)
+            or DEFAULT_PARTITION_BYTES,
+            storage=StorageOptions.of(storage),
+        )
+
+
+def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:
+    return parse(given[name], name) if name in given else None
+
+
+def digits(text: str) -> int | None:
+    """Read a number of nothing but digits; None when it is none, or longer than any that is meant.
+
+    Python's own reading takes underscores, and fails at some thousand digits.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 100 else None
+
+
+def _integer(text: str, name: str) -> int:
+    try:
+        if "_" in text:
+            raise ValueError
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(f"{name}: {text!r} is not a whole number", name) from None
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_recording_ids(text: str, name: str) -> tuple[int, ...]:
+    """Parse recording ids separated by commas; ascending, each once."""
+    ids = sorted({_integer(part, name) for part in _names(text)})
+    if not ids:
+        raise ConfigurationError(f"{name}: no recording id in {text!r}", name)
+    return tuple(ids)
+
+
+def parse_position(text: str, name: str) -> int:
+    """Parse a position in bytes, zero or more."""
+    position = _integer(text, name)
+    if position < 0:
+        raise ConfigurationError(f"{name}: position {position} is negative", name)
+    return position
+
+
+def parse_stream_id(text: str, name: str) -> int:
+    """Parse a stream id: a number of 32 bits, which may be negative."""
+    stream_id = _integer(text, name)
+    if not -(1 << 31) <= stream_id < 1 << 31:
+        raise ConfigurationError(
+            f"{name}: {stream_id} is no stream id of Aeron; they are from {-(1 << 31)} to "
+            f"{(1 << 31) - 1}",
+            name,
+        )
+    return stream_id
+
+
+def parse_columns(
+    text: str, name: str, known: Sequence[str] = tuple(COLUMN_TYPES)
+) -> tuple[str, ...]:
+    """Parse column names separated by commas."""
+    columns = tuple(_names(text))
+    check_columns(columns, known, name)
+    return columns
+
+
+def _usual_columns(mode: Mode, payloads: PayloadColumns | None) -> tuple[str, ...]:
+    if payloads is not None:
+        # Only here, for without a schema nothing native is needed yet.
+        from aerotape.replay.offline.table import table_columns
+
+        return table_columns(mode, payloads)
+    return tuple(COLUMN_TYPES) if mode == "PERMISSIVE" else MESSAGE_COLUMNS
+
+
+def parse_payloads(
+    given: Mapping[str, str], storage: StorageOptions = NO_OPTIONS
+) -> PayloadColumns | None:
+    """Read the SBE schema that options name; errors as for `ReadOptions.parse`."""
+    if "schema" not in given:
+        for name in _ABOUT_SCHEMA:
+            if name in given:
+                raise ConfigurationError(
+                    f"{name}: it is about payloads that are decoded; give the option schema too, "
+                    "an SBE schema (XML or .sbeir)",
+                    name,
+                )
+        return None
+    from aerotape.codecs.payload_plan import EnumColumns, SetColumns
+    from aerotape.replay.offline.payload_columns import OTHERS, PayloadColumns
+
+    template = given.get("template")
+    template_id = None if template is None else digits(template)
+    return PayloadColumns.of(
+        given["schema"],
+        # A name of SBE begins with a letter.
+        template if template_id is None else template_id,
+        others=parse_word(given.get("others", "drop"), "others", OTHERS),
+        enums=parse_word(given.get("enums", "name"), "enums", get_args(EnumColumns)),
+        sets=parse_word(given.get("sets", "struct"), "sets", get_args(SetColumns)),
+        storage=storage,
+    )
+
+
+def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
+    """Parse one of some words, in any case."""
+    for word in words:
+        if text.lower() == word:
+            return word
+    raise ConfigurationError(
+        f"{name}: {text!r} is none of {', '.join(str(word) for word in words)}", name
+    )
+
+
+def parse_checksum(text: str, name: str) -> ChecksumName:
+    """Parse the name of a checksum."""
+    try:
+        return _CHECKSUMS[text.lower()]
+    except KeyError:
+        raise ConfigurationError(
+            f"{name}: unknown checksum {text!r} (there are {', '.join(_CHECKSUMS)})", name
+        ) from None
+
+
+_SUFFIXES: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def parse_partition_bytes(text: str, name: str) -> int:
+    """Parse a number of bytes, at least one, with an optional suffix k, m or g (1024-based)."""
+    factor = _SUFFIXES.get(text[-1:].lower(), 1)
+    count = digits(text[:-1] if factor > 1 else text)
+    if not count:
+        raise ConfigurationError(
+            f"{name}: {text!r} is not a number of bytes above zero, as 4096, 64k, 128m or 1g", name
+        )
+    return count * factor

@@ -1,0 +1,152 @@
+"""Filters of a query that say which recordings and positions have to be looked at.
+
+Spark asks a reader which of a query's filters it takes over. Those on columns that are the same
+for a whole recording, and those on positions, decide here what is planned at all: a recording or
+a segment that no row could come from is not opened. A filter that only narrows the search is
+returned, so that Spark applies it to the rows as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+    from aerotape.spark.source.options import ReadOptions
+
+_HIGHEST: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Whole numbers that a column may have: `lowest` to `highest`, and of these only `among`."""
+
+    lowest: int = -(1 << 63)
+    highest: int = _HIGHEST
+    among: frozenset[int] | None = None
+
+    def __contains__(self, value: int) -> bool:
+        return self.lowest <= value <= self.highest and (self.among is None or value in self.among)
+
+    def and_also(self, other: Values) -> Values:
+        """Return the numbers that are in both."""
+        among = self.among if other.among is None else other.among
+        if self.among is not None and other.among is not None:
+            among = self.among & other.among
+        return Values(max(self.lowest, other.lowest), min(self.highest, other.highest), among)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the filters that were taken over leave; everything at first."""
+
+    recording_id: Values = Values()
+    stream_id: Values = Values()
+    session_id: Values = Values()
+    position: Values = Values()
+
+    def narrow(self, filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
+        """Take over what can be of filters that all must hold.
+
+        Returns:
+            What is left, and the filters that Spark still has to apply to the rows.
+        """
+        narrowed, left_to_spark = self, []
+        for filter in filters:
+            column, values, exact = _understand(filter)
+            if column:
+                both = getattr(narrowed, column).and_also(values)
+                narrowed = dataclasses.replace(narrowed, **{column: both})
+            if not exact:
+                left_to_spark.append(filter)
+        return narrowed, left_to_spark
+
+    def recordings(self, recordings: Iterable[Recording]) -> Iterator[Recording]:
+        """Iterate the recordings that rows may come from.
+
+        Of a damaged one only the id counts: whoever reads is to hear of it.
+        """
+        for recording in recordings:
+            if recording.recording_id in self.recording_id and (
+                recording.damage
+                or (
+                    recording.descriptor.stream_id in self.stream_id
+                    and recording.descriptor.session_id in self.session_id
+                )
+            ):
+                yield recording
+
+    def positions(self, options: ReadOptions) -> ReadOptions | None:
+        """Return options with the positions narrowed; None when no position is left."""
+        lowest, highest = self.position.lowest, self.position.highest
+        if self.position.among is not None:
+            lowest = max(lowest, min(self.position.among, default=_HIGHEST))
+            highest = min(highest, max(self.position.among, default=-1))
+        begin = max(0, lowest, options.from_position or 0)
+        end = highest + 1 if highest < _HIGHEST else _HIGHEST
+        if options.to_position is not None:
+            end = min(end, options.to_position)
+        if begin >= end:
+            return None
+        return dataclasses.replace(options, from_position=begin, to_position=end)
+
+
+_EVERYTHING: Final = Values()
+
+
+def _understand(filter: Filter) -> tuple[str, Values, bool]:
+    """Say which column a filter narrows to which values, "" for none, and whether exactly so."""
+    path: tuple[str, ...] = getattr(filter, "attribute", ())
+    column = path[0] if len(path) == 1 else ""
+    values = _values(filter)
+    if values is None:
+        return "", _EVERYTHING, False
+    if column in ("recording_id", "stream_id", "session_id"):
+        return column, values, True
+    if column == "position":
+        # A range is read as one piece: what lies between positions that were named one by one is
+        # Spark's to leave out.
+        return column, values, values.among is None or len(values.among) <= 1
+    if column == "end_position":
+        # A message begins before it ends; how far before is not known.
+        highest = min(values.highest, max(values.among, default=0) if values.among else _HIGHEST)
+        return "position", Values(highest=highest - 1), False
+    return "", _EVERYTHING, False
+
+
+def _values(filter: Filter) -> Values | None:
+    """Return the whole numbers that a filter lets through, None when it is of another kind."""
+    value = getattr(filter, "value", None)
+    if isinstance(filter, In):
+        if all(type(each) is int for each in filter.value):
+            return Values(among=frozenset(filter.value))
+        return None
+    if type(value) is not int:  # a null, or a bool
+        return None
+    match filter:
+        case EqualTo() | EqualNullSafe():
+            return Values(among=frozenset((value,)))
+        case GreaterThan():
+            return Values(lowest=value + 1)
+        case GreaterThanOrEqual():
+            return Values(lowest=value)
+        case LessThan():
+            return Values(highest=value - 1)
+        case LessThanOrEqual():
+            return Values(highest=value)
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""The streaming source: backlog, offsets, read limits."""

@@ -1,0 +1,303 @@
+"""What a streaming query has not read yet, and what of it is gone.
+
+Each trigger the directory is looked at anew. What counts as recorded of a live recording is found
+from its segment files, beginning at the position up to which the query has read, so that a look
+costs what was recorded since the last.
+
+Data is lost to a query when it was purged or truncated before the query read it. That a recording
+was truncated below the query's position and extended again shows by the message that the query read
+last: it is no longer there. Whether the query fails or goes on is for the option `failOnDataLoss`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aerotape.catalog.descriptor import FRAME_ALIGNMENT
+from aerotape.catalog.remote.directory import find_ends
+from aerotape.catalog.segment_files import segment_base_position
+from aerotape.errors import DataLossError, UnknownRecordingError
+from aerotape.replay.offline.boundaries import LastMessage, message_checksum
+from aerotape.replay.offline.reader import RecordingRange, range_of
+from aerotape.spark.source.planning import matching, without_damaged
+from aerotape.spark.streaming.offsets import Progress, StreamOffset
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+    from aerotape.spark.source.options import ReadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What has not been read of one recording.
+
+    Attributes:
+        range: from where reading goes on to where the recording ends at present.
+        progress: how far it has been read; None for a new recording.
+        begins: reading does not go on where `progress` says.
+        stop: its stop position, when the range reaches that.
+    """
+
+    range: RecordingRange
+    progress: Progress | None
+    begins: bool
+    stop: int | None
+
+    @property
+    def recording_id(self) -> int:
+        """The recording."""
+        return self.range.recording_id
+
+    def after(self, last: LastMessage | None, *, complete: bool) -> Progress | None:
+        """Return the progress once the messages up to `last` have been read.
+
+        Args:
+            last: the last message that is read; None when none is.
+            complete: no whole message is left in the range.
+        """
+        begin = self.range.from_position if self.begins else None
+        stop = self.stop if complete else None
+        if last is not None:
+            return Progress(
+                position=last.end_position,
+                last=last.position,
+                crc32c=message_checksum(self.range, last.position, last.end_position),
+                begin=begin,
+                stop=stop,
+            )
+        if self.begins and (self.progress is not None or stop is not None):
+            return Progress(position=self.range.from_position, begin=begin, stop=stop)
+        if self.progress is not None and stop is not None:
+            return dataclasses.replace(self.progress, begin=None, stop=stop)
+        return self.progress
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Looks at a directory for a streaming query.
+
+    Attributes:
+        options: what to read.
+        fail_on_data_loss: raise DataLossError when something is gone unread, instead of a warning.
+    """
+
+    options: ReadOptions
+    fail_on_data_loss: bool
+
+    def ends(self) -> dict[int, int]:
+        """Return where the recordings that the options ask for end, by id; errors as `look`."""
+        chosen = self._choose(self.options.open_directory().recordings(), ())
+        return {each.recording_id: each.recorded_position for each in chosen}
+
+    def look(self, offset: StreamOffset) -> tuple[list[Recording], dict[int, Progress]]:
+        """Look at the directory.
+
+        Returns:
+            The recordings to follow, and how far those of the offset have been read. A purged
+            recording is forgotten once it has left the catalog, where nobody can make it valid
+            again.
+
+        Raises:
+            UnknownRecordingError: an id that was asked for has never been there.
+            DataLossError: a recording is gone that was not read to its end.
+            CatalogError: the catalog cannot be read, or a recording that was asked for is damaged.
+        """
+        directory = self.options.open_directory()
+        recordings = directory.recordings()
+        there = {recording.recording_id for recording in recordings}
+        for id in set(self.options.recording_ids or ()) - there - set(offset.recordings):
+            self._unknown(id)
+        kept = dict(offset.recordings)
+        if gone := [id for id in kept if id not in there and self._is_asked_for(id)]:
+            in_catalog = {entry.recording_id for entry in directory.entries()}
+            for id in gone:
+                if kept[id].stop is None:
+                    self._gone(id, kept[id].position)
+                # One that was named is kept, to be told from a name that never was one.
+                if id not in in_catalog and self.options.recording_ids is None:
+                    del kept[id]
+        return self._choose(recordings, kept), kept
+
+    def _choose(self, recordings: list[Recording], followed: Collection[int]) -> list[Recording]:
+        asked_for = [each for each in recordings if self._is_asked_for(each.recording_id)]
+        chosen = without_damaged(matching(asked_for, self.options, followed), self.options)
+        find_ends(chosen)
+        return chosen
+
+    def _is_asked_for(self, recording_id: int) -> bool:
+        ids = self.options.recording_ids
+        return ids is None or recording_id in ids
+
+    def backlog(
+        self, recording: Recording, progress: Progress | None, target: int | None = None
+    ) -> Backlog | None:
+        """Return what has not been read of a recording, None when there is nothing.
+
+        Args:
+            recording: the recording.
+            progress: how far it has been read; None when it is new.
+            target: where it ended when the query began, if no more is to be read.
+        """
+        if progress is None:
+            begin = max(recording.start_position, self.options.from_position or 0)
+            if self.options.times.from_ns is not None:
+                begin = max(begin, recording.time_index.position_from(self.options.times.from_ns))
+            return self._from(recording, begin, None, begins=True, target=target)
+        position, stop = progress.position, recording.descriptor.stop_position
+        is_active = recording.descriptor.is_active
+        if not is_active and progress.stop == stop:
+            return None
+        if position < recording.start_position:
+            self._purged(recording, position, recording.start_position)
+            begin = recording.start_position
+        elif not is_active and stop < position:
+            self._truncated(recording, stop, position)
+            begin = stop
+        elif not _is_the_same(recording, progress):
+            self._replaced(recording, position)
+            begin = min(position, recording.recorded_position)
+        else:
+            return self._from(recording, position, progress, begins=False, target=target)
+        return self._from(recording, begin, progress, begins=True, target=target)
+
+    def _from(
+        self,
+        recording: Recording,
+        begin: int,
+        progress: Progress | None,
+        *,
+        begins: bool,
+        target: int | None,
+    ) -> Backlog | None:
+        descriptor = recording.descriptor
+        boundary = not begins and progress is not None and progress.last is not None
+        if descriptor.is_active and target is None:
+            end = recording.recorded_after(begin if boundary else recording.start_position)
+        else:
+            end = recording.recorded_position if target is None else target
+            if not descriptor.is_active:
+                end = min(end, descriptor.stop_position)
+        if begin > end:
+            return None
+        return Backlog(
+            range_of(recording, begin, end, end, from_boundary=boundary),
+            progress,
+            begins,
+            descriptor.stop_position if end == descriptor.stop_position else None,
+        )
+
+    def ranges(self, start: StreamOffset, end: StreamOffset) -> Iterator[RecordingRange]:
+        """Yield what lies between two offsets: the same messages each time, or a DataLossError."""
+        there: dict[int, Recording] = {}
+        if start.recordings != end.recordings:
+            directory = self.options.open_directory()
+            there = {recording.recording_id: recording for recording in directory.recordings()}
+        for id, progress in end.recordings.items():
+            before = start.recordings.get(id)
+            begin = progress.begin
+            if begin is None:
+                begin = before.position if before is not None else 0
+            if progress == before or progress.position <= begin:
+                continue
+            if id not in there:
+                self._gone(id, begin)
+                continue
+            boundary = progress.begin is None and before is not None and before.last is not None
+            whole = self._again(there[id], begin, progress, boundary)
+            if whole.length > 0:
+                yield whole
+
+    def _again(
+        self, recording: Recording, begin: int, progress: Progress, boundary: bool
+    ) -> RecordingRange:
+        """Return the range from `begin` to a progress, without what is gone of it."""
+        recording.check()
+        end, stop = progress.position, recording.descriptor.stop_position
+        if begin < recording.start_position:
+            self._purged(recording, begin, min(recording.start_position, end))
+            begin, boundary = recording.start_position, False
+        limit = end
+        if not recording.descriptor.is_active and stop < end:
+            self._truncated(recording, stop, end)
+            limit = stop
+        elif not _is_the_same(recording, progress):
+            self._replaced(recording, end)
+            limit, boundary = recording.recorded_position, False
+        return range_of(
+            recording, begin, max(begin, min(end, limit)), limit, from_boundary=boundary
+        )
+
+    def _unknown(self, id: int) -> None:
+        message = f"no recording with id {id} in archive directory {self.options.archive_dir}"
+        if self.fail_on_data_loss:
+            raise UnknownRecordingError(message, id)
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+    def _gone(self, id: int, position: int) -> None:
+        self._lost(
+            id,
+            position,
+            f"recording {id} was purged before it had been read to its end: of what came after "
+            f"position {position} nothing is left",
+        )
+
+    def _purged(self, recording: Recording, begin: int, end: int) -> None:
+        self._lost(
+            recording.recording_id,
+            begin,
+            f"recording {recording.recording_id}: positions {begin} to {end} were purged before "
+            f"they had been read; it now starts at position {recording.start_position}",
+        )
+
+    def _truncated(self, recording: Recording, stop: int, position: int) -> None:
+        self._lost(
+            recording.recording_id,
+            stop,
+            f"recording {recording.recording_id} was truncated to position {stop}, and the query "
+            f"has come to position {position}",
+        )
+
+    def _replaced(self, recording: Recording, position: int) -> None:
+        self._lost(
+            recording.recording_id,
+            position,
+            f"recording {recording.recording_id} does not hold any more what was read before "
+            f"position {position}: it was truncated and extended, or is another recording",
+        )
+
+    def _lost(self, id: int, position: int, what: str) -> None:
+        if self.fail_on_data_loss:
+            raise DataLossError(
+                f"{what}. To go on with what there is, set the option failOnDataLoss to false",
+                id,
+                position,
+            )
+        warnings.warn(what, RuntimeWarning, stacklevel=3)
+
+
+def _is_the_same(recording: Recording, progress: Progress) -> bool:
+    """Whether the message that was read last is still there, as far as can be known.
+
+    Raises:
+        StorageError: its place cannot be read; that is no loss of data.
+    """
+    if (
+        progress.last is None
+        or progress.crc32c is None
+        or progress.last < recording.start_position  # purged by now
+    ):
+        return True
+    whole = range_of(recording, progress.last, progress.position, progress.position)
+    found = message_checksum(whole, progress.last, progress.position)
+    if found is None:
+        base = segment_base_position(
+            recording.start_position, progress.last, whole.term_length, whole.segment_length
+        )
+        with suppress(FileNotFoundError):
+            recording.read_segment(base, progress.last - base, FRAME_ALIGNMENT)
+    return found == progress.crc32c

@@ -1,0 +1,163 @@
+"""`spark.readStream.format("aerotape")`: new messages of an archive directory, batch by batch.
+
+Spark keeps the reader in a Python process beside the driver for as long as the query runs. For each
+batch it asks how far there is something to read (`latestOffset`), writes the answer into the
+checkpoint, and then has that cut into partitions (`partitions`). After a failure it asks only for
+the partitions between the offsets in the checkpoint: these hold all that is needed to read the very
+same messages again.
+
+`aerotape.spark.streaming.backlog` looks at the directory, `aerotape.spark.streaming.read_limits`
+limits batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.boundaries import last_message
+from aerotape.spark.source.data_source import BatchReader, ScanPartition, without_calls
+from aerotape.spark.source.planning import plan_partitions
+from aerotape.spark.streaming.backlog import Backlog, Follower
+from aerotape.spark.streaming.offsets import Progress, StreamOffset
+from aerotape.spark.streaming.read_limits import Allowance, admit
+
+if TYPE_CHECKING:
+    from aerotape.spark.source.options import ReadOptions
+    from aerotape.spark.streaming.options import StreamOptions
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what has been recorded since the batch before, of old recordings and new ones."""
+
+    def __init__(
+        self, options: ReadOptions, stream_options: StreamOptions, batches: BatchReader
+    ) -> None:
+        """Make a reader; nothing is looked at yet.
+
+        Args:
+            options: what to read.
+            stream_options: how to follow it.
+            batches: reads a partition.
+
+        Raises:
+            ConfigurationError: an option makes no sense for a stream.
+        """
+        for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
+            if value is not None:
+                raise ConfigurationError(
+                    f"{name}: a stream has no end, this option is for spark.read; filter the "
+                    "column position, or stop the query",
+                    name,
+                )
+        self._partition_bytes = options.partition_bytes
+        self._limits = stream_options
+        self._follower = Follower(options, stream_options.fail_on_data_loss)
+        self._batches = batches
+        self._turn = -1
+        self._targets: dict[int, int] | None = None
+        self._recorded: dict[int, int] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins. Says the same each time, as Spark asks again for it when the
+        first batch failed: positions come into the offset after it."""
+        return StreamOffset(starts_latest=self._limits.starts_latest).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """One of the limits of the options, as Spark knows only one; `latestOffset` knows both."""
+        if self._limits.max_bytes is not None:
+            return ReadMaxBytes(self._limits.max_bytes)
+        if self._limits.max_messages is not None:
+            return ReadMaxRows(self._limits.max_messages)
+        return ReadAllAvailable()
+
+    @without_calls
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Remember where recordings end now; what is recorded from now on is for another query."""
+        self._targets = self._follower.ends()
+
+    @without_calls
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Choose what the next batch reads.
+
+        Args:
+            start: the offset up to which messages have been read.
+            limit: no limit, or one; then those of the options hold.
+
+        Returns:
+            The offset up to which it reads: `start` when there is nothing new.
+        """
+        offset = StreamOffset.from_json(start)
+        recordings, progress = self._follower.look(offset)
+        targets = self._targets
+        if targets is not None:
+            # Which are followed under another channel only the checkpoint knows.
+            for each in recordings:
+                if each.recording_id in progress and each.recording_id not in targets:
+                    targets[each.recording_id] = each.recorded_position
+            recordings = [each for each in recordings if each.recording_id in targets]
+        backlogs = []
+        for each in recordings:
+            target = targets[each.recording_id] if targets is not None else None
+            backlog = self._follower.backlog(each, progress.get(each.recording_id), target)
+            if backlog is not None:
+                backlogs.append(backlog)
+        self._recorded = {id: each.position for id, each in progress.items()}
+        self._recorded |= {each.recording_id: each.range.limit_position for each in backlogs}
+        if offset.starts_latest:
+            return StreamOffset(dict(_skipped(backlogs))).to_json()
+        allowance = Allowance()
+        if not isinstance(limit, ReadAllAvailable):
+            allowance = Allowance(self._limits.max_bytes, self._limits.max_messages)
+        after, self._turn = admit(backlogs, allowance, self._turn)
+        progress.update(after)
+        return StreamOffset(progress).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where recordings ended when they were looked at last, for the query's progress."""
+        if self._recorded is None:
+            return None
+        ends = {id: Progress(position=position) for id, position in self._recorded.items()}
+        return StreamOffset(ends).to_json()
+
+    @without_calls
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Cut what lies between two offsets into partitions, the same messages each time.
+
+        Raises:
+            DataLossError: something of it is gone, and the query is not to go on without.
+        """
+        ranges = list(
+            self._follower.ranges(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        )
+        return [ScanPartition(part) for part in plan_partitions(ranges, self._partition_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Scan a partition into Arrow record batches."""
+        return self._batches.read(partition)
+
+
+def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
+    """Yield the progress of recordings all of which is left out; a message that is still being
+    recorded will be read."""
+    for backlog in backlogs:
+        whole = backlog.range
+        if backlog.stop is not None:
+            # No need to look into very many old recordings for their last messages.
+            progress = Progress(position=backlog.stop, stop=backlog.stop)
+        else:
+            progress = backlog.after(last_message(whole), complete=True) or Progress(
+                position=whole.from_position
+            )
+        yield backlog.recording_id, dataclasses.replace(progress, begin=progress.position)

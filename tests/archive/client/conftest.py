@@ -1,0 +1,24 @@
+"""Every test of a request runs against the Java archive and against ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.daemon.archives import KINDS, ServedArchive, serve
+
+import aerotape
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
+    """A running archive, shared by the tests of a module: each takes stream ids of its own."""
+    with serve(request.param) as served:
+        yield served
+
+
+@pytest.fixture
+def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
+    """A client of that archive, over UDP."""
+    with archive.connect() as connected:
+        yield connected

@@ -1,0 +1,84 @@
+"""Steps being performed: their results come back to them, and what goes wrong, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.requests.request import Pause, Steps
+
+
+def perform(steps: Steps[Any], do: Callable[[Any], Any]) -> Any:
+    """Perform steps as the faces of the client do."""
+    under_way = UnderWay(steps)
+    for step in under_way:
+        with under_way:
+            under_way.value = do(step)
+    return under_way.result
+
+
+def test_each_step_is_given_what_came_of_it() -> None:
+    """And the caller what the steps return; a value is not given twice."""
+
+    def steps() -> Steps[list[Any]]:
+        return [(yield Pause(1)), (yield Pause(2)), (yield Pause(3))]
+
+    assert perform(steps(), lambda step: step.duration_ns * 10) == [10, 20, 30]
+
+    def nothing(step: Pause) -> int | None:
+        return 7 if step.duration_ns == 1 else None
+
+    assert perform(steps(), nothing) == [7, None, None]
+
+
+def test_steps_handle_what_a_step_raises() -> None:
+    """They go on with another step, whose result is not the error's."""
+
+    def steps() -> Steps[list[Any]]:
+        try:
+            yield Pause(0)
+        except ZeroDivisionError:
+            return ["handled", (yield Pause(1))]
+        return []
+
+    assert perform(steps(), lambda step: 1 // step.duration_ns) == ["handled", 1]
+
+
+def test_what_they_do_not_handle_comes_out() -> None:
+    """After what they do at their end."""
+    ended = []
+
+    def steps() -> Steps[None]:
+        try:
+            yield Pause(0)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(ZeroDivisionError):
+        perform(steps(), lambda step: 1 // step.duration_ns)
+    assert ended == [True]
+
+
+def test_an_interrupt_ends_them_at_once() -> None:
+    """It is not theirs to handle, and they end before it comes out."""
+    ended = []
+    begun = []
+
+    def steps() -> Steps[None]:
+        try:
+            yield Pause(0)
+        except BaseException as error:
+            ended.append(type(error))
+            raise
+
+    def interrupt(step: Pause) -> None:
+        begun.append(step)
+        raise KeyboardInterrupt
+
+    kept = steps()
+    with pytest.raises(KeyboardInterrupt):
+        perform(kept, interrupt)
+    assert (ended, len(begun)) == ([GeneratorExit], 1)

@@ -1,0 +1,427 @@
+"""Replaying: what comes, where it ends, and what is said when it ends too early."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.daemon.archives import ServedArchive, serve
+from support.daemon.recording import (
+    Made,
+    new_stream_id,
+    recorded,
+    start_recording,
+    stop,
+    wait_until,
+)
+from support.model.archive_model import REPLAY_SESSIONS
+from support.model.messages import message
+
+import aerotape
+from aerotape import _native
+from aerotape.archive.client.replay.stream import ReplayOrder, ReplayStream
+from aerotape.archive.client.requests.request import Pause, Poll
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError, ReplayError
+
+CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
+
+
+@pytest.fixture(scope="module")
+def own_archive() -> Iterator[ServedArchive]:
+    """Our archive, for what it does otherwise than Java's."""
+    with serve("own") as served:
+        yield served
+
+
+def _expected(made: Made, first: int = 0) -> list[tuple[bytes, int, int]]:
+    return made.sent[first:]
+
+
+def _received(messages: list[aerotape.Message]) -> list[tuple[bytes, int, int]]:
+    return [(each.payload, each.end_position, each.reserved_value) for each in messages]
+
+
+def _patiently(replay: aerotape.Replay, count: int) -> list[aerotape.Message]:
+    """Return the next messages, however long the archive is kept from its work."""
+    messages: list[aerotape.Message] = []
+
+    def have_come() -> bool:
+        with contextlib.suppress(AeronTimeoutError):
+            messages.append(next(replay))
+        return len(messages) == count
+
+    wait_until(have_come, f"{count} messages")
+    return messages
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) -> None:
+    """All messages come back as sent, fragments together, over terms and segments; then it ends."""
+    made = recorded(client, 300)
+    with client.replay(made.recording_id, channel=channel) as replay:
+        assert (replay.start_position, replay.expected_length) == (0, made.end)
+        messages = list(replay)
+        assert replay.is_closed
+        assert replay.position == made.end
+        assert list(replay) == []
+    assert _received(messages) == _expected(made)
+    assert max(len(payload) for payload, _, _ in made.sent) > 4 * 1408
+    assert made.end > 5 * 65536
+    replay_session = replay.replay_session_id
+    assert replay_session is not None
+    assert {each.session_id & 0xFFFFFFFF for each in messages} == {replay_session & 0xFFFFFFFF}
+
+
+def test_positions_of_messages(client: aerotape.ArchiveClient) -> None:
+    """A message's position is where its first frame is: a replay from there begins with it."""
+    made = recorded(client, 200)
+    messages = list(client.replay(made.recording_id))
+    assert messages[0].position == 0
+    for before, after in itertools.pairwise(messages):
+        # Between messages there is nothing but padding at the end of a term.
+        if after.position != before.end_position:
+            assert after.position % 65536 == 0
+            assert before.end_position > after.position - 65536
+    for index in (1, 57, 123, 199):
+        with client.replay(made.recording_id, messages[index].position) as replay:
+            first = next(replay)
+            assert (first.payload, first.position) == (
+                messages[index].payload,
+                messages[index].position,
+            )
+        rest = list(client.replay(made.recording_id, messages[index].position))
+        assert _received(rest) == _expected(made, index)
+
+
+def test_bounded_length(client: aerotape.ArchiveClient) -> None:
+    """A replay of a length ends there, although the recording goes on behind it."""
+    made = recorded(client, 100)
+    start, end = made.sent[9][1], made.sent[49][1]
+    replay = client.replay(made.recording_id, start, end - start)
+    assert replay.expected_length == end - start
+    assert _received(list(replay)) == made.sent[10:50]
+    assert replay.position == end
+
+
+def test_length_that_cuts_a_message(client: aerotape.ArchiveClient) -> None:
+    """A message of which the length leaves only a part is left out, and the replay ends."""
+    made = start_recording(client)
+    made.send([b"small", b"x" * 5000, b"after"])
+    wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
+    stop(client, made)
+    replay = client.replay(made.recording_id, 0, 64 + 1408 + 1)
+    assert [each.payload for each in replay] == [b"small"]
+
+
+def test_length_beyond_the_end(client: aerotape.ArchiveClient) -> None:
+    """A length of more than a stopped recording holds ends with the recording."""
+    made = recorded(client, 10)
+    replay = client.replay(made.recording_id, None, 1 << 40)
+    assert _received(list(replay)) == made.sent
+
+
+def test_aerons_special_lengths(client: aerotape.ArchiveClient) -> None:
+    """-1 and -2 mean what they mean to Aeron's clients; other negative lengths are refused."""
+    made = recorded(client, 10)
+    assert _received(list(client.replay(made.recording_id, -1, -1))) == made.sent
+    assert _received(list(client.replay(made.recording_id, -1, -2))) == made.sent
+    with pytest.raises(ConfigurationError, match="-3"):
+        client.replay(made.recording_id, length=-3)
+
+
+def test_nothing_to_replay(client: aerotape.ArchiveClient) -> None:
+    """From the very end of a stopped recording there are no messages, and no waiting."""
+    made = recorded(client, 3)
+    replay = client.replay(made.recording_id, made.end)
+    assert replay.replay_session_id is None
+    assert list(replay) == []
+    assert list(client.replay(made.recording_id, 0, 0)) == []
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_follows_a_live_recording(client: aerotape.ArchiveClient, channel: str | None) -> None:
+    """A live recording is followed, message by message, until it stops; then the replay ends."""
+    made = start_recording(client, count=20)
+    received: list[aerotape.Message] = []
+    with client.replay(made.recording_id, channel=channel) as replay:
+        assert replay.expected_length is None
+        reader = threading.Thread(target=lambda: received.extend(replay))
+        reader.start()
+        made.send(message(1, index, 0, 6000) for index in range(100))
+        wait_until(lambda: client.recording_position(made.recording_id) == made.end, "recording")
+        stop(client, made)
+        reader.join(20.0)
+        assert not reader.is_alive()
+    assert _received(received) == made.sent
+    assert len(received) == 120
+
+
+def test_live_recording_up_to_a_length(client: aerotape.ArchiveClient) -> None:
+    """Following ends at the given length while the recording goes on."""
+    made = start_recording(client, count=5)
+    replay = client.replay(made.recording_id, 0, made.end + 640)
+    assert _received([next(replay) for _ in range(5)]) == made.sent
+    made.send([b"0123456789" * 3] * 20)  # each takes 64 bytes
+    assert _received(list(replay)) == made.sent[5:15]
+    assert client.stop_position(made.recording_id) == -1
+    stop(client, made)
+
+
+def test_live_recording_without_following(client: aerotape.ArchiveClient) -> None:
+    """With follow=False the replay ends where the recording is when it is asked for."""
+    made = start_recording(client, count=30)
+    replay = client.replay(made.recording_id, follow=False)
+    made.send([b"later"])
+    assert _received(list(replay)) == made.sent[:30]
+    stop(client, made)
+
+
+def test_stopped_while_shorter_than_the_length(client: aerotape.ArchiveClient) -> None:
+    """A recording that stops before the length is reached ends the replay in good order."""
+    made = start_recording(client, count=5)
+    replay = client.replay(made.recording_id, 0, made.end + 65536)
+    assert _received([next(replay) for _ in range(5)]) == made.sent
+    stop(client, made)
+    assert list(replay) == []
+
+
+def test_waiting_for_a_live_recording_can_time_out(client: aerotape.ArchiveClient) -> None:
+    """With a timeout, silence is an AeronTimeoutError that says where, and one can go on after."""
+    made = start_recording(client, count=3)
+    with client.replay(made.recording_id, timeout_ns=100_000_000) as replay:
+        assert _received(_patiently(replay, 3)) == made.sent
+        with pytest.raises(AeronTimeoutError, match=rf"at position {made.end} for 0.1 s"):
+            next(replay)
+        made.send([b"at last"])
+        assert [each.payload for each in _patiently(replay, 1)] == [b"at last"]
+    stop(client, made)
+
+
+def test_bounded_by_a_counter(client: aerotape.ArchiveClient) -> None:
+    """A bounded replay goes as far as a counter, goes on with it, and ends at the length."""
+    made = recorded(client, 20)
+    first, last = made.sent[4][1], made.sent[19][1]
+    counter = client.aeron.native.add_counter(1001, b"", "how far a replay may go")
+    counter.set(first)
+    with client.replay(
+        made.recording_id, 0, last, limit_counter_id=counter.id, timeout_ns=300_000_000
+    ) as replay:
+        assert _received(_patiently(replay, 5)) == made.sent[:5]
+        with pytest.raises(AeronTimeoutError):
+            next(replay)
+        counter.set(last)
+        assert _received(_patiently(replay, 15)) == made.sent[5:]
+        assert list(replay) == []
+    counter.close()
+
+
+def test_file_io_max_length(client: aerotape.ArchiveClient) -> None:
+    """A replay that reads little at a time gives the same; less than a frame is refused."""
+    made = recorded(client, 50)
+    replay = client.replay(made.recording_id, file_io_max_length=4096)
+    assert _received(list(replay)) == made.sent
+    with pytest.raises(ArchiveError, match=r"(?i)mtu"):
+        client.replay(made.recording_id, file_io_max_length=64)
+
+
+def test_unknown_recording(client: aerotape.ArchiveClient) -> None:
+    """A recording that there is not is refused with the reference's code."""
+    with pytest.raises(ArchiveError) as caught:
+        client.replay(9999)
+    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
+    with pytest.raises(ArchiveError) as caught:
+        client.start_replay(9999, "aeron:ipc", new_stream_id())
+    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
+
+
+@pytest.mark.parametrize("position", [32, 100, 1 << 40])
+def test_invalid_position(client: aerotape.ArchiveClient, position: int) -> None:
+    """A position within a frame, off the frames' alignment or beyond the end is refused."""
+    made = start_recording(client)
+    made.send([b"x" * 200, b"y"])
+    wait_until(lambda: client.recording_position(made.recording_id) == made.end, "the recording")
+    stop(client, made)
+    with pytest.raises(ArchiveError):
+        list(client.replay(made.recording_id, position))
+
+
+def test_bad_replay_channel(client: aerotape.ArchiveClient) -> None:
+    """A channel that no replay can go to is refused before the archive is asked."""
+    made = recorded(client, 1)
+    with pytest.raises(ConfigurationError, match="aeron:"):
+        client.replay(made.recording_id, channel="nonsense")
+    with pytest.raises(ConfigurationError, match="subscription_id"):
+        client.start_replay(made.recording_id, "aeron:ipc?control-mode=response", 1)
+    with pytest.raises(ConfigurationError, match="nonsense"):
+        client.start_replay(made.recording_id, "nonsense", 1)
+    assert client.get_archive_id() == client.archive_id
+
+
+def test_start_replay_to_a_subscription(client: aerotape.ArchiveClient) -> None:
+    """start_replay feeds a subscription of the caller's, under the session id it returns."""
+    made = recorded(client, 40)
+    stream_id = new_stream_id()
+    with client.aeron.add_subscription("aeron:ipc", stream_id) as subscription:
+        replay_session_id = client.start_replay(made.recording_id, "aeron:ipc", stream_id)
+        messages = list(itertools.islice(subscription, 40))
+    assert _received(messages) == made.sent
+    assert {each.session_id & 0xFFFFFFFF for each in messages} == {replay_session_id & 0xFFFFFFFF}
+    assert {each.stream_id for each in messages} == {stream_id}
+    client.stop_replay(replay_session_id)
+
+
+@pytest.mark.parametrize("way", ["one", "all of it", "all"])
+def test_stopped_from_elsewhere(
+    archive: ServedArchive, client: aerotape.ArchiveClient, way: str
+) -> None:
+    """A replay that is stopped by another client ends with an error that tells how far it came."""
+    made = start_recording(client, count=3)
+    replay = client.replay(made.recording_id)
+    assert _received([next(replay) for _ in range(3)]) == made.sent
+    assert replay.replay_session_id is not None
+    with archive.connect() as other:
+        if way == "one":
+            other.stop_replay(replay.replay_session_id)
+        else:
+            other.stop_all_replays(made.recording_id if way == "all of it" else None)
+    with pytest.raises(ReplayError, match="ended early") as caught:
+        next(replay)
+    assert caught.value.recording_id == made.recording_id
+    assert caught.value.position == made.end
+    assert list(replay) == []
+    stop(client, made)
+
+
+def test_replays_that_are_left_early_are_stopped(client: aerotape.ArchiveClient) -> None:
+    """Leaving replays in the middle does not use up the archive's twenty."""
+    made = recorded(client, 300)
+    for _ in range(25):
+        with client.replay(made.recording_id, channel="aeron:ipc") as replay:
+            assert next(replay).payload == made.sent[0][0]
+
+
+def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """A replay that the archive has to abort raises its error and tells how far it came.
+
+    With Java's that may be short of the gap: it revokes the publication, which may drop what was
+    not yet consumed.
+    """
+    made = recorded(client, 100)
+    gap = 2 * 65536
+    assert made.end > gap + 65536
+    (archive.archive_dir / f"{made.recording_id}-{gap}.rec").unlink()
+    received: list[aerotape.Message] = []
+    with pytest.raises(ReplayError, match="segment") as caught:
+        received.extend(client.replay(made.recording_id))
+    assert caught.value.position <= gap
+    assert caught.value.recording_id == made.recording_id
+    assert _received(received) == made.sent[: len(received)]
+    if archive.kind == "own":
+        assert caught.value.position == gap
+        assert _received(received) == [each for each in made.sent if each[1] <= gap]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_an_error_that_is_here_before_the_messages(
+    own_archive: ServedArchive, channel: str | None
+) -> None:
+    """What the archive sent before it met damage is read, though its error is known already."""
+    with own_archive.connect() as client:
+        made = recorded(client, 20)
+        # So few fit in the stream before any is read.
+        begin = made.sent[4][1]
+        with (own_archive.archive_dir / f"{made.recording_id}-0.rec").open("r+b") as file:
+            file.seek(begin)
+            file.write(bytes(64))
+        counters = client.aeron.native.counters()
+        with client.replay(made.recording_id, channel=channel) as replay:
+            wait_until(lambda: counters.rows(REPLAY_SESSIONS)[0][7] == 0, "the replay's end")
+            # Its answer comes behind the error; then a stream that was revoked is gone.
+            client.start_position(made.recording_id)
+            time.sleep(0.2)
+            received: list[aerotape.Message] = []
+            with pytest.raises(ReplayError, match="aborted") as caught:
+                received.extend(replay)
+        assert caught.value.position == begin
+        assert _received(received) == made.sent[:5]
+
+
+def _stream_with_error(**image: object) -> ReplayStream:
+    """A stream whose error has come, with an image or without one."""
+    error = ArchiveError("damage", 0, 5)
+    session = SimpleNamespace(
+        timeout_ns=10**10, take_error=lambda number: error if number == 5 else None
+    )
+    order = ReplayOrder(3, 0, 4096, False, 5, 1, 1)
+    stream = ReplayStream(order, cast(ControlSession, session), None)
+    subscription = SimpleNamespace(
+        close=lambda: None, image_by_session_id=lambda _: None, channel="", stream_id=1
+    )
+    stream.attach(cast(_native.Subscription, subscription))
+    if image:
+        found = SimpleNamespace(position=0, is_closed=False, release=lambda: None, **image)
+        stream._image = cast(_native.Image, found)
+    return stream
+
+
+def test_an_error_overtakes_messages_under_way() -> None:
+    """An error that is here while the stream has not ended is raised behind what still comes."""
+    stream = _stream_with_error(is_end_of_stream=False)
+    steps = stream.fetch()
+    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
+    assert isinstance(next(steps), Poll)
+    assert isinstance(steps.send(None), Pause)  # here the error is heard
+    assert isinstance(steps.send(None), Poll)
+    stream.backlog.take(lambda _: [fields], None)
+    with pytest.raises(StopIteration):
+        steps.send(None)
+    assert tuple(stream.backlog.next_message()) == fields
+    cast(Any, stream._image).is_end_of_stream = True
+    steps = stream.fetch()
+    next(steps)
+    assert isinstance(steps.send(None), Pause)
+    with pytest.raises(ReplayError, match="damage"):
+        steps.send(None)
+
+
+@pytest.mark.parametrize("image", [{}, {"is_end_of_stream": False}])
+def test_an_error_is_raised_where_nothing_comes_any_more(
+    image: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second after it came: of a stream that never appears, and of one that does not end.
+
+    Also to a reader who asks anew each time.
+    """
+    clock = itertools.count(10**9, 4 * 10**8)
+    monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
+    stream = _stream_with_error(**image)
+    with pytest.raises(ReplayError, match="damage"):
+        for _ in range(6):
+            steps: Any = stream.fetch() if image else stream.await_image()
+            next(steps)
+            for _ in range(2 if image else 9):
+                steps.send(None)
+
+
+def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
+    """What goes wrong with a replay later on is kept for poll_for_errors."""
+    made = recorded(client, 60)
+    errors: list[ArchiveError] = []
+    replay_session_id = client.start_replay(made.recording_id, "aeron:ipc", new_stream_id())
+
+    def has_error() -> bool:
+        errors.extend(client.poll_for_errors())
+        return bool(errors)
+
+    wait_until(has_error, "the error of a replay to nobody", 20.0)
+    assert "connect" in str(errors[0])
+    assert str(replay_session_id) in str(errors[0])
+    assert errors[0].correlation_id > 0
+    assert client.poll_for_errors() == []

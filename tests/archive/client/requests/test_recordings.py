@@ -1,0 +1,248 @@
+"""Starting and stopping recordings, and asking about them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from support.daemon.archives import ServedArchive
+from support.daemon.recording import new_stream_id, recorded, start_recording, stop, wait_until
+from support.jvm.java import free_port
+
+import aerotape
+from aerotape.archive.client.requests import queries
+from aerotape.errors import ArchiveError, ConfigurationError
+
+
+def _code(call: Callable[[], object]) -> int:
+    with pytest.raises(ArchiveError) as caught:
+        call()
+    return caught.value.error_code
+
+
+def test_stop_by_channel(client: aerotape.ArchiveClient) -> None:
+    """Recording twice and stopping twice are refused with the reference's codes."""
+    stream_id = new_stream_id()
+    client.start_recording("aeron:ipc", stream_id)
+    again = _code(lambda: client.start_recording("aeron:ipc", stream_id))
+    assert again == aerotape.ErrorCode.ACTIVE_SUBSCRIPTION
+    client.stop_recording("aeron:ipc", stream_id)
+    gone = _code(lambda: client.stop_recording("aeron:ipc", stream_id))
+    assert gone == aerotape.ErrorCode.UNKNOWN_SUBSCRIPTION
+    assert client.try_stop_recording("aeron:ipc", stream_id) is False
+    client.start_recording("aeron:ipc", stream_id)
+    assert client.try_stop_recording("aeron:ipc", stream_id) is True
+
+
+def test_stop_by_subscription(client: aerotape.ArchiveClient) -> None:
+    """The id that start_recording returns stops the recording, once."""
+    subscription_id = client.start_recording("aeron:ipc", new_stream_id())
+    client.stop_recording_subscription(subscription_id)
+    gone = _code(lambda: client.stop_recording_subscription(subscription_id))
+    assert gone == aerotape.ErrorCode.UNKNOWN_SUBSCRIPTION
+    assert client.try_stop_recording_subscription(subscription_id) is False
+    another = client.start_recording("aeron:ipc", new_stream_id())
+    assert client.try_stop_recording_subscription(another) is True
+
+
+def test_stop_by_identity(client: aerotape.ArchiveClient) -> None:
+    """A recording's own id stops it; False when it has stopped, an error when it is unknown."""
+    made = start_recording(client, count=2)
+    assert client.stop_recording_by_identity(made.recording_id) is True
+    wait_until(lambda: client.stop_position(made.recording_id) == made.end, "the stop")
+    assert client.stop_recording_by_identity(made.recording_id) is False
+    unknown = _code(lambda: client.stop_recording_by_identity(9999))
+    assert unknown == aerotape.ErrorCode.UNKNOWN_RECORDING
+    client.try_stop_recording_subscription(made.subscription_id)
+    made.publication.close()
+
+
+def test_auto_stop(client: aerotape.ArchiveClient) -> None:
+    """With auto_stop, the end of the stream ends the recording subscription too."""
+    stream_id = new_stream_id()
+    subscription_id = client.start_recording("aeron:ipc", stream_id, auto_stop=True)
+    publication = client.aeron.add_publication("aeron:ipc", stream_id)
+    publication.send(b"only")
+    wait_until(lambda: any(client.list_recordings_for_uri("", stream_id)), "the recording's start")
+    publication.close()
+    (found,) = client.list_recordings_for_uri("", stream_id)
+    wait_until(lambda: client.stop_position(found.recording_id) == 64, "the stop")
+    wait_until(
+        lambda: not client.try_stop_recording_subscription(subscription_id), "the automatic stop"
+    )
+
+
+def test_remote_source(client: aerotape.ArchiveClient) -> None:
+    """A source location may be given by name or member: remote records over the network."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    stream_id = new_stream_id()
+    subscription_id = client.start_recording(channel, stream_id, aerotape.SourceLocation.REMOTE)
+    with client.aeron.add_publication(channel, stream_id) as publication:
+        end = publication.send(b"over the wire")
+        wait_until(
+            lambda: any(
+                client.max_recorded_position(found.recording_id) == end
+                for found in client.list_recordings_for_uri(channel[10:], stream_id)
+            ),
+            "the recording",
+        )
+        (found,) = client.list_recordings_for_uri("", stream_id)
+        assert found.stripped_channel == channel
+        assert found.source_identity.startswith("127.0.0.1:")
+        client.stop_recording_subscription(subscription_id)
+    with pytest.raises(ConfigurationError, match="source location"):
+        client.start_recording(channel, stream_id, "elsewhere")  # type: ignore[arg-type]
+
+
+def test_recorded_publication(client: aerotape.ArchiveClient) -> None:
+    """add_recorded_publication records its own session of a channel and stream only."""
+    stream_id = new_stream_id()
+    with client.add_recorded_publication("aeron:ipc", stream_id) as publication:
+        other = client.aeron.add_exclusive_publication("aeron:ipc", stream_id)
+        publication.send(b"kept")
+        wait_until(
+            lambda: any(client.list_recordings_for_uri("", stream_id)), "the recording's start"
+        )
+        (found,) = client.list_recordings_for_uri("", stream_id)
+        assert found.session_id == publication.session_id != other.session_id
+        other.close()
+
+
+def test_positions(client: aerotape.ArchiveClient) -> None:
+    """A live recording has a recording position and no stop position, a stopped one inversely."""
+    made = start_recording(client, count=5)
+    recording_id, end = made.recording_id, made.end
+    assert client.start_position(recording_id) == 0
+    assert client.recording_position(recording_id) == end
+    assert client.max_recorded_position(recording_id) == end
+    assert client.stop_position(recording_id) == -1
+    stop(client, made)
+    assert client.recording_position(recording_id) == -1
+    assert client.max_recorded_position(recording_id) == end
+    assert client.stop_position(recording_id) == end
+    for ask in (
+        client.start_position,
+        client.recording_position,
+        client.max_recorded_position,
+        client.stop_position,
+    ):
+        assert _code(partial(ask, 9999)) == aerotape.ErrorCode.UNKNOWN_RECORDING
+
+
+def test_descriptor(client: aerotape.ArchiveClient) -> None:
+    """list_recording returns what is known of a recording, None of one that there is not."""
+    made = recorded(client, 3)
+    found = client.list_recording(made.recording_id)
+    assert found is not None
+    assert (found.recording_id, found.stream_id) == (made.recording_id, made.stream_id)
+    assert found.session_id == made.session_id
+    assert (found.start_position, found.stop_position) == (0, made.end)
+    assert found.stripped_channel == found.original_channel == "aeron:ipc"
+    assert (found.term_buffer_length, found.segment_file_length) == (65536, 65536)
+    assert found.mtu_length == 1408
+    assert found.source_identity == "aeron:ipc"
+    assert 0 < found.start_timestamp_ms <= found.stop_timestamp_ms
+    assert not found.is_active
+    assert client.list_recording(9999) is None
+
+
+def test_listing_by_pages(client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing goes page by page over all, from an id, up to a count, and of one stream."""
+    monkeypatch.setattr(queries.Pages, "page_length", 2)
+    made = [recorded(client, 1) for _ in range(5)]
+    ids = [each.recording_id for each in made]
+    first = ids[0]
+    assert [found.recording_id for found in client.list_recordings(first)] == ids
+    assert [found.recording_id for found in client.list_recordings(first, 3)] == ids[:3]
+    assert [found.recording_id for found in client.list_recordings(first, 4)] == ids[:4]
+    assert list(client.list_recordings(ids[-1] + 1)) == []
+    assert list(client.list_recordings(first, 0)) == []
+    assert len(list(client.list_recordings())) >= 5
+    third = made[2]
+    (found,) = client.list_recordings_for_uri("ipc", third.stream_id)
+    assert found == client.list_recording(third.recording_id)
+    assert list(client.list_recordings_for_uri("endpoint", third.stream_id)) == []
+    assert (
+        list(client.list_recordings_for_uri("ipc", third.stream_id, found.recording_id + 1)) == []
+    )
+
+
+def test_listings_may_interleave(client: aerotape.ArchiveClient) -> None:
+    """A listing that is not read to its end does not block other requests."""
+    recorded(client, 1)
+    listing = client.list_recordings()
+    first = next(listing)
+    assert client.start_position(first.recording_id) == 0
+    assert next(client.list_recordings()) == first
+
+
+def test_find_last_matching_recording(client: aerotape.ArchiveClient) -> None:
+    """The last recording of channel, stream and session; -1 when nothing matches."""
+    made = recorded(client, 1)
+    find = client.find_last_matching_recording
+    assert find(0, "ipc", made.stream_id, made.session_id) == made.recording_id
+    assert find(0, "ipc", made.stream_id, made.session_id ^ 1) == -1
+    assert find(0, "no such channel", made.stream_id, made.session_id) == -1
+
+
+def test_signals(client: aerotape.ArchiveClient) -> None:
+    """Start and stop of a recording are signalled with its ids and positions, once."""
+    client.poll_for_recording_signals()
+    made = recorded(client, 2)
+    signals: list[tuple[str, int, int, int]] = []
+
+    def has_both() -> bool:
+        signals.extend(
+            (signal.signal.name, signal.recording_id, signal.subscription_id, signal.position)
+            for signal in client.poll_for_recording_signals()
+        )
+        return len(signals) >= 2
+
+    wait_until(has_both, "the signals")
+    assert signals == [
+        ("START", made.recording_id, made.subscription_id, 0),
+        ("STOP", made.recording_id, made.subscription_id, made.end),
+    ]
+    assert client.poll_for_recording_signals() == []
+
+
+def test_many_threads(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
+    """Threads that share a client each get the answers to their own requests."""
+    made = [recorded(client, count) for count in (1, 2, 3, 4)]
+    wrong: list[object] = []
+
+    def ask(recording_id: int, end: int) -> None:
+        for _ in range(50):
+            answer = client.stop_position(recording_id)
+            found = client.list_recording(recording_id)
+            if answer != end or found is None or found.stop_position != end:
+                wrong.append((recording_id, answer, found))
+
+    threads = [threading.Thread(target=ask, args=(each.recording_id, each.end)) for each in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_many_clients(archive: ServedArchive) -> None:
+    """Several clients, over one response channel, do not see each other's answers."""
+    clients = [
+        archive.connect(control_request_channel=channel)
+        for channel in ("aeron:ipc", "aeron:ipc", archive.control_channel, archive.control_channel)
+    ]
+    try:
+        stream_ids = [new_stream_id() for _ in clients]
+        ids = [
+            client.start_recording("aeron:ipc", stream_id)
+            for client, stream_id in zip(clients, stream_ids, strict=True)
+        ]
+        assert len(set(ids)) == len(ids)
+        for client, subscription_id in zip(reversed(clients), ids, strict=True):
+            client.stop_recording_subscription(subscription_id)
+    finally:
+        for client in clients:
+            client.close()

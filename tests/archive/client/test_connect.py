@@ -1,0 +1,184 @@
+"""Connecting to an archive, staying connected, and losing it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.daemon.archives import KINDS, Kind, ServedArchive, serve
+from support.daemon.recording import recorded, start_recording, wait_until
+from support.jvm import java
+
+import aerotape
+from aerotape.errors import (
+    AeronError,
+    AeronTimeoutError,
+    ArchiveError,
+    ClosedError,
+    ConfigurationError,
+)
+
+
+def test_connects_over_udp_and_ipc(archive: ServedArchive) -> None:
+    """Both control channels of an archive lead to the same archive, by different sessions."""
+    with (
+        archive.connect() as over_udp,
+        archive.connect(control_request_channel="aeron:ipc") as over_ipc,
+    ):
+        assert over_udp.archive_id == over_ipc.archive_id == over_udp.get_archive_id()
+        assert over_udp.control_session_id != over_ipc.control_session_id
+        over_ipc.keep_alive()
+        assert over_ipc.poll_for_errors() == []
+
+
+def test_connects_over_a_response_channel(archive: ServedArchive) -> None:
+    """The archive answers to where the requests come from: no address of the client is needed."""
+    control = f"localhost:{java.free_port()}"
+    channel = f"aeron:udp?control-mode=response|control={control}"
+    with archive.connect(control_response_channel=channel) as client:
+        assert client.get_archive_id() == client.archive_id
+        made = recorded(client, 20)
+        assert client.stop_position(made.recording_id) == made.end
+    with pytest.raises(ClosedError):
+        client.get_archive_id()
+
+
+def test_shares_an_aeron_client(archive: ServedArchive) -> None:
+    """A client that was given an Aeron client leaves it open."""
+    with aerotape.Aeron(archive.aeron_dir) as aeron:
+        with archive.connect(aeron=aeron) as client:
+            assert client.aeron is aeron
+        assert not aeron.is_closed
+
+
+def test_a_closed_client_says_so(archive: ServedArchive) -> None:
+    """Requests after close, which may be repeated, raise ClosedError."""
+    client = archive.connect()
+    client.close()
+    client.close()
+    assert client.is_closed
+    with pytest.raises(ClosedError, match=r"cannot list recordings: the client is closed"):
+        list(client.list_recordings())
+
+
+def test_no_archive(archive: ServedArchive) -> None:
+    """Where nobody listens, the error names the channel, the stream and the time waited."""
+    with pytest.raises(AeronTimeoutError, match=r"no archive listens on aeron:ipc.* stream 4711 "):
+        archive.connect(
+            control_request_channel="aeron:ipc",
+            control_request_stream_id=4711,
+            timeout_ns=200_000_000,
+        )
+
+
+def test_no_driver(tmp_path: Path) -> None:
+    """Without a media driver in the directory the error names the directory."""
+    with pytest.raises((AeronError, AeronTimeoutError), match=str(tmp_path)):
+        aerotape.connect(aeron_dir=tmp_path / "nothing", timeout_ns=1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["", "?endpoint=localhost", "?endpoint=192.0.2.1", "?mtu=1408"]
+)
+def test_a_control_channel_needs_host_and_port(endpoint: str) -> None:
+    """Else it is not an archive elsewhere that is the matter."""
+    with pytest.raises(ConfigurationError, match="an endpoint with host and port, like"):
+        aerotape.connect(control_request_channel=f"aeron:udp{endpoint}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("control_request_channel", 5),
+        ("control_request_channel", "udp"),
+        ("control_request_stream_id", "10"),
+        ("control_request_stream_id", 1 << 31),
+        ("control_response_channel", b"aeron:ipc"),
+        ("control_response_stream_id", 2.0),
+        ("timeout_ns", -1),
+        ("timeout_ns", 1e9),
+        ("timeout_ns", "5s"),
+        ("client_name", "\u00f6"),
+        ("credentials", "alice:secret"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path: Path, name: str, value: Any) -> None:
+    """They are named, before a media driver is looked for."""
+    with pytest.raises(ConfigurationError, match=name):
+        aerotape.connect(aeron_dir=tmp_path / "none", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("user", "secret"), [("", "x"), ("a:b", "x"), (b"alice", "x"), ("alice", 5), ("alice", None)]
+)
+def test_users_that_cannot_be(user: Any, secret: Any) -> None:
+    """Secrets are not shown."""
+    with pytest.raises(ConfigurationError):
+        aerotape.UserSecret(user, secret)
+
+
+def test_an_archive_elsewhere_needs_a_response_channel() -> None:
+    """Before anything is opened: only the caller knows an address that the archive can reach."""
+    with pytest.raises(ConfigurationError, match="control response channel"):
+        aerotape.connect(control_request_channel="aeron:udp?endpoint=192.0.2.1:8010")
+
+
+def test_an_idle_client_is_kept() -> None:
+    """A client that asks nothing still takes the archive's pings; without that it is dropped.
+
+    Only the Java archive can be made to ping so often that this shows within seconds.
+    """
+    impatient = {
+        "aeron.archive.session.liveness.check.interval": "1ms",
+        "aeron.archive.connect.timeout": "2s",
+    }
+    with (
+        serve("java", impatient) as archive,
+        archive.connect(keep_alive_interval_ns=50_000_000) as kept,
+        archive.connect(keep_alive_interval_ns=0) as dropped,
+    ):
+        wait_until(
+            lambda: not dropped._session.subscription.is_connected,
+            "the archive dropping the client that does not read",
+            30.0,
+        )
+        assert kept.get_archive_id() == kept.archive_id
+        with pytest.raises(ClosedError, match="went away"):
+            dropped.get_archive_id()
+            dropped.get_archive_id()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_archive_goes_away(kind: Kind) -> None:
+    """When the archive stops, requests and replays end with ClosedError, and close still works."""
+    with serve(kind) as archive:
+        client = archive.connect(timeout_ns=3_000_000_000)
+        made = start_recording(client, count=3)
+        replay = client.replay(made.recording_id)
+        assert [next(replay).payload for _ in range(3)] == [sent[0] for sent in made.sent]
+    started = time.monotonic()
+    with pytest.raises((ClosedError, aerotape.ReplayError)):
+        next(replay)
+    with pytest.raises((ClosedError, AeronTimeoutError)):
+        client.get_archive_id()
+    assert time.monotonic() - started < 30.0
+    replay.close()
+    client.close()
+
+
+def test_credentials_are_sent(archive: ServedArchive) -> None:
+    """An archive that asks for no credentials takes a client that brings some."""
+    with archive.connect(credentials=b"user:secret") as client:
+        assert client.get_archive_id() == client.archive_id
+
+
+def test_requests_report_the_archives_error(client: aerotape.ArchiveClient) -> None:
+    """An error answer carries its code and correlation id, and says what was asked for."""
+    with pytest.raises(ArchiveError, match=r"cannot ask for the start position of recording 9999"):
+        client.start_position(9999)
+    with pytest.raises(ArchiveError) as caught:
+        client.start_position(9999)
+    assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
+    assert caught.value.correlation_id > 0

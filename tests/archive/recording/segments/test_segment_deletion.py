@@ -1,0 +1,271 @@
+"""Deletions of segment files: what is answered, in which order, and what is refused meanwhile."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_entry, fill
+from support.builders.segment_builder import SegmentBuilder
+from support.daemon.recorded_responses import Client
+
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.catalog.file import lookup
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, read_entry
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.segment_files import list_files_to_delete, list_segment_files
+from aerotape.errors import StorageError
+from aerotape.protocol import ErrorCode
+
+
+class Rig:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.client = Client()
+        self.is_ready = False
+        self.woken = threading.Event()
+        self.deletions = SegmentDeletions(errors=ErrorLog(), wake=self.woken.set)
+
+    def files(self, *names: str) -> list[Path]:
+        for name in names:
+            (self.directory / name).write_bytes(b"data")
+        return [self.directory / name for name in names]
+
+    def work_until(self, condition: Callable[[], bool]) -> None:
+        """Work as the conductor does: when woken."""
+        deadline_s = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline_s, self.client.received
+            if self.woken.wait(0.05):
+                self.woken.clear()
+            self.deletions.do_work()
+
+    def is_deleted(self) -> bool:
+        return bool(self.client.received) and self.client.received[-1][0] == "DELETE"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.deletions.close()
+
+
+def test_files_go_then_the_signal_comes(rig: Rig) -> None:
+    """OK with the number at once, DELETE without a position when the files are gone."""
+    paths = rig.files("3-0.rec", "3-65536.rec")
+    kept = rig.files("33-0.rec", "4-0.rec")
+    rig.deletions.delete(rig.client, 7, 3, paths)
+    assert rig.client.received[0] == ("ok", 7, 2)
+    rig.work_until(rig.is_deleted)
+    assert rig.client.received == [("ok", 7, 2), ("DELETE", 7, 3, -1, -1)]
+    assert [path.exists() for path in paths + kept] == [False, False, True, True]
+
+
+def test_without_files_both_come_at_once(rig: Rig) -> None:
+    rig.deletions.delete(rig.client, 7, 3, [])
+    assert rig.client.received == [("ok", 7, 0), ("DELETE", 7, 3, -1, -1)]
+    assert rig.deletions.allows(rig.client, 8, 3)
+
+
+def test_a_request_that_is_answered_elsewhere_gets_only_the_signal(rig: Rig) -> None:
+    rig.deletions.delete_unanswered(rig.client, 7, 3, rig.files("3-0.rec"))
+    rig.work_until(rig.is_deleted)
+    assert rig.client.received == [("DELETE", 7, 3, -1, -1)]
+
+
+def test_one_at_a_time_for_each_recording(rig: Rig) -> None:
+    """A second deletion of a recording is refused until the first is done; others are not."""
+    rig.deletions.delete(
+        rig.client, 7, 3, rig.files("3-0.rec", "3-65536.rec"), is_ready=lambda: rig.is_ready
+    )
+    assert rig.deletions.end_position(3) == 65536
+    assert not rig.deletions.allows(rig.client, 8, 3)
+    [(kind, correlation_id, code, message)] = rig.client.received
+    assert (kind, correlation_id, code) == ("error", 8, ErrorCode.GENERIC)
+    assert "recording 3" in message
+    assert rig.deletions.allows(rig.client, 9, 4)
+    rig.is_ready = True
+    rig.work_until(rig.is_deleted)
+    assert rig.deletions.allows(rig.client, 10, 3)
+    assert rig.deletions.end_position(3) is None
+
+
+def test_nothing_is_touched_until_it_is_time(rig: Rig) -> None:
+    """Neither the files nor what is to be prepared; the conductor is asked to come back soon."""
+    prepared: list[bool] = []
+    [path, other] = rig.files("3-0.rec", "3-65536.rec")
+
+    def prepare() -> list[Path]:
+        prepared.append(True)
+        return [other]
+
+    rig.deletions.delete(
+        rig.client,
+        7,
+        3,
+        [path],
+        is_ready=lambda: rig.is_ready,
+        prepare=prepare,
+    )
+    for _ in range(3):
+        rig.deletions.do_work()
+        assert rig.deletions.wants_soon
+    assert rig.client.received == [] and path.exists() and not prepared
+    rig.is_ready = True
+    rig.work_until(rig.is_deleted)
+    assert rig.client.received[0] == ("ok", 7, 2)
+    assert prepared and not path.exists() and not other.exists() and not rig.deletions.wants_soon
+
+
+def test_a_failed_preparation_is_the_answer(rig: Rig) -> None:
+    """The files stay and there is no signal."""
+    [path] = rig.files("3-0.rec")
+
+    def fail() -> list[Path]:
+        raise StorageError("disk on fire", path)
+
+    rig.deletions.delete(rig.client, 7, 3, [path], prepare=fail)
+    rig.work_until(lambda: bool(rig.client.received))
+    assert rig.client.received == [("error", 7, ErrorCode.GENERIC, "disk on fire")]
+    assert path.exists() and rig.deletions.allows(rig.client, 8, 3)
+
+
+def test_a_file_that_cannot_be_deleted_is_told_before_the_signal(rig: Rig) -> None:
+    """The others go; one that is not there counts as deleted."""
+    stubborn = rig.directory / "3-0.rec"
+    stubborn.mkdir()
+    [other] = rig.files("3-131072.rec")
+    rig.deletions.delete(rig.client, 7, 3, [stubborn, rig.directory / "3-65536.rec", other])
+    rig.work_until(rig.is_deleted)
+    ok, error, signal = rig.client.received
+    assert ok == ("ok", 7, 3)
+    assert error[:3] == ("error", 7, ErrorCode.GENERIC) and str(stubborn) in error[3]
+    assert signal[0] == "DELETE"
+    assert stubborn.exists() and not other.exists()
+
+
+def test_what_is_left_to_do_comes_after_the_files(rig: Rig) -> None:
+    """And before the signal; when it fails, the client is told."""
+    [path] = rig.files("3-0.rec")
+
+    def finish() -> None:
+        assert not path.exists()
+        raise StorageError("no marks", path)
+
+    rig.deletions.delete(rig.client, 7, 3, [path], finish=finish)
+    rig.work_until(rig.is_deleted)
+    assert [each[0] for each in rig.client.received] == ["ok", "error", "DELETE"]
+    assert rig.client.received[1] == ("error", 7, ErrorCode.GENERIC, "no marks")
+
+
+def test_files_that_are_named_for_deletion_are_found(rig: Rig) -> None:
+    """As an older archive that was killed leaves them; foreign names are left alone."""
+    rig.files("3-0.rec", "3-65536.rec.del", "3-x.rec", "3-0.rec.del.bak", "33-0.rec", "3-1.txt")
+    names = [each.path.name for each in list_files_to_delete(rig.directory, 3)]
+    assert names == ["3-0.rec", "3-65536.rec.del"]
+
+
+def test_closing_stops_between_two_files(rig: Rig) -> None:
+    """What is left is left: the archive may have been told to stop for a reason."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> list[Path]:
+        started.set()
+        go_on.wait(10)
+        return []
+
+    [path] = rig.files("3-0.rec")
+    rig.deletions.delete(rig.client, 7, 3, [path], prepare=slow)
+    assert started.wait(10)
+    go_on.set()
+    rig.deletions.close()
+    assert path.exists() and rig.client.received == []
+
+
+def test_what_was_granted_goes_at_the_next_start(rig: Rig) -> None:
+    """Till then no file of it is one of the recording's; what was not granted stays."""
+    [busy] = rig.files("4-0.rec")
+    granted = rig.files("3-196608.rec", "3-131072.rec")
+    kept = rig.files("3-0.rec", "3-65536.rec", "5-0.rec", "5-0.rec.del.bak")
+
+    def wait_for_the_end() -> None:
+        rig.deletions._closing.wait(60)
+
+    rig.deletions.delete(rig.client, 6, 4, [busy], finish=wait_for_the_end)
+    rig.deletions.delete(rig.client, 7, 3, granted)
+    rig.deletions.delete(rig.client, 8, 5, kept[2:3], is_ready=lambda: False)
+    rig.deletions.close()
+    assert ("ok", 7, 2) in rig.client.received and not rig.is_deleted()
+    assert [each.path for each in list_segment_files(rig.directory, 3)] == kept[:2]
+    assert not busy.exists() and all(path.exists() for path in kept)
+    left = {path.name for path in rig.directory.iterdir()} - {path.name for path in kept}
+    assert left == {f"{path.name}.del" for path in granted}
+    again = Rig(rig.directory)
+    again.deletions.delete_left_over(rig.directory, [])
+    assert again.woken.wait(60)
+    again.deletions.do_work()
+    again.deletions.close()
+    assert {path.name for path in rig.directory.iterdir()} == {path.name for path in kept}
+
+
+def purge(directory: Path, recording_id: int, count: int, **others: int) -> None:
+    """Enter `count` recordings, of which all but the first have been purged, and write one's files.
+
+    Args:
+        others: what is to be other in the entry of that one.
+    """
+    stream = fill(SegmentBuilder(recording_id=recording_id), 60)
+    stream.write(directory)
+    with Catalog.open(directory, create=True) as catalog:
+        for number in range(count):
+            entry = {"stop_position": stream.position} | (others if number == recording_id else {})
+            add_entry(catalog, stream, **entry)
+            if number:
+                catalog.change_state(number, RecordingState.DELETED)
+
+
+def delete_left_over(rig: Rig) -> None:
+    """Do what a start does, until it is done."""
+    with Catalog.open(rig.directory) as catalog:
+        rig.deletions.delete_left_over(rig.directory, catalog.purged_ids())
+    assert rig.woken.wait(10)
+    rig.deletions.do_work()
+
+
+def test_what_purges_have_left_goes_and_no_other_entry_is_read(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be very many purged recordings; files of others and of none stay."""
+    purge(rig.directory, 3, 40)
+    rig.files("3-0.rec.del", "aerotape-3.time-index")
+    kept = rig.files("0-0.rec", "41-0.rec", "3-x.rec", "aerotape-41.time-index")
+    read: list[int] = []
+
+    def note(data: mmap.mmap, place: EntryPlace) -> CatalogEntry:
+        read.append(place.recording_id)
+        return read_entry(data, place)
+
+    monkeypatch.setattr(lookup, "read_entry", note)
+    delete_left_over(rig)
+    left = {path.name for path in rig.directory.iterdir()}
+    assert left == {path.name for path in kept} | {"archive.catalog"}
+    assert read == [3]
+
+
+def test_what_a_purge_has_left_stays_where_nobody_knows_what_it_is(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The entry is damaged: no term has no length."""
+    purge(rig.directory, 1, 2, term_buffer_length=0)
+    files = [path for path in rig.directory.iterdir() if path.suffix == ".rec"]
+    delete_left_over(rig)
+    assert files and all(path.exists() for path in files)
+    assert all(str(path) in caplog.text for path in files)
+    assert "term buffer length 0 is not a power of two" in caplog.text

@@ -1,0 +1,300 @@
+"""Requests about segments that meet others under way, damage, or an archive that closes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.segment_builder import SegmentBuilder
+from support.daemon.recorded_responses import Client
+
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.recording.segment_requests import SegmentMoves
+from aerotape.catalog import layout
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.errors import ArchiveError, StorageError
+from aerotape.protocol import ErrorCode
+
+SEGMENT = 131_072
+EARLIER, LATER = 0, 1
+
+
+class Rig:
+    """Two recordings that meet at a segment boundary, and what the conductor does with them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.client = Client()
+        self.errors = ErrorLog()
+        self.deletions = SegmentDeletions(errors=self.errors, wake=lambda: None)
+        for start in (0, 4):
+            builder = SegmentBuilder(start_position=start * SEGMENT)
+            while builder.position < (start + 4) * SEGMENT:
+                builder.message(b"message")
+                builder.pad_term()
+            add_recording(directory, builder)
+        self.catalog = Catalog.open(directory)
+        self.moves = SegmentMoves(
+            archive_dir=directory,
+            catalog=self.catalog,
+            deletions=self.deletions,
+            errors=self.errors,
+            sync=False,
+        )
+
+    def occupy(self) -> threading.Event:
+        """Keep the thread that works on files busy until the event that is returned is set."""
+        free = threading.Event()
+        self.deletions.submit(lambda: free.wait(10))
+        return free
+
+    def work_until(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not is_so():
+            assert time.monotonic() < deadline, self.client.received
+            self.moves.do_work()
+            self.deletions.do_work()
+
+    def answers(self, count: int = 1) -> list[tuple[Any, ...]]:
+        """Wait for so many answers and signals."""
+        self.work_until(lambda: len(self.client.received) >= count)
+        return self.client.received
+
+    def files(self) -> set[str]:
+        return {path.name for path in self.directory.glob("*.rec")}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.deletions.close()
+    made.catalog.close()
+
+
+def attach(rig: Rig) -> None:
+    rig.moves.attach(rig.client, 7, EARLIER)
+
+
+def migrate(rig: Rig) -> None:
+    rig.moves.migrate(rig.client, 7, EARLIER, LATER)
+
+
+def delete_detached(rig: Rig) -> None:
+    rig.moves.delete_detached(rig.client, 7, EARLIER)
+
+
+def purge(rig: Rig) -> None:
+    rig.moves.purge(rig.client, 7, EARLIER, SEGMENT)
+
+
+REQUESTS = [attach, migrate, delete_detached, purge]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_nothing_is_moved_while_segments_are_deleted(
+    rig: Rig, request_: Callable[[Rig], None]
+) -> None:
+    """The client is told to wait, and the recording stays as it is."""
+    rig.deletions.delete(Client(), 1, EARLIER, is_ready=lambda: False)
+    request_(rig)
+    [(kind, correlation_id, code, message)] = rig.client.received
+    assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
+    assert "being deleted: wait" in message
+    assert rig.catalog.start_position(EARLIER) == 0
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("under_way", [attach, migrate])
+def test_nothing_is_moved_while_segments_are_moved(
+    rig: Rig, under_way: Callable[[Rig], None], request_: Callable[[Rig], None]
+) -> None:
+    """The first request is answered as ever, the second one at once; later it would do."""
+    free = rig.occupy()
+    under_way(rig)
+    request_(rig)
+    [(kind, correlation_id, code, message)] = rig.client.received
+    assert (kind, correlation_id, code) == ("error", 7, ErrorCode.GENERIC)
+    assert "segments of recording 0 are being" in message
+    assert rig.deletions.is_held(EARLIER)
+    free.set()
+    answer = rig.answers(2)[1]
+    assert answer == ("ok", 7, 4 if under_way is migrate else 0)
+    rig.work_until(lambda: not rig.deletions.is_held(EARLIER))
+
+
+def test_the_other_recording_of_a_migration_is_held_too(rig: Rig) -> None:
+    free = rig.occupy()
+    migrate(rig)
+    rig.moves.attach(rig.client, 8, LATER)
+    assert rig.client.received[0][:2] == ("error", 8)
+    free.set()
+    assert rig.answers(3)[1:] == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    assert rig.files() == {f"1-{base}.rec" for base in range(0, 8 * SEGMENT, SEGMENT)}
+    assert rig.catalog.start_position(LATER) == 0
+    assert rig.catalog.stop_position(EARLIER) == 0
+
+
+def test_frames_where_the_next_file_begins_are_kept(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind a stop position that was lowered; mostly that file is blank and goes."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    frames = (rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes()
+    behind.write_bytes(frames)
+    migrate(rig)
+    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    [copy] = rig.directory.glob("*.quarantine")
+    assert copy.read_bytes() == frames
+    assert not behind.exists()
+    [note] = suspect_marks.read_marks(rig.directory)[LATER]
+    assert (note.quarantine, note.position) == (copy.name, 4 * SEGMENT)
+    assert any(copy.name in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("source", "stop"),
+    [(EARLIER, 2 * SEGMENT), (LATER, 6 * SEGMENT), (LATER, 6 * SEGMENT - 64)],
+)
+def test_all_files_behind_a_stop_position_that_was_lowered_are_kept(
+    rig: Rig, source: int, stop: int
+) -> None:
+    """At a segment boundary or within one: what stays with the empty recording is purged."""
+    rig.catalog.set_stop_position(source, stop)
+    if source == EARLIER:
+        rig.catalog.set_start_position(LATER, stop)
+    first = (4 * source + 2) * SEGMENT
+    names = [f"{source}-{base}.rec" for base in (first, first + SEGMENT)]
+    frames = [(rig.directory / name).read_bytes() for name in names]
+    others = rig.files() - set(names)
+    target = 1 - source
+    rig.moves.migrate(rig.client, 7, source, target)
+    rig.answers(2)
+    rig.work_until(lambda: not rig.deletions.is_held(source))
+    copies = sorted(rig.directory.glob("*.quarantine"))
+    assert [each.read_bytes() for each in copies] == frames
+    notes = suspect_marks.read_marks(rig.directory)[target]
+    assert {note.quarantine for note in notes} == {each.name for each in copies}
+    assert sorted(note.position for note in notes) == [first, first + SEGMENT]
+    renamed = {name.replace(f"{source}-", f"{target}-", 1) for name in others}
+    assert rig.files() == {n for n in renamed | others if n.startswith(f"{target}-")}
+    assert not list(rig.directory.glob(f"{source}-*.rec"))
+
+
+@pytest.mark.parametrize("no_links", [False, True])
+def test_a_migration_that_cannot_keep_frames_changes_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, no_links: bool
+) -> None:
+    """As without space for the mark: the files have their names again."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    before = {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")}
+
+    def fail(*_: Any) -> None:
+        raise StorageError("no space", rig.directory)
+
+    def no_link(*_: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(suspect_marks, "add_notes", fail)
+    if no_links:
+        monkeypatch.setattr(os, "link", no_link)
+    migrate(rig)
+    [(kind, _, _, message)] = rig.answers()
+    assert (kind, message) == ("error", "no space")
+    assert {path.name: path.read_bytes() for path in rig.directory.glob("*.rec")} == before
+    assert rig.catalog.stop_position(EARLIER) == rig.catalog.start_position(LATER)
+
+
+def test_a_migration_that_is_refused_moves_nothing(rig: Rig) -> None:
+    """Not the frames behind either."""
+    behind = rig.directory / f"{EARLIER}-{4 * SEGMENT}.rec"
+    behind.write_bytes((rig.directory / f"{LATER}-{4 * SEGMENT}.rec").read_bytes())
+    (rig.directory / f"{LATER}-{SEGMENT}.rec").mkdir()
+    before = {path.name for path in rig.directory.iterdir()}
+    migrate(rig)
+    assert rig.answers()[0][0] == "error"
+    assert {path.name for path in rig.directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("recording_id", [EARLIER, LATER])
+def test_nothing_is_detached_while_segments_migrate(rig: Rig, recording_id: int) -> None:
+    """Else the source would end before it starts, or the target own what it has let go."""
+    free = rig.occupy()
+    migrate(rig)
+    with pytest.raises(ArchiveError, match="being moved"):
+        rig.moves.detach(recording_id, (4 * recording_id + 1) * SEGMENT)
+    free.set()
+    assert rig.answers(2) == [("ok", 7, 4), ("DELETE", 7, EARLIER, -1, -1)]
+    source, target = (rig.catalog.descriptor(each) for each in (EARLIER, LATER))
+    assert (source.start_position, source.stop_position) == (0, 0)
+    assert (target.start_position, target.stop_position) == (0, 8 * SEGMENT)
+
+
+def test_a_start_that_moves_while_segments_are_looked_for(rig: Rig) -> None:
+    """Another client detaches meanwhile: nobody's change is undone."""
+    rig.catalog.set_start_position(EARLIER, SEGMENT)
+    free = rig.occupy()
+    attach(rig)
+    rig.catalog.set_start_position(EARLIER, 3 * SEGMENT)
+    free.set()
+    [(kind, _, code, message)] = rig.answers()
+    assert (kind, code) == ("error", ErrorCode.GENERIC)
+    assert "try again" in message
+    assert rig.catalog.start_position(EARLIER) == 3 * SEGMENT
+
+
+def test_a_recording_with_impossible_figures_is_refused(rig: Rig) -> None:
+    """Before any file is looked at, or made of them."""
+    entry = rig.catalog.entry(EARLIER)
+    begin = entry.offset + layout.DESCRIPTOR_HEADER_LENGTH
+    layout.INT.pack_into(rig.catalog.data, begin + layout.SEGMENT_FILE_LENGTH_OFFSET, 12)
+    for request in REQUESTS:
+        with pytest.raises(ArchiveError, match="damaged descriptor"):
+            request(rig)
+    assert not rig.deletions.is_held(EARLIER)
+
+
+def test_more_segments_than_there_can_be_are_not_deleted(rig: Rig) -> None:
+    """A damaged position far away would make for billions of names."""
+    with pytest.raises(StorageError, match="cannot have"):
+        rig.moves.purge(rig.client, 7, EARLIER, SEGMENT << 21)
+    assert rig.catalog.start_position(EARLIER) == 0
+
+
+def test_a_fault_is_answered_and_logged(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in what works on files ends the request, not the conductor."""
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("aerotape.archive.recording.segment_requests.find_detached", fail)
+    attach(rig)
+    [(kind, _, code, message)] = rig.answers()
+    assert (kind, code) == ("error", ErrorCode.GENERIC)
+    assert "a bug" in message
+    assert caplog.records[0].exc_info is not None
+    assert not rig.deletions.is_held(EARLIER)
+
+
+def test_what_is_under_way_when_the_archive_closes(rig: Rig) -> None:
+    """It is given up; what has been done to the files so far harms nothing."""
+    free = rig.occupy()
+    migrate(rig)
+    free.set()
+    rig.deletions.close()
+    rig.moves.do_work()
+    assert rig.client.received == [] or rig.client.received[0][0] == "error"
+    assert rig.catalog.start_position(LATER) in (0, 4 * SEGMENT)
+    assert {f"0-{base}.rec" for base in range(0, 4 * SEGMENT, SEGMENT)} <= rig.files()

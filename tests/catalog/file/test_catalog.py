@@ -1,0 +1,418 @@
+"""The catalog: adding, finding, changing, growing, and what it refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aerotape.archive.control.responses import MESSAGE_HEADER_LENGTH
+from aerotape.catalog import layout
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import CatalogError, ClosedError, UnknownRecordingError
+
+FIELDS: dict[str, Any] = {
+    "start_position": 96,
+    "start_timestamp_ms": 5,
+    "initial_term_id": -3,
+    "segment_file_length": 1 << 17,
+    "term_buffer_length": 1 << 16,
+    "mtu_length": 1408,
+    "session_id": 11,
+    "stream_id": 10,
+    "stripped_channel": "aeron:ipc",
+    "original_channel": "aeron:ipc?alias=prices",
+    "source_identity": "aeron:ipc",
+}
+
+
+def add(catalog: Catalog, **changes: Any) -> int:
+    return catalog.add_recording(**{**FIELDS, **changes})
+
+
+def catalog_file(directory: Path) -> Path:
+    return directory / layout.CATALOG_FILE_NAME
+
+
+def test_what_is_added_is_there_after_reopening(tmp_path: Path) -> None:
+    """Descriptors, ids and the next id survive closing; a reader sees them too."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        assert [add(catalog, session_id=i) for i in range(3)] == [0, 1, 2]
+        catalog.recording_stopped(1, 4096, 77)
+    for read_only in (True, False):
+        with Catalog.open(tmp_path, read_only=read_only) as catalog:
+            assert catalog.next_recording_id == 3
+            assert catalog.descriptor(1) == RecordingDescriptor(
+                recording_id=1,
+                stop_position=4096,
+                stop_timestamp_ms=77,
+                **{**FIELDS, "session_id": 1},
+            )
+            assert (catalog.start_position(2), catalog.stop_position(2)) == (96, -1)
+            assert catalog.descriptor(2).is_active
+
+
+def test_a_reader_sees_changes_of_a_writer_at_work(tmp_path: Path) -> None:
+    """The file is shared: a stop position shows in a mapping made before it was set."""
+    with Catalog.open(tmp_path, create=True) as writer:
+        add(writer)
+        with Catalog.open(tmp_path, read_only=True) as reader:
+            assert reader.stop_position(0) == -1
+            writer.recording_stopped(0, 128, 9)
+            assert reader.stop_position(0) == 128
+
+
+def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
+    """Session, stream and a fragment of the original channel must match, from a lowest id on."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for session_id, stream_id in [(1, 10), (1, 10), (2, 10), (1, 20)]:
+            add(catalog, session_id=session_id, stream_id=stream_id)
+        find = catalog.find_last
+        assert find(0, 1, 10, b"alias=prices") == 1
+        assert find(0, 1, 10, b"") == 1
+        assert find(0, 1, 20, b"aeron:ipc?") == 3
+        assert find(2, 1, 10, b"ipc") == -1
+        assert find(0, 1, 10, b"udp") == -1
+        assert find(0, 3, 10, b"") == -1
+        assert find(-1, 1, 10, b"") == -1
+        catalog.change_state(1, RecordingState.INVALID)
+        assert find(0, 1, 10, b"") == 0
+
+
+def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -> None:
+    """Not in the stripped one before it, nor in the source identity behind it."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(
+            catalog,
+            session_id=1,
+            stream_id=10,
+            stripped_channel="aeron:udp?endpoint=one:1",
+            original_channel="aeron:udp?endpoint=two:2",
+            source_identity="three:3",
+        )
+        fragments = [b"", b"two:2", b"aeron:udp?endpoint=two:2", b"one:1", b"three:3", b"2three"]
+        found = [catalog.find_last(0, 1, 10, fragment) for fragment in fragments]
+        assert found == [0, 0, 0, -1, -1, -1]
+        assert [catalog.matches(0, 10, fragment) for fragment in fragments] == [
+            each == 0 for each in found
+        ]
+
+
+def test_ids_are_iterated_from_any_point_while_they_change(tmp_path: Path) -> None:
+    """Deleted recordings are passed over; additions during the iteration appear."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for _ in range(6):
+            add(catalog)
+        catalog.change_state(2, RecordingState.DELETED)
+        assert list(catalog.recording_ids()) == [0, 1, 3, 4, 5]
+        ids = catalog.recording_ids(2)
+        assert next(ids) == 3
+        catalog.change_state(4, RecordingState.INVALID)
+        add(catalog)
+        assert list(ids) == [5, 6]
+        assert list(catalog.all_recording_ids()) == list(range(7))
+
+
+def test_descriptors_are_found_again_after_every_change(tmp_path: Path) -> None:
+    """What is kept of where descriptors are agrees with a fresh look, in pieces of any length."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+
+        def check() -> None:
+            for limit in (1, 3, 100):
+                next_id, is_last = 0, False
+                listed: list[int] = []
+                while not is_last:
+                    run = catalog.descriptors(next_id, limit)
+                    assert run.next_id > next_id or run.is_last
+                    next_id, is_last = run.next_id, run.is_last
+                    assert len(run.slices) == 2 * len(run.ids) <= 2 * limit
+                    for index, recording_id in enumerate(run.ids):
+                        offset, length = run.slices[2 * index : 2 * index + 2]
+                        body = catalog.data[offset : offset + length]
+                        assert body == catalog.wire_descriptor(recording_id)
+                    listed += run.ids
+                assert listed == list(catalog.recording_ids())
+
+        check()
+        for number in range(7):
+            add(catalog, original_channel="aeron:ipc?alias=" + "x" * 50 * number)
+        check()
+        catalog.change_state(3, layout.RecordingState.INVALID)
+        check()
+        add(catalog)
+        check()
+        catalog.change_state(3, layout.RecordingState.VALID)
+        check()
+        assert list(catalog.descriptors(5, 2).ids) == [5, 6]
+        assert list(catalog.descriptors(99, 2).ids) == []
+
+
+def indexed(catalog: Catalog) -> list[tuple[int, bytes]]:
+    """Return the recordings of the index, with what stands where it says."""
+    ids, slices = (array("q", found) for found in catalog.index.between(0, 1 << 62))
+    pieces = zip(ids, slices[::2], slices[1::2], strict=True)
+    return [(each, catalog.data[begin : begin + length]) for each, begin, length in pieces]
+
+
+def test_the_index_leads_to_descriptors_as_they_are(tmp_path: Path) -> None:
+    """Whatever happens to recordings, what the index has of them is what the catalog has."""
+
+    def check(known: int) -> None:
+        found = indexed(catalog)
+        assert len(found) == known
+        assert found == [(each, catalog.wire_descriptor(each)) for each, _ in found]
+        ids = list(catalog.recording_ids())
+        end_id = ids[-1] + 1 if known == len(ids) else None
+        assert catalog.index.end_id == end_id
+
+    with Catalog.open(tmp_path, create=True, capacity_bytes=4096) as catalog:
+        for _ in range(5):
+            add(catalog)
+        check(0)
+        catalog.index_descriptors(3)
+        check(3)
+        catalog.index_descriptors(99)
+        check(5)
+        catalog.recording_stopped(0, 4096, 77)
+        catalog.extend_recording(1, control_session_id=1, correlation_id=2, session_id=3)
+        check(5)
+        for _ in range(40):
+            add(catalog)
+        check(5)
+        catalog.index_descriptors(99)
+        check(45)
+
+        def complete() -> None:
+            catalog.index_descriptors(99)
+            check(len(list(catalog.recording_ids())))
+
+        catalog.change_state(2, RecordingState.DELETED)
+        check(44)
+        add(catalog)
+        catalog.change_state(45, RecordingState.INVALID)
+        check(44)
+        complete()
+        changes: tuple[Callable[[], object], ...] = (
+            lambda: catalog.change_state(2, RecordingState.VALID),
+            lambda: catalog.replace_channel(
+                0, stripped_channel="aeron:ipc", original_channel="aeron:ipc?alias=" + 600 * "x"
+            ),
+        )
+        for change in changes:
+            change()
+            check(0)
+            complete()
+
+
+def test_a_state_can_be_taken_back(tmp_path: Path) -> None:
+    """An invalid recording is unknown until it is marked valid again, also after reopening."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.change_state(0, RecordingState.INVALID)
+        with pytest.raises(UnknownRecordingError) as raised:
+            catalog.descriptor(0)
+        assert raised.value.recording_id == 0
+    with Catalog.open(tmp_path) as catalog:
+        assert not catalog.has_recording(0)
+        assert [entry.state for entry in catalog.entries()] == [RecordingState.INVALID]
+        catalog.change_state(0, RecordingState.VALID)
+        assert catalog.has_recording(0)
+        assert catalog.next_recording_id == 1
+
+
+def test_growth_keeps_everything(tmp_path: Path) -> None:
+    """A catalog that starts with room for nothing grows by half as often as it must."""
+    with Catalog.open(tmp_path, create=True, capacity_bytes=32) as catalog:
+        for i in range(200):
+            add(catalog, session_id=i, original_channel="aeron:ipc?alias=" + "x" * i)
+        assert [catalog.descriptor(i).session_id for i in range(200)] == list(range(200))
+        capacity = 32
+        while capacity < catalog.capacity_bytes:
+            capacity += capacity >> 1
+        assert capacity == catalog.capacity_bytes == catalog_file(tmp_path).stat().st_size
+
+
+def test_extending_makes_a_recording_active_again(tmp_path: Path) -> None:
+    """Stop position and timestamp go, the new session comes, the rest stays."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        catalog.extend_recording(0, control_session_id=1, correlation_id=2, session_id=99)
+        descriptor = catalog.descriptor(0)
+        assert (descriptor.stop_position, descriptor.stop_timestamp_ms) == (-1, -1)
+        assert (descriptor.session_id, descriptor.start_position) == (99, 96)
+
+
+def test_the_wire_form_decodes_with_the_generated_codec(tmp_path: Path) -> None:
+    """Layout and codecs agree on where every field of a descriptor is."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        body = catalog.wire_descriptor(0)
+        descriptor = catalog.descriptor(0)
+    message = codecs.RecordingDescriptor.decode_body(
+        body,
+        0,
+        codecs.RecordingDescriptor.BLOCK_LENGTH,
+        codecs.RecordingDescriptor.SCHEMA_VERSION,
+    )
+    assert codecs.RecordingDescriptor.BLOCK_LENGTH == layout.DESCRIPTOR_BLOCK_LENGTH
+    # Without the padding that it has in the file.
+    assert body == message.encode()[-len(body) :]
+    assert len(body) == len(message.encode()) - MESSAGE_HEADER_LENGTH
+    assert message.control_session_id == message.correlation_id == 0
+    for ours, theirs in {
+        "recording_id": "recording_id",
+        "start_timestamp_ms": "start_timestamp",
+        "stop_timestamp_ms": "stop_timestamp",
+        "start_position": "start_position",
+        "stop_position": "stop_position",
+        "initial_term_id": "initial_term_id",
+        "segment_file_length": "segment_file_length",
+        "term_buffer_length": "term_buffer_length",
+        "mtu_length": "mtu_length",
+        "session_id": "session_id",
+        "stream_id": "stream_id",
+        "stripped_channel": "stripped_channel",
+        "original_channel": "original_channel",
+        "source_identity": "source_identity",
+    }.items():
+        assert getattr(descriptor, ours) == getattr(message, theirs), ours
+
+
+@pytest.mark.parametrize("sync_level", [0, 1, 2])
+def test_each_change_is_forced_as_the_sync_level_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync_level: int
+) -> None:
+    """Level 0 forces nothing before closing, 1 data, 2 data and metadata, at every change; what is
+    added twice, for it must be there before it counts."""
+    forced: list[str] = []
+    with Catalog.open(tmp_path, create=True, sync_level=sync_level) as catalog:
+        monkeypatch.setattr(os, "fdatasync", lambda fd: forced.append("data"))
+        monkeypatch.setattr(os, "fsync", lambda fd: forced.append("all"))
+        add(catalog)
+        catalog.recording_stopped(0, 128, 9)
+        assert forced == [[], ["data"] * 3, ["all"] * 3][sync_level]
+        forced.clear()
+    assert forced == ["all"]
+
+
+def test_a_failing_force_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that could not be forced to storage raises instead of passing for durable."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Catalog.open(tmp_path, create=True, sync_level=1) as catalog:
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(CatalogError, match="cannot force"):
+            add(catalog)
+
+
+def test_a_change_is_told_though_it_cannot_be_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has taken place, and is seen."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Catalog.open(tmp_path, create=True, sync_level=1) as catalog:
+        add(catalog)
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(CatalogError, match="cannot force"):
+            catalog.set_start_position(0, 128)
+        assert catalog.start_position(0) == 128
+
+
+def test_a_missing_catalog_is_not_made_by_the_way(tmp_path: Path) -> None:
+    """Without `create` a directory without a catalog is refused and left empty."""
+    for read_only in (True, False):
+        with pytest.raises(CatalogError, match="no catalog"):
+            Catalog.open(tmp_path, read_only=read_only)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_major_version_is_refused_and_untouched(tmp_path: Path) -> None:
+    """A file that this package cannot read is not grown, changed or reinitialised."""
+    content = layout.CATALOG_HEADER.pack(2 << 16, 32, 0, 64).ljust(64, b"\0")
+    catalog_file(tmp_path).write_bytes(content)
+    with pytest.raises(CatalogError, match=r"version 2\.0\.0"):
+        Catalog.open(tmp_path, create=True)
+    assert catalog_file(tmp_path).read_bytes() == content
+
+
+def test_a_crash_while_the_file_was_made_is_no_obstacle(tmp_path: Path) -> None:
+    """An empty file or one of zeros becomes a new catalog."""
+    for content in (b"", bytes(4096)):
+        catalog_file(tmp_path).write_bytes(content)
+        with Catalog.open(tmp_path) as catalog:
+            assert (catalog.next_recording_id, len(catalog)) == (0, 0)
+            assert add(catalog) == 0
+
+
+def test_an_entry_that_was_not_finished_does_not_exist(tmp_path: Path) -> None:
+    """Killed before the length is stored: the next recording takes the place, not the id."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        add(catalog)
+        offset = catalog.entry(1).offset
+    with catalog_file(tmp_path).open("r+b") as file:
+        file.seek(offset)
+        file.write(bytes(4))
+    with Catalog.open(tmp_path) as catalog:
+        assert list(catalog.recording_ids()) == [0]
+        assert add(catalog) == 2
+        assert catalog.entry(2).offset == offset
+
+
+def test_a_next_id_that_lags_behind_is_put_right(tmp_path: Path) -> None:
+    """No id is ever given twice, even where the Java archive would refuse the file."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        for _ in range(3):
+            add(catalog)
+    with catalog_file(tmp_path).open("r+b") as file:
+        file.seek(layout.NEXT_RECORDING_ID_OFFSET)
+        file.write(layout.LONG.pack(1))
+    with Catalog.open(tmp_path) as catalog:
+        assert catalog.next_recording_id == 3
+    assert layout.LONG.unpack_from(catalog_file(tmp_path).read_bytes(), 8) == (3,)
+
+
+def test_changes_to_a_reader_or_after_closing_are_refused(tmp_path: Path) -> None:
+    """Read-only catalogs raise CatalogError, closed ones ClosedError; closing twice is fine."""
+    catalog = Catalog.open(tmp_path, create=True)
+    add(catalog)
+    catalog.close()
+    catalog.close()
+    for call in (lambda: add(catalog), lambda: catalog.descriptor(0), lambda: catalog.version):
+        with pytest.raises(ClosedError):
+            call()
+    with Catalog.open(tmp_path, read_only=True) as reader:
+        for change in (
+            lambda: add(reader),
+            lambda: reader.recording_stopped(0, 1, 1),
+            lambda: reader.change_state(0, RecordingState.INVALID),
+        ):
+            with pytest.raises(CatalogError, match="read-only"):
+                change()
+
+
+def test_what_does_not_fit_a_descriptor_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """Text that is not ASCII and numbers out of range leave the catalog as it was."""
+    with Catalog.open(tmp_path, create=True) as catalog:
+        add(catalog)
+        before = catalog_file(tmp_path).read_bytes()
+        for change in ({"original_channel": "aeron:ipc?alias=ä"}, {"session_id": 1 << 31}):
+            with pytest.raises(CatalogError, match="cannot be described"):
+                add(catalog, **change)
+        assert catalog_file(tmp_path).read_bytes() == before
+        assert add(catalog) == 1

@@ -1,0 +1,136 @@
+"""Catalog and mark file where storage gives nothing: refused in words, and nothing left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from support.builders.mark_files import acquire
+
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import CATALOG_FILE_NAME
+from aerotape.catalog.mark import ownership
+from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
+from aerotape.catalog.mark.mark_file import MarkFile
+from aerotape.errors import CatalogError, MarkFileError
+
+
+def add(catalog: Catalog, channel: str = "aeron:ipc") -> int:
+    return catalog.add_recording(
+        start_position=0,
+        start_timestamp_ms=1,
+        initial_term_id=0,
+        segment_file_length=65_536,
+        term_buffer_length=65_536,
+        mtu_length=1_408,
+        session_id=1,
+        stream_id=1,
+        stripped_channel=channel,
+        original_channel=channel,
+        source_identity="aeron:ipc",
+    )
+
+
+@pytest.fixture
+def no_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No blocks are given from now on; a part of what was asked may be kept, as ext4 does."""
+
+    def allocate(descriptor: int, offset: int, length: int) -> None:
+        size = os.fstat(descriptor).st_size
+        if length > size:
+            os.ftruncate(descriptor, max(size, offset + length // 2))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.posix_fallocate", allocate)
+
+
+@pytest.mark.usefixtures("no_space")
+def test_files_that_get_no_blocks_are_not_left(tmp_path: Path) -> None:
+    """The Java archive would take an empty file for a damaged one."""
+    with pytest.raises(MarkFileError, match=r"cannot reserve \d+ bytes.*No space left") as mark:
+        acquire(tmp_path)
+    assert mark.value.path == tmp_path / FILE_NAME
+    with pytest.raises(CatalogError, match=r"cannot reserve \d+ bytes.*No space left"):
+        Catalog.open(tmp_path, create=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_catalog_keeps_its_length_when_it_cannot_grow(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What was had of the blocks is given back, and the catalog is used on."""
+    with Catalog.open(tmp_path, create=True, capacity_bytes=1_024) as catalog:
+        request.getfixturevalue("no_space")
+        with pytest.raises(CatalogError, match="cannot grow to"):
+            add(catalog, "aeron:ipc?alias=" + "x" * 2_000)
+        assert (tmp_path / CATALOG_FILE_NAME).stat().st_size == 1_024
+        assert add(catalog) == 0
+    with Catalog.open(tmp_path, read_only=True) as catalog:
+        assert catalog.descriptor(0).stripped_channel == "aeron:ipc"
+
+
+def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
+    """As Java leaves it: read as it is, and filled when it is opened to be changed."""
+    path = tmp_path / CATALOG_FILE_NAME
+    with Catalog.open(tmp_path, create=True, capacity_bytes=65_536) as catalog:
+        ids = [add(catalog, f"aeron:ipc?alias={index}") for index in range(40)]
+    content = path.read_bytes().rstrip(b"\0")
+    path.unlink()
+    with path.open("wb") as file:
+        file.write(content)
+        file.truncate(1 << 20)
+    status = path.stat()
+    assert status.st_blocks * 512 < status.st_size
+    with Catalog.open(tmp_path, read_only=True) as catalog:
+        assert catalog.capacity_bytes == 1 << 20
+        aliases = [catalog.descriptor(each).stripped_channel for each in ids]
+    assert aliases == [f"aeron:ipc?alias={index}" for index in range(40)]
+    assert path.stat().st_blocks == status.st_blocks
+    Catalog.open(tmp_path).close()
+    assert path.stat().st_blocks * 512 >= 1 << 20
+
+
+def test_a_mark_file_that_is_taken_away_while_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that fails takes its file away; who waited for the lock must not hold a file that
+    nobody sees, or two archives would have the directory."""
+    real, calls = ownership.lock, []
+
+    def lock(path: Path, descriptor: int) -> None:
+        calls.append(descriptor)
+        real(path, descriptor)
+        if len(calls) == 1:
+            path.unlink()
+
+    monkeypatch.setattr(ownership, "lock", lock)
+    with acquire(tmp_path):
+        assert len(calls) == 2
+        assert (tmp_path / FILE_NAME).stat().st_size > 0
+        assert MarkFile.read(tmp_path).is_active()
+
+
+def test_a_link_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a path would lead elsewhere: what was there stays."""
+    archive, first, second = (tmp_path / name for name in ("archive", "first", "second"))
+    for directory in (archive, first, second):
+        directory.mkdir()
+    acquire(archive, mark_file_dir=first).close()
+    link = archive / LINK_FILE_NAME
+    before = link.read_bytes()
+
+    def write(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:3])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(MarkFileError, match="No space left"):
+        acquire(archive, mark_file_dir=second)
+    assert link.read_bytes() == before
+    assert [path.name for path in archive.iterdir()] == [LINK_FILE_NAME]
+    assert not MarkFile.read(archive).is_active()

@@ -1,0 +1,167 @@
+"""Recordings cut off at random by a crash: what is kept is whole, what is whole is kept."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_entry
+from support.builders.segment_builder import SegmentBuilder, crc32
+
+from aerotape.catalog.file.catalog import Catalog, ChecksumName
+from aerotape.catalog.recovery.refresh import refresh
+from aerotape.catalog.recovery.stop_position import find_data_end, holds_data
+from aerotape.errors import StorageError
+
+SEGMENT_LENGTH = 131_072
+PAGE_LENGTH = 4096
+NOW_MS = 1_700_000_000_123
+
+
+def build(rng: random.Random, checksum: ChecksumName, position: int = 0) -> SegmentBuilder:
+    stream = SegmentBuilder(
+        start_position=position, checksum=crc32 if checksum == "crc-32" else None
+    )
+    for _ in range(rng.randrange(1, 200)):
+        kind = rng.random()
+        if kind < 0.02:
+            stream.pad_term()
+        else:
+            filler = bytes(1) if kind < 0.1 else b"\x5a"
+            stream.message(filler * rng.choice([rng.randrange(1, 100), rng.randrange(1, 6000)]))
+    return stream
+
+
+def write_until(stream: SegmentBuilder, directory: Path, cut: int) -> None:
+    """Write the recording as if the process died when the bytes up to `cut` were copied."""
+    stream.write(directory)
+    for path in directory.glob("*.rec"):
+        base = int(path.stem.partition("-")[2])
+        if base >= cut:
+            # Segments that were not begun when it died.
+            path.unlink()
+        elif base + SEGMENT_LENGTH > cut:
+            data = path.read_bytes()[: cut - base]
+            path.write_bytes(data.ljust(SEGMENT_LENGTH, b"\0"))
+
+
+def boundaries(stream: SegmentBuilder) -> list[int]:
+    return [*stream.frames, stream.position]
+
+
+@pytest.mark.parametrize("checksum", ["none", "crc-32"])
+@pytest.mark.parametrize("seed", range(25))
+def test_a_write_cut_off_at_a_page_leaves_whole_frames(
+    tmp_path: Path, seed: int, checksum: ChecksumName
+) -> None:
+    """Whatever page the last write ended on, the end is right and nothing before it changes."""
+    rng = random.Random(seed)
+    stream = build(rng, checksum)
+    cut = min(rng.randrange(0, stream.position // PAGE_LENGTH + 2) * PAGE_LENGTH, stream.position)
+    cut = max(cut, 1)
+    write_until(stream, tmp_path, cut)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.rec")}
+    with Catalog.open(tmp_path, create=True, checksum=checksum) as catalog:
+        add_entry(catalog, stream)
+        (outcome,) = refresh(catalog, tmp_path, checksum=checksum, now_ms=NOW_MS)
+    stop = outcome.stop_position
+    frames = boundaries(stream)
+    assert stop in frames
+    # A padding frame is whole with its header; a frame of zeros is as it was before the write.
+    whole = max(
+        end
+        for begin, end in [(0, 0), *itertools.pairwise(frames)]
+        if end <= cut or begin + len(stream.frames.get(begin, b"").rstrip(b"\0")) <= cut
+    )
+    if checksum == "none":
+        # One frame at most is doubted, and then it is not gone.
+        assert stop in (whole, frames[max(frames.index(whole) - 1, 0)])
+        assert stop == whole or outcome.suspect
+    else:
+        assert stop >= max(end for end in frames if end <= cut)
+        assert stop <= whole
+    for path, data in before.items():
+        base = int(path.stem.partition("-")[2])
+        kept = max(min(stop - base, SEGMENT_LENGTH), 0)
+        if path.exists():
+            assert path.read_bytes() == data[:kept].ljust(SEGMENT_LENGTH, b"\0")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_after_an_extension_old_bytes_do_not_pass_for_new(tmp_path: Path, seed: int) -> None:
+    """Extended over a torn tail and crashed again, the recording ends where it was extended to."""
+    rng = random.Random(1000 + seed)
+    stream = SegmentBuilder()
+    for _ in range(rng.randrange(1, 5)):
+        stream.frame(b"\x5a" * rng.randrange(1, 1300))
+    torn = stream.frame(b"\x5a" * 600)
+    # Behind a hole where the torn frame's header was: frames that are sound in themselves.
+    for _ in range(5):
+        stream.frame(b"\x5a" * 600)
+    stream.write(tmp_path)
+    segment = tmp_path / "0-0.rec"
+    with segment.open("r+b") as file:
+        file.seek(torn)
+        file.write(bytes(640))
+    with Catalog.open(tmp_path, create=True) as catalog:
+        recording_id = add_entry(catalog, stream)
+        (outcome,) = refresh(catalog, tmp_path, now_ms=NOW_MS)
+        assert outcome.stop_position == torn
+        # The extension writes one frame of the length of the torn one, up to the old ones.
+        catalog.extend_recording(recording_id, control_session_id=1, correlation_id=2, session_id=3)
+        extension = SegmentBuilder(start_position=0)
+        extension.position = torn
+        extension.frame(b"\xa5" * 600)
+        with segment.open("r+b") as file:
+            file.seek(torn)
+            file.write(extension.frames[torn])
+        (again,) = refresh(catalog, tmp_path, now_ms=NOW_MS + 1)
+        assert again.stop_position == torn + 640
+        assert again.findings == ()
+        assert again.suspect
+
+
+def test_the_last_written_byte_is_found_across_holes(tmp_path: Path) -> None:
+    """Sparse or not, the end of the data is where the last byte is that is not zero."""
+    path = tmp_path / "segment"
+    with path.open("wb") as file:
+        file.truncate(8 << 20)
+        assert find_data_end(path, 64) == 64
+        for offset in (100, (5 << 20) + 3):
+            file.seek(offset)
+            file.write(b"\x07")
+        file.seek(6 << 20)
+        file.write(bytes(1 << 20))
+    assert find_data_end(path, 0) == (5 << 20) + 4
+    assert find_data_end(path, (5 << 20) + 4) == (5 << 20) + 4
+    assert find_data_end(path, 9 << 20) == 9 << 20
+
+
+def test_a_file_is_read_to_its_first_byte_that_is_not_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no further, however long it is; a file of zeros to its end."""
+    reads: list[int] = []
+
+    def read(file: int, length: int, offset: int) -> bytes:
+        reads.append(offset)
+        return pread(file, length, offset)
+
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", read)
+    path = tmp_path / "segment"
+    piece = 1 << 20
+    for written in (0, 2):
+        path.write_bytes(bytes(written * piece) + b"\7" * (8 - written) * piece)
+        assert holds_data(path)
+        assert reads == [each * piece for each in range(written + 1)]
+        reads.clear()
+    path.write_bytes(bytes(2 * piece))
+    assert not holds_data(path)
+    path.write_bytes(bytes(2 * piece) + b"\1")
+    assert holds_data(path)
+    with pytest.raises(StorageError, match="cannot read"):
+        holds_data(tmp_path)

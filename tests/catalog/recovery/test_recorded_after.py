@@ -1,0 +1,67 @@
+"""How far a live recording has come, found from a position that is known."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.catalog.directory import open_directory
+
+
+def recorded_after(archive_dir: Path, position: int) -> int:
+    return open_directory(archive_dir).recording(0).recorded_after(position)
+
+
+def test_it_is_where_the_whole_recording_is_found_to_end(tmp_path: Path) -> None:
+    """From the start, from each message of the last segment or of one before: the same end, while
+    the recording grows over segments; never less than what was known."""
+    builder = fill(SegmentBuilder(start_position=32_768), 5)
+    add_recording(tmp_path, builder, live=True)
+    rng = random.Random(4)
+    for _ in range(60):
+        fill(builder, rng.randrange(8), seed=rng.randrange(1000)).write(tmp_path)
+        recording = open_directory(tmp_path).recording(0)
+        assert recording.recorded_position == builder.position
+        known = [builder.start_position, builder.position]
+        known += [message.position for message in rng.choices(builder.messages, k=5)]
+        assert {recording.recorded_after(position) for position in known} == {builder.position}
+    assert len(recording.segment_files()) > 2
+
+
+def test_a_segment_without_frames_or_without_a_file(tmp_path: Path) -> None:
+    """At the end of a full segment: no further file, an empty one, one that is being created."""
+    builder = SegmentBuilder()
+    while builder.position < builder.segment_length:
+        builder.pad_term()
+    add_recording(tmp_path, builder, live=True)
+    end = builder.position
+    assert recorded_after(tmp_path, 0) == recorded_after(tmp_path, end) == end
+    following = builder.segment_path(tmp_path, end)
+    following.touch()
+    assert recorded_after(tmp_path, 0) == recorded_after(tmp_path, end) == end
+    os.truncate(following, builder.segment_length)
+    assert recorded_after(tmp_path, 0) == recorded_after(tmp_path, end) == end
+
+
+def test_a_write_that_is_going_on_waits(tmp_path: Path) -> None:
+    """A frame of which a sector is still empty does not count, and is not waited for; it counts
+    when nothing was written for a while."""
+    builder = SegmentBuilder(mtu_length=8192)
+    first = builder.message(b"a" * 100)
+    add_recording(tmp_path, builder, live=True)
+    builder.message(b"b" * 600 + bytes(1200))
+    builder.write(tmp_path)
+    assert recorded_after(tmp_path, first.end_position) == first.end_position
+    os.utime(builder.segment_path(tmp_path, 0), (1_700_000_000, 1_700_000_000))
+    assert recorded_after(tmp_path, first.end_position) == builder.position
+
+
+def test_a_stopped_recording_ends_at_its_stop_position(tmp_path: Path) -> None:
+    """Whatever was asked for."""
+    builder = fill(SegmentBuilder(), 5)
+    add_recording(tmp_path, builder)
+    assert recorded_after(tmp_path, builder.position + 64) == builder.position

@@ -1,0 +1,243 @@
+"""What packages of storages raise, of whatever kind, told as failures of the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.maintenance.dump import read_frames
+from aerotape.errors import ConfigurationError, SegmentError, StorageError
+
+pytest.importorskip("fsspec")
+pytest.importorskip("pyarrow")
+
+import fsspec
+from fsspec import AbstractFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from aerotape.spark.parquet.store import OutputStore
+
+URL = "moody://archive"
+SECRET = {"secret": "not-to-be-shown"}
+
+
+class MoodError(Exception):
+    """An exception of a package, of no base that anybody knows."""
+
+
+class MoodyFileSystem(MemoryFileSystem):  # type: ignore[misc]
+    """A storage whose calls fail when told to.
+
+    Attributes:
+        fails: the name of the call that fails.
+        suffix: of the names that it fails for.
+        error: what it raises.
+    """
+
+    protocol = "moody"
+    fails = ""
+    suffix = ""
+    error: BaseException = MoodError()
+
+    def __init__(self, secret: str = "", **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.strike("connect")
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        stripped: str = super()._strip_protocol(path.replace("moody://", "memory://", 1))
+        return stripped
+
+    @classmethod
+    def strike(cls, call: str, path: str = "") -> None:
+        if cls.fails == call and path.endswith(cls.suffix):
+            raise cls.error
+
+    # As most packages have it: whatever fails, it is no file.
+    isfile = AbstractFileSystem.isfile
+
+    def info(self, path: str, **arguments: Any) -> Any:
+        self.strike("info")
+        return super().info(path, **arguments)
+
+    def find(self, path: str, *positional: Any, **arguments: Any) -> Any:
+        self.strike("list")
+        return super().find(path, *positional, **arguments)
+
+    def open(self, path: str, mode: str = "rb", **arguments: Any) -> Any:
+        self.strike("open")
+        file = super().open(path, mode, **arguments)
+        for name in ("read", "write", "tell"):
+            setattr(file, name, self._moody(name, path, getattr(file, name)))
+        return file
+
+    def _moody(self, name: str, path: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def moody(*arguments: Any) -> Any:
+            self.strike(name, path)
+            return call(*arguments)
+
+        return moody
+
+    def rm(self, path: str, *positional: Any, **arguments: Any) -> None:
+        self.strike("delete")
+        super().rm(path, *positional, **arguments)
+
+    def mv(self, path: str, *positional: Any, **arguments: Any) -> None:
+        self.strike("move")
+        if self.fails == "move to what is there" and self.exists(positional[0]):
+            return  # HDFS over HTTP
+        super().mv(path, *positional, **arguments)
+
+
+@pytest.fixture(autouse=True)
+def moody(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[MoodyFileSystem]]:
+    fsspec.register_implementation("moody", MoodyFileSystem, clobber=True)
+    for name, value in (
+        ("fails", ""),
+        ("suffix", ""),
+        ("error", MoodError("no: not-to-be-shown\nat line 3")),
+    ):
+        monkeypatch.setattr(MoodyFileSystem, name, value)
+    yield MoodyFileSystem
+    MoodyFileSystem.store.clear()
+    MoodyFileSystem.clear_instance_cache()
+
+
+def upload(folder: Path) -> None:
+    storage = fsspec.filesystem("moody", **SECRET)
+    for path in folder.iterdir():
+        storage.pipe_file(f"/archive/{path.name}", path.read_bytes())
+
+
+@pytest.mark.parametrize("fails", ["open", "read", "list", "info"])
+def test_reading_fails_with_the_place_and_the_reason(
+    tmp_path: Path, moody: type[MoodyFileSystem], fails: str
+) -> None:
+    """Whichever call it is, the error says what could not be read, why, and what to look at; in
+    one line, without secrets."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    upload(tmp_path)
+    directory = open_directory(URL, SECRET)
+    assert len(directory.recordings()) == 1
+    moody.fails = fails
+    with pytest.raises(
+        StorageError, match=rf"^cannot read {URL}.*: MoodError: no: … \(are endpoint.*\)$"
+    ):
+        directory.recordings()
+
+
+def test_a_scan_that_meets_it_is_an_error_of_the_segment(
+    tmp_path: Path, moody: type[MoodyFileSystem]
+) -> None:
+    """Messages and frames alike; a file that is gone before it is read is named, too."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    upload(tmp_path)
+    recording = open_directory(URL, SECRET).recording(0)
+    moody.fails = "read"
+    for error in (moody.error, FileNotFoundError("gone")):
+        moody.error = error
+        with pytest.raises(SegmentError, match=f"cannot read {URL}/0-0.rec: "):
+            list(recording.messages())
+        with pytest.raises(StorageError, match=f"cannot read {URL}/0-0.rec: "):
+            list(read_frames(recording, 0, recording.recorded_position))
+
+
+@pytest.mark.parametrize(
+    ("fails", "use"),
+    [
+        ("open", lambda store: store.write("file", b"data")),
+        ("write", lambda store: store.write("file", b"data")),
+        ("move", lambda store: store.write("other", b"data")),
+        ("read", lambda store: store.read("file")),
+        ("list", lambda store: store.files()),
+        ("info", lambda store: store.exists("file")),
+        ("delete", lambda store: store.delete_file("file")),
+    ],
+)
+def test_writing_fails_with_the_place_and_the_reason(
+    moody: type[MoodyFileSystem], fails: str, use: Callable[[OutputStore], object]
+) -> None:
+    """The same for the folder of a table."""
+    store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
+    store.make_folder()
+    store.write("file", b"data")
+    moody.fails = fails
+    with pytest.raises(
+        StorageError, match=r"^cannot .* moody://table.*: MoodError: no: … \(are .*\)$"
+    ):
+        use(store)
+
+
+def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> None:
+    """Where the package tells nobody that the name was taken, a file is replaced all the same."""
+    store = OutputStore.open("moody://table", StorageOptions.of(SECRET))
+    store.make_folder()
+    moody.fails = "move to what is there"
+    for data in (b"old", b"new"):
+        store.write("file", data)
+        assert store.read("file") == data
+    assert store.entries() == ["file"]
+    store.write("other", b"other")
+    with pytest.raises(
+        StorageError, match=r"^cannot move to moody://table/file: it was not renamed"
+    ):
+        store.move("other", "file")
+
+
+def test_one_that_cannot_be_reached_is_no_matter_of_options(moody: type[MoodyFileSystem]) -> None:
+    """Some connect when they are made; arguments that they do not take are the user's."""
+    moody.fails = "connect"
+    with pytest.raises(StorageError, match=r"^cannot reach moody://far: MoodError: no: .* \(are"):
+        open_directory("moody://far/archive", {"secret": "x"})
+    with pytest.raises(ConfigurationError, match=r"moody://far: .*argument 'self'"):
+        open_directory("moody://far/archive", {"self": "x"})
+
+
+def test_an_interrupt_is_no_failure(tmp_path: Path, moody: type[MoodyFileSystem]) -> None:
+    """Ctrl-C while a storage is waited for ends the program, with no story about the storage."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    upload(tmp_path)
+    moody.fails, moody.error = "open", KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        open_directory(URL, SECRET)
+    with pytest.raises(KeyboardInterrupt):
+        OutputStore.open("moody://table", StorageOptions.of(SECRET)).write("file", b"data")
+
+
+def test_a_stream_does_not_take_it_for_loss_of_data(
+    tmp_path: Path, moody: type[MoodyFileSystem]
+) -> None:
+    """That the last message cannot be read is not that it is no longer there."""
+    pytest.importorskip("pyspark")
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from aerotape.spark.source.data_source import AerotapeDataSource
+
+    add_recording(tmp_path, fill(SegmentBuilder(), 3), live=True)
+    upload(tmp_path)
+    source = AerotapeDataSource({"path": URL, "storage.secret": SECRET["secret"]})
+    reader: Any = source.streamReader(source.schema())
+    offset = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    moody.fails, moody.suffix = "read", ".rec"
+    with pytest.raises(StorageError, match=f"^cannot read {URL}/0-0.rec: MoodError"):
+        reader.latestOffset(offset, ReadAllAvailable())
+    moody.fails = ""
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+
+
+def test_times_are_given_in_seconds() -> None:
+    """Of GCS, whose package wants an object for them."""
+    options = {"anonymous": "true", "endpoint_override": "127.0.0.1:1", "scheme": "http"}
+    limit = {"retry_time_limit": "0.1"}
+    with pytest.raises(StorageError, match=r"^cannot read gs://tapes/archive"):
+        open_directory("gs://tapes/archive", {**options, **limit})
+    with pytest.raises(ConfigurationError, match=r"retry_time_limit: 'long' is not a number"):
+        open_directory("gs://tapes/archive", {**options, "retry_time_limit": "long"})

@@ -1,0 +1,109 @@
+"""Segment files told by their first frame from those of another place."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.segment.placement import (
+    SegmentHead,
+    is_long_enough,
+    misplaced_head,
+    misplacement,
+    read_heads,
+)
+from aerotape.records import replace
+
+SEGMENT_LENGTH = 131_072
+
+
+@pytest.fixture
+def stream() -> SegmentBuilder:
+    """Begins within its first term."""
+    return fill(SegmentBuilder(start_position=4096 + 96), 120)
+
+
+@pytest.fixture
+def descriptor(tmp_path: Path, stream: SegmentBuilder) -> RecordingDescriptor:
+    add_recording(tmp_path, stream)
+    return open_directory(tmp_path).recording(0).descriptor
+
+
+def test_a_file_with_its_own_frames_is_in_its_place(
+    tmp_path: Path, descriptor: RecordingDescriptor
+) -> None:
+    """Also the first one, with a hole before its first frame, and a blank or an empty one."""
+    for base in (0, SEGMENT_LENGTH):
+        assert misplacement(descriptor, tmp_path / f"0-{base}.rec", base) == ""
+    for length in (0, 20, 40, SEGMENT_LENGTH):
+        (tmp_path / "blank").write_bytes(bytes(length))
+        assert misplacement(descriptor, tmp_path / "blank", 0) == ""
+    assert misplacement(descriptor, tmp_path / "none", 0) == ""
+
+
+def test_term_ids_wrap_around(descriptor: RecordingDescriptor) -> None:
+    """The terms of a stream may be counted over the largest id there is."""
+    last = replace(descriptor, initial_term_id=(1 << 31) - 1)
+    header = struct.pack("<iBBHiiiiq", 64, 1, 0xC0, 1, 0, 3, last.stream_id, -(1 << 31), 0)
+    head = SegmentHead(0, True, SEGMENT_LENGTH, 0, header)
+    assert misplaced_head(last, head, last.term_buffer_length) == ""
+    assert "it would have 1001, -2147483647 and 0" in misplaced_head(
+        last, head, 2 * last.term_buffer_length
+    )
+
+
+def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingDescriptor) -> None:
+    """By the place that its first frame says it is of."""
+    first, second = tmp_path / "0-0.rec", tmp_path / f"0-{SEGMENT_LENGTH}.rec"
+    assert "first frame has stream id 1001, term id 7 and term offset 4192" in misplacement(
+        descriptor, first, SEGMENT_LENGTH
+    )
+    assert "of position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
+
+
+def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
+    tmp_path: Path, descriptor: RecordingDescriptor
+) -> None:
+    """And nobody waits for the writer of a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is no file"
+    assert misplacement(descriptor, tmp_path, 0) == "it is no file"
+    assert misplacement(descriptor, tmp_path / "loop", 0).startswith("it cannot be read: Too many")
+    paths = [tmp_path / name for name in ("pipe", "loop", "none", "0-0.rec")]
+    assert [is_long_enough(descriptor, head, 0, 10_000) for head in read_heads(paths)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_file_is_long_enough_with_all_that_is_recorded_in_it(
+    tmp_path: Path, descriptor: RecordingDescriptor
+) -> None:
+    path = tmp_path / "short"
+    path.write_bytes(bytes(5000))
+    [head] = read_heads([path])
+    assert is_long_enough(descriptor, head, 0, 5000)
+    assert not is_long_enough(descriptor, head, 0, 5001)
+    assert not is_long_enough(descriptor, head, 0, 10 * SEGMENT_LENGTH)
+    assert is_long_enough(descriptor, head, SEGMENT_LENGTH, SEGMENT_LENGTH)
+
+
+def test_many_files_come_in_their_order(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(2500)]
+    for number in range(0, 2500, 7):
+        paths[number].write_bytes(bytes(32) + number.to_bytes(4, "big") + b"\1")
+    heads = list(read_heads(paths))
+    assert [head.is_file for head in heads] == [number % 7 == 0 for number in range(2500)]
+    for number in range(7, 2500, 7):
+        assert heads[number][:4] == (0, True, 37, 32)
+        assert heads[number].header == number.to_bytes(4, "big") + b"\1"

@@ -1,0 +1,162 @@
+"""Names of segment files and the arithmetic of positions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from aerotape import _native
+from aerotape.catalog.segment_files import (
+    MAX_LONG,
+    index_segment_files,
+    is_blank_from,
+    list_segment_files,
+    parse_segment_file_name,
+    segment_base_position,
+    segment_file_name,
+    validate_segment_length,
+)
+from aerotape.errors import ConfigurationError, StorageError
+
+longs = st.integers(0, MAX_LONG)
+# Exponents of term and segment lengths: 64 KiB to 1 GiB.
+exponents = st.integers(16, 30)
+
+
+@given(longs, longs)
+def test_a_name_is_read_back(recording_id: int, base_position: int) -> None:
+    """Every pair of numbers has one name, and the name gives the pair back."""
+    name = segment_file_name(recording_id, base_position)
+    assert parse_segment_file_name(name) == (recording_id, base_position)
+
+
+@given(st.text(st.sampled_from("0123456789-.rec +_x\n")))
+def test_only_names_that_would_be_given_are_read(name: str) -> None:
+    """Whatever is accepted is exactly the name that its two numbers get."""
+    parsed = parse_segment_file_name(name)
+    assert parsed is None or segment_file_name(*parsed) == name
+
+
+LOOK_ALIKES = [
+    "00-0.rec",
+    "0-01.rec",
+    "-1-0.rec",
+    "0--1.rec",
+    "+1-0.rec",
+    "0-0.REC",
+    "0-.rec",
+    "-0.rec",
+    "0_0.rec",
+    "0-0.rec.del",
+    "0-9223372036854775808.rec",
+    "0-0.rec\n",
+    "\u0661-0.rec",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_look_alikes_are_no_segments(name: str) -> None:
+    """Signs, leading zeros, other digits, other endings and too large numbers are refused."""
+    assert parse_segment_file_name(name) is None
+
+
+@given(st.data(), exponents, exponents, st.integers(0, 1 << 45), st.integers(0, 1 << 45))
+def test_the_segment_of_a_position_holds_it(
+    data: st.DataObject, term_bits: int, segment_bits: int, start: int, length: int
+) -> None:
+    """Bases lie a segment apart from the start's term on, and each holds its positions."""
+    assume(segment_bits >= term_bits)
+    term, segment = 1 << term_bits, 1 << segment_bits
+    position = start + length
+    base = segment_base_position(start, position, term, segment)
+    first = start - start % term
+    assert base <= position < base + segment
+    assert base >= first
+    assert (base - first) % segment == 0
+    assert base % term == 0
+    within = data.draw(st.integers(max(base, start), base + segment - 1))
+    assert segment_base_position(start, within, term, segment) == base
+
+
+def test_files_are_listed_by_number_not_by_name(tmp_path: Path) -> None:
+    """1048576 comes after 131072, and recording 1 is not recording 11."""
+    bases = [1 << 20, 0, 1 << 17]
+    for base in bases:
+        (tmp_path / segment_file_name(1, base)).touch()
+    (tmp_path / segment_file_name(11, 0)).touch()
+    (tmp_path / "junk.rec").touch()
+    (tmp_path / "archive.catalog").touch()
+    assert [s.base_position for s in list_segment_files(tmp_path, 1)] == sorted(bases)
+    index, foreign = index_segment_files(tmp_path)
+    assert {id_: [s.base_position for s in found] for id_, found in index.items()} == {
+        1: sorted(bases),
+        11: [0],
+    }
+    assert [path.name for path in foreign] == ["junk.rec"]
+
+
+@pytest.mark.parametrize("length", [0, -65_536, 65_535, 32_768, 100_000, 1 << 31])
+def test_segment_lengths_out_of_range_are_refused(length: int) -> None:
+    """Only powers of two from 64 KiB to 1 GiB pass, and the property is named."""
+    with pytest.raises(ConfigurationError) as raised:
+        validate_segment_length(length)
+    assert raised.value.name == "aeron.archive.segment.file.length"
+
+
+def test_a_segment_holds_at_least_a_term() -> None:
+    """A segment shorter than the stream's term is refused; one of the same length passes."""
+    validate_segment_length(1 << 16, 1 << 16)
+    validate_segment_length(1 << 30)
+    with pytest.raises(ConfigurationError, match="term"):
+        validate_segment_length(1 << 16, 1 << 17)
+
+
+@pytest.mark.parametrize("offset", [0, 32, 4096, 65_504])
+def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
+    """Bytes before the offset do not count, single ones behind it do; no file is blank too."""
+    path = tmp_path / segment_file_name(1, 0)
+    assert is_blank_from(path, offset)
+    with path.open("wb") as file:
+        file.write(b"x" * offset)
+        file.truncate(1 << 16)
+    assert is_blank_from(path, offset)
+    for place in (offset, 65_535):
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(b"y")
+        assert not is_blank_from(path, offset)
+        with path.open("r+b") as file:
+            file.truncate(offset)
+            file.truncate(1 << 16)
+        assert is_blank_from(path, offset)
+
+
+def test_files_are_listed_natively_as_their_names_say(tmp_path: Path) -> None:
+    names = ["0-0.rec", "12-65536.rec", "12-0.rec", f"3-{MAX_LONG}.rec"]
+    others = ["0-00.rec", "00-1.rec", "-1-0.rec", "1-.rec", "4-0.rec.del", f"3-{MAX_LONG + 1}.rec"]
+    others += ["\u0661-0.rec", "archive.catalog", "0-0.rec "]
+    for name in (*names, *others):
+        (tmp_path / name).write_bytes(bytes(5_000))
+        os.utime(tmp_path / name, ns=(5, 1_234_567_890_123_456_789))
+    index, _ = index_segment_files(tmp_path)
+    expected = [
+        (
+            recording_id,
+            each.base_position,
+            each.path.stat().st_blocks * 512,
+            1_234_567_890_123_456_789,
+        )
+        for recording_id in sorted(index)
+        for each in index[recording_id]
+    ]
+    found, left = _native.list_segments(tmp_path)
+    assert found == expected
+    assert len(found) == len(names)
+    assert sorted(left) == sorted(others)
+    with pytest.raises(StorageError, match="no-such"):
+        _native.list_segments(tmp_path / "no-such")

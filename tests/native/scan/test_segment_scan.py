@@ -1,0 +1,368 @@
+"""The native scan over segment files that `support.builders.segment_builder` wrote byte by byte."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders.segment_builder import BEGIN, END, PAD, BuiltMessage, SegmentBuilder, crc32
+
+from aerotape import _native
+from aerotape.errors import SegmentError
+
+
+def build(builder: SegmentBuilder, archive_dir: Path, seed: int = 1, count: int = 400) -> None:
+    """A stream of `count` messages of mixed lengths, some fragmented, over several terms."""
+    rng = random.Random(seed)
+    for index in range(count):
+        length = rng.choice([0, 1, 31, 32, 33, 256, 1376, 1377, 5000, rng.randrange(12_000)])
+        builder.message(rng.randbytes(length), reserved_value=index - 5)
+    builder.write(archive_dir)
+
+
+def scan(builder: SegmentBuilder, archive_dir: Path, **changes: Any) -> _native.SegmentScan:
+    return _native.SegmentScan(**{**builder.scan_arguments(archive_dir), **changes})
+
+
+def tuples(scan: _native.SegmentScan) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    while (batch := scan.next_messages()) is not None:
+        rows.extend(batch)
+    return rows
+
+
+def expected(messages: list[BuiltMessage]) -> list[tuple[Any, ...]]:
+    return [
+        (m.position, m.end_position, m.term_id, m.term_offset, m.flags, m.reserved_value, m.payload)
+        for m in messages
+    ]
+
+
+def test_messages_come_back_whole_and_in_order(tmp_path: Path) -> None:
+    """Fragments, padding, empty messages, several terms and segments: all fields as put in."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path)
+    assert len(list(tmp_path.iterdir())) >= 3
+    result = scan(builder, tmp_path)
+    assert tuples(result) == expected(builder.messages)
+    assert (result.rows, result.position) == (400, builder.position)
+    assert (result.skipped_fragments, result.unfinished_fragments) == (0, 0)
+
+
+def test_arrow_columns_hold_what_the_tuples_hold(tmp_path: Path) -> None:
+    """All eleven columns have design.md's names and types and the values that were put in."""
+    pyarrow = pytest.importorskip("pyarrow")
+    builder = SegmentBuilder(recording_id=3)
+    build(builder, tmp_path)
+    result = scan(builder, tmp_path, batch_rows=37)
+    batches = []
+    while (batch := result.next_batch()) is not None:
+        batches.append(pyarrow.record_batch(batch))
+    assert [batch.num_rows for batch in batches] == [37] * 10 + [30]
+    table = pyarrow.Table.from_batches(batches)
+    assert [(field.name, str(field.type), field.nullable) for field in table.schema] == [
+        ("recording_id", "int64", False), ("position", "int64", False),
+        ("end_position", "int64", False), ("stream_id", "int32", False),
+        ("session_id", "int32", False), ("term_id", "int32", False),
+        ("term_offset", "int32", False), ("flags", "int32", False),
+        ("reserved_value", "int64", False), ("length", "int32", False),
+        ("payload", "binary", False),
+    ]  # fmt: skip
+    assert pyarrow.schema(result.schema) == table.schema
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (3, m.position, m.end_position, 1001, -42, m.term_id, m.term_offset, m.flags,
+         m.reserved_value, len(m.payload), m.payload)
+        for m in builder.messages
+    ]  # fmt: skip
+
+
+def test_only_the_columns_asked_for_are_built(tmp_path: Path) -> None:
+    """Columns come in the order asked for, lengths without payloads too."""
+    pyarrow = pytest.importorskip("pyarrow")
+    builder = SegmentBuilder()
+    build(builder, tmp_path, count=50)
+    batch = pyarrow.record_batch(
+        scan(builder, tmp_path, columns=["length", "position"], nullable=True).next_batch()
+    )
+    assert batch.schema.names == ["length", "position"]
+    assert batch.schema.field("length").nullable
+    assert batch.column(0).to_pylist() == [len(m.payload) for m in builder.messages]
+    assert batch.column(1).to_pylist() == [m.position for m in builder.messages]
+
+
+def test_batches_end_at_the_byte_limit(tmp_path: Path) -> None:
+    """A batch ends with the message that reaches `batch_bytes`, so memory is bounded."""
+    builder = SegmentBuilder()
+    for _ in range(100):
+        builder.message(bytes(1000))
+    builder.write(tmp_path)
+    result = scan(builder, tmp_path, batch_bytes=2500)
+    sizes = []
+    while (batch := result.next_messages()) is not None:
+        sizes.append(len(batch))
+    assert sizes == [3] * 33 + [1]
+
+
+def test_recording_that_starts_in_the_middle_of_a_term(tmp_path: Path) -> None:
+    """Segments begin at the term boundary before the start position; what is before is not read."""
+    builder = SegmentBuilder(start_position=98_304, segment_length=262_144)
+    build(builder, tmp_path)
+    assert (tmp_path / "0-65536.rec").exists()
+    assert tuples(scan(builder, tmp_path)) == expected(builder.messages)
+
+
+def test_large_term_with_frames_across_windows(tmp_path: Path) -> None:
+    """Frames that straddle the reading window and padding longer than it are handled."""
+    builder = SegmentBuilder(term_length=4 << 20, segment_length=4 << 20, mtu_length=65_504)
+    rng = random.Random(5)
+    for _ in range(40):
+        builder.message(rng.randbytes(60_001))
+    builder.pad_term()
+    builder.message(b"after the padding")
+    builder.write(tmp_path)
+    assert tuples(scan(builder, tmp_path)) == expected(builder.messages)
+
+
+@given(st.lists(st.integers(0, 1_200_000), max_size=12), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_ranges_cut_anywhere_give_each_message_exactly_once(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], start_terms: int
+) -> None:
+    """However a recording is cut into touching ranges, together they give every message once."""
+    builder, archive_dir = _shared(tmp_path_factory, start_terms)
+    inside = {min(max(cut, builder.start_position), builder.position) for cut in cuts}
+    edges = sorted({builder.start_position, builder.position} | inside)
+    rows = []
+    for begin, end in pairwise(edges):
+        part = scan(builder, archive_dir, from_position=begin, to_position=end)
+        rows.extend(tuples(part))
+        assert part.skipped_fragments == 0
+    assert rows == expected(builder.messages)
+
+
+_SHARED: dict[int, tuple[SegmentBuilder, Path]] = {}
+
+
+def _shared(factory: pytest.TempPathFactory, start_terms: int) -> tuple[SegmentBuilder, Path]:
+    if start_terms not in _SHARED:
+        builder = SegmentBuilder(start_position=start_terms * 65_536 + start_terms * 320)
+        archive_dir = factory.mktemp("recording")
+        build(builder, archive_dir, seed=start_terms)
+        _SHARED[start_terms] = builder, archive_dir
+    return _SHARED[start_terms]
+
+
+def test_fragments_without_a_beginning_are_skipped_and_counted(tmp_path: Path) -> None:
+    """A recording that joined in the middle of a message gives the messages after it."""
+    builder = SegmentBuilder(start_position=4096)
+    builder.frame(b"middle", flags=0)
+    builder.frame(b"end", flags=END)
+    builder.message(b"whole")
+    builder.write(tmp_path)
+    result = scan(builder, tmp_path)
+    assert [row[-1] for row in tuples(result)] == [b"whole"]
+    assert (result.skipped_fragments, result.unfinished_fragments) == (2, 0)
+
+
+def test_a_message_broken_off_by_padding_is_skipped(tmp_path: Path) -> None:
+    """A publisher that died in a message leaves its beginning and padding: not a message."""
+    builder = SegmentBuilder()
+    builder.message(b"before")
+    builder.frame(b"begin", flags=BEGIN)
+    builder.frame(b"middle", flags=0)
+    builder.frame(b"", frame_type=PAD, length=320)
+    builder.frame(b"lost end", flags=END)
+    builder.frame(b"begin again", flags=BEGIN)
+    builder.message(b"after")
+    builder.frame(b"begin at the term's end", flags=BEGIN)
+    builder.pad_term()
+    builder.frame(b"end in the next term", flags=END)
+    builder.write(tmp_path)
+    result = scan(builder, tmp_path)
+    assert [row[-1] for row in tuples(result)] == [b"before", b"after"]
+    assert result.skipped_fragments == 6
+
+
+def test_a_message_unfinished_at_the_recorded_position_is_left_for_later(tmp_path: Path) -> None:
+    """A live recording may end between fragments: they are counted apart and not given."""
+    builder = SegmentBuilder()
+    builder.message(b"whole")
+    builder.frame(b"begin", flags=BEGIN)
+    builder.frame(b"middle", flags=0)
+    builder.write(tmp_path)
+    result = scan(builder, tmp_path)
+    assert [row[-1] for row in tuples(result)] == [b"whole"]
+    assert (result.skipped_fragments, result.unfinished_fragments) == (0, 2)
+
+
+def test_flags_of_the_first_and_last_fragment_are_joined(tmp_path: Path) -> None:
+    """A message's flags are its first and last frame's together, as Aeron's assembler has them."""
+    builder = SegmentBuilder()
+    builder.frame(b"a", flags=BEGIN | 0x08)
+    builder.frame(b"b", flags=0x02)
+    builder.frame(b"c", flags=END | 0x01)
+    builder.write(tmp_path)
+    assert [row[4] for row in tuples(scan(builder, tmp_path))] == [0xC9]
+
+
+def test_nothing_after_the_limit_is_read(tmp_path: Path) -> None:
+    """What the archive writes beyond the recorded position, whole or not, is left alone."""
+    builder = SegmentBuilder()
+    builder.message(b"first")
+    limit = builder.position
+    builder.frame(b"\xff" * 500, length=1 << 30)
+    builder.frames = {position: frame[:600] for position, frame in builder.frames.items()}
+    builder.write(tmp_path)
+    result = scan(builder, tmp_path, to_position=limit, limit_position=limit)
+    assert [row[-1] for row in tuples(result)] == [b"first"]
+
+
+@pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
+def test_right_checksums_pass_and_session_ids_come_from_the_descriptor(
+    tmp_path: Path, checksum: _native.ChecksumName
+) -> None:
+    """Checksums of each data frame, also of fragments, are verified; padding has none."""
+    builder = SegmentBuilder(checksum=lambda data: _native.checksum(checksum, data))
+    build(builder, tmp_path)
+    assert tuples(scan(builder, tmp_path, checksum=checksum)) == expected(builder.messages)
+
+
+def test_a_damaged_frame_is_named(tmp_path: Path) -> None:
+    """A checksum mismatch names recording, file, offset and position, after what was good."""
+    builder = SegmentBuilder(recording_id=9, checksum=crc32)
+    build(builder, tmp_path)
+    victim = builder.messages[250]
+    path = builder.segment_path(tmp_path, victim.position)
+    offset = victim.position - builder.segment_base(victim.position)
+    data = bytearray(path.read_bytes())
+    data[offset + 32] ^= 1
+    path.write_bytes(data)
+    result = scan(builder, tmp_path, checksum="crc-32")
+    rows: list[Any] = []
+    with pytest.raises(SegmentError, match="recording 9: frame checksum does not match") as caught:
+        while (batch := result.next_messages()) is not None:
+            rows.extend(batch)
+    assert rows == expected(builder.messages[:250])
+    assert caught.value.path == path
+    assert (caught.value.offset, caught.value.position) == (offset, victim.position)
+    with pytest.raises(SegmentError, match="checksum"):
+        result.next_messages()
+    assert len(tuples(scan(builder, tmp_path))) == 400
+
+
+def test_a_missing_segment_is_named(tmp_path: Path) -> None:
+    """A segment file that is not there is an error with its path, not an end."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path)
+    (tmp_path / "0-131072.rec").unlink()
+    with pytest.raises(SegmentError, match="cannot open segment file") as caught:
+        tuples(scan(builder, tmp_path))
+    assert caught.value.path == tmp_path / "0-131072.rec"
+    assert caught.value.position == 131_072
+
+
+def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
+    """A file shorter than what is recorded is an error that says where it ends."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path)
+    path = tmp_path / "0-0.rec"
+    path.write_bytes(path.read_bytes()[:40_000])
+    with pytest.raises(SegmentError, match="ends at offset 40000"):
+        tuples(scan(builder, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("at", "patch", "complaint"),
+    [
+        (0, b"\0\0\0\0", "no frame here"),
+        (0, b"\xff\xff\xff\xff", "no frame here"),
+        (0, b"\x05\0\0\0", "less than a header"),
+        (0, b"\0\0\0\x7f", "beyond the end of the term"),
+        (6, b"\x07", "frame type 7"),
+        (8, b"\x21", "not a frame of this place"),
+        (20, b"\x63", "not a frame of this place"),
+    ],
+)
+def test_broken_headers_are_named(tmp_path: Path, at: int, patch: bytes, complaint: str) -> None:
+    """Lengths, types, term ids and offsets that cannot be give an error and never a crash."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path)
+    victim = builder.messages[30]
+    path = builder.segment_path(tmp_path, victim.position)
+    offset = victim.position - builder.segment_base(victim.position)
+    data = bytearray(path.read_bytes())
+    data[offset + at : offset + at + len(patch)] = patch
+    path.write_bytes(data)
+    with pytest.raises(SegmentError, match=complaint) as caught:
+        tuples(scan(builder, tmp_path))
+    assert caught.value.position == victim.position
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_random_damage_never_crashes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Any bytes anywhere in a segment give messages or a SegmentError, nothing else."""
+    builder, good = _shared(tmp_path_factory, 0)
+    archive_dir = tmp_path_factory.mktemp("damaged")
+    content = bytearray((good / "0-0.rec").read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(content) - 64))
+        content[at : at + 64] = data.draw(st.binary(min_size=64, max_size=64))
+    (archive_dir / "0-0.rec").write_bytes(content)
+    part = scan(builder, archive_dir, to_position=131_072, limit_position=131_072)
+    try:
+        rows = tuples(part)
+    except SegmentError as error:
+        assert 0 <= error.position <= 131_072
+    else:
+        assert all(row[0] < row[1] <= 131_072 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"term_length": 65_537}, "term length 65537"),
+        ({"segment_length": 2 << 30}, "segment length"),
+        ({"segment_length": 65_536, "term_length": 131_072}, "less than term length"),
+        ({"start_position": 33}, "not a frame boundary"),
+        ({"from_position": 10, "to_position": 9}, "no range"),
+        ({"columns": ["payload", "colour"]}, 'unknown column "colour"'),
+        ({"columns": ["length", "length"]}, "named twice"),
+        ({"columns": []}, "at least one column"),
+        ({"checksum": "md5"}, "unknown checksum"),
+        ({"batch_rows": 0}, "batch_rows"),
+        ({"batch_bytes": (1 << 30) + 1}, "batch_bytes"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    tmp_path: Path, changes: dict[str, object], complaint: str
+) -> None:
+    """Each bad argument is named before any file is opened."""
+    with pytest.raises(ValueError, match=complaint):
+        scan(SegmentBuilder(), tmp_path, **changes)
+
+
+def test_a_scan_can_begin_where_a_message_ended(tmp_path: Path) -> None:
+    """From a boundary that is known, a scan gives what a search from the start of the term gives,
+    and does not look at what is before: damage there goes unseen."""
+    builder = SegmentBuilder()
+    build(builder, tmp_path, count=60)
+    message = next(m for m in builder.messages if m.term_offset > 20_000)
+    known = scan(builder, tmp_path, from_position=message.position, from_boundary=True)
+    assert tuples(known) == expected(builder.messages)[builder.messages.index(message) :]
+    path = builder.segment_path(tmp_path, message.position)
+    data = bytearray(path.read_bytes())
+    before = message.position - message.term_offset - builder.segment_base(message.position)
+    data[before : before + 64] = bytes(64)
+    path.write_bytes(data)
+    known = scan(builder, tmp_path, from_position=message.position, from_boundary=True)
+    assert tuples(known)[0][0] == message.position
+    with pytest.raises(SegmentError, match=rf"position {message.position - message.term_offset}"):
+        tuples(scan(builder, tmp_path, from_position=message.position))

@@ -1,0 +1,155 @@
+"""What a recording leaves behind when storage fails under it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.worker_rig import IPC, WorkerRig
+
+GENERIC, STORAGE_SPACE = 0, 11
+TESTS = Path(__file__).resolve().parents[2]
+
+
+def record_until_failure(
+    command: list[str], extra_environment: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Run `support.damage.failing_storage` (by `command`); return what it printed."""
+    environment = dict(os.environ) | {
+        "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    }
+    done = subprocess.run(
+        command,
+        env=environment | (extra_environment or {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def assert_stopped_at_a_whole_frame(outcome: dict[str, Any]) -> int:
+    """The stop position is a frame's end, said alike everywhere; the file is good up to it."""
+    log, segment = bytes.fromhex(outcome["log"]), bytes.fromhex(outcome["segment"])
+    position = int(outcome["event"][2])
+    assert position == outcome["counter"]
+    assert 0 < position < len(log)
+    assert position in outcome["frame_positions"]
+    assert segment[:position] == log[:position]
+    return position
+
+
+def script(*args: object) -> list[str]:
+    return [sys.executable, "-m", "support.damage.failing_storage", *map(str, args)]
+
+
+def test_a_file_that_cannot_grow_stops_its_recording_only(aeron_dir: Path, tmp_path: Path) -> None:
+    """A write cut off within a frame keeps the whole frames and clears the torn one."""
+    limit = 50_000
+    outcome = record_until_failure(script(aeron_dir, tmp_path, 0, limit))
+    position = assert_stopped_at_a_whole_frame(outcome)
+    positions = outcome["frame_positions"]
+    assert position == max(at for at in positions if at <= limit)
+    assert not any(bytes.fromhex(outcome["segment"])[position:])
+    assert outcome["other_survived"]
+    assert outcome["event"][3] == GENERIC
+    assert "0-0.rec" in outcome["event"][4] and "File too large" in outcome["event"][4]
+
+
+def test_a_full_disk_is_told_as_such(aeron_dir: Path, tmp_path: Path) -> None:
+    """No space left: the recording stops at its last whole frame with code STORAGE_SPACE."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    in_namespace = ["unshare", "--mount", "--map-root-user", "sh", "-c"]
+    mount = f"mount -t tmpfs -o size=128k tmpfs {shlex.quote(str(disk))}"
+    if shutil.which("unshare") is None or subprocess.run([*in_namespace, mount]).returncode != 0:
+        pytest.skip("mounting a small file system of its own is not allowed here")
+    recording = shlex.join(script(aeron_dir, disk, 0))
+    # The other recording goes on in the page that its first message has got.
+    outcome = record_until_failure([*in_namespace, f"{mount} && {recording}"])
+    position = assert_stopped_at_a_whole_frame(outcome)
+    assert position > 64_000
+    assert not any(bytes.fromhex(outcome["segment"])[position:])
+    assert outcome["event"][3] == STORAGE_SPACE
+    assert "No space left" in outcome["event"][4] and "free space" in outcome["event"][4]
+    assert outcome["other_survived"]
+
+
+@pytest.mark.parametrize("sync_level", [1, 2])
+def test_a_failed_sync_stops_the_recording_where_it_was_last_durable(
+    aeron_dir: Path, tmp_path: Path, sync_level: int
+) -> None:
+    """After an error of fsync nothing counts that was not synced before, and nothing is retried."""
+    shim = tmp_path / "failing_sync.so"
+    source = TESTS / "support" / "failing_sync.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    outcome = record_until_failure(
+        script(aeron_dir, archive_dir, sync_level),
+        {"LD_PRELOAD": str(shim), "FAIL_SYNC_AFTER": "5"},
+    )
+    assert_stopped_at_a_whole_frame(outcome)
+    assert outcome["event"][3] == GENERIC
+    assert "sync" in outcome["event"][4] and "Input/output error" in outcome["event"][4]
+
+
+def test_a_directory_that_is_not_there_stops_the_recording_at_once(rig: WorkerRig) -> None:
+    """A segment that cannot be created is told with the position where recording stands."""
+    worker = rig.worker()
+    rig.archive_dir.rmdir()
+    rig.record(worker)
+    event = rig.event("recording_stopped", 0)
+    assert event[2:4] == (0, GENERIC)
+    assert "0-0.rec" in event[4] and "No such file" in event[4]
+
+
+def test_a_foreign_file_at_roll_over_is_not_overwritten(rig: WorkerRig) -> None:
+    """The recording stops at the end of its full segment; the file in the way stays as it is."""
+    recording = rig.record(rig.worker())
+    recording.offer([bytes(992)] * 10)
+    in_the_way = rig.archive_dir / "0-65536.rec"
+    in_the_way.write_bytes(b"not ours")
+    recording.offer([bytes(992)] * 54)
+    event = rig.event("recording_stopped", 0)
+    assert event[2:4] == (65_536, GENERIC) and "0-65536.rec" in event[4]
+    assert recording.counter.get() == 65_536
+    assert in_the_way.read_bytes() == b"not ours"
+    assert (rig.archive_dir / "0-0.rec").read_bytes() == recording.log.data[:65_536]
+
+
+def test_a_file_left_by_someone_else_is_not_taken_for_a_new_recording(rig: WorkerRig) -> None:
+    """A new recording whose first segment exists with data in it is refused."""
+    path = rig.archive_dir / "0-0.rec"
+    path.write_bytes(bytes(5_000) + b"data" + bytes(60_532))
+    before = path.read_bytes()
+    recording = rig.record(rig.worker())
+    event = rig.event("recording_stopped", 0)
+    assert event[2:4] == (0, GENERIC) and "already exists" in event[4]
+    recording.publication.close()
+    assert path.read_bytes() == before
+
+
+def test_an_image_polled_elsewhere_is_not_recorded_with_a_hole(rig: WorkerRig) -> None:
+    """Where frames were taken from the image by somebody else, nothing is recorded after them."""
+    publication = rig.client.add_exclusive_publication(IPC, 5)
+    subscription = rig.client.add_subscription(IPC, 5)
+    image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))
+    assert publication.offer(b"taken") > 0
+    assert rig.receive(subscription, 1)[0][0] == b"taken"
+    counter = rig.client.add_counter(100, b"", "rec 0")
+    worker = rig.worker()
+    worker.record(image, counter, recording_id=0, start_position=0, segment_length=65_536)
+    assert publication.offer(b"next") > 0
+    event = rig.event("recording_stopped", 0)
+    assert event[2:4] == (0, GENERIC) and "polled elsewhere" in event[4]
+    assert counter.get() == 0
+    assert not any((rig.archive_dir / "0-0.rec").read_bytes())

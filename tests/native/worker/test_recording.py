@@ -1,0 +1,214 @@
+"""What the recorder writes, compared with what Aeron's documents say the log holds."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model.messages import message, messages
+from support.model.term_log import DATA, HEADER, PADDING, frames
+from support.worker_rig import IPC, LiveRecording, WorkerRig
+
+from aerotape import _native
+
+
+def recorded(rig: WorkerRig, recording: LiveRecording) -> bytes:
+    """Wait until all that was offered is recorded; return the files' bytes."""
+    rig.await_position(recording, len(recording.log.data))
+    return rig.segment_bytes(recording)
+
+
+def assert_files_hold_the_log(data: bytes, recording: LiveRecording) -> None:
+    """The files hold the log's bytes, then zeros; the file for the next byte exists."""
+    end = len(recording.log.data)
+    assert data[:end] == recording.log.data
+    assert not any(data[end:])
+    assert len(data) == (end // recording.segment_length + 1) * recording.segment_length
+
+
+@pytest.mark.parametrize("segment_length", [65_536, 262_144])
+def test_an_ipc_stream_is_recorded_byte_for_byte(rig: WorkerRig, segment_length: int) -> None:
+    """Fragments, padding at term ends and roll overs stand as in the log, at their offsets."""
+    recording = rig.record(rig.worker(), segment_length=segment_length)
+    recording.offer(messages(1, 400, 0, 6_000))
+    data = recorded(rig, recording)
+    assert_files_hold_the_log(data, recording)
+    types = [frame_type for _, _, frame_type, _ in frames(data)]
+    assert types.count(PADDING) >= 8
+    assert types.count(DATA) > 400
+
+
+def test_a_udp_stream_is_recorded_byte_for_byte(
+    rig: WorkerRig, free_port: Callable[[], int]
+) -> None:
+    """What came over the network is recorded as it was sent, with the publisher's session id."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=65536"
+    recording = rig.record(rig.worker(), channel)
+    recording.offer(messages(2, 300, 0, 5_000))
+    assert_files_hold_the_log(recorded(rig, recording), recording)
+
+
+def test_a_segment_filled_to_its_last_byte_is_followed_by_the_next_file(rig: WorkerRig) -> None:
+    """The next file exists as soon as a segment is full, as the Java archive makes it."""
+    recording = rig.record(rig.worker(), segment_length=131_072)
+    recording.offer([bytes([index]) * 992 for index in range(128)])
+    data = recorded(rig, recording)
+    assert len(recording.log.data) == 131_072
+    assert_files_hold_the_log(data, recording)
+    recording.offer([b"in the second segment"])
+    assert_files_hold_the_log(recorded(rig, recording), recording)
+
+
+@pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
+def test_checksums_stand_in_the_session_ids_of_data_frames(
+    rig: WorkerRig, checksum: _native.ChecksumName
+) -> None:
+    """Each data frame carries the sum of its aligned payload; padding and the rest is verbatim."""
+    recording = rig.record(rig.worker(record_checksum=checksum))
+    recording.offer(messages(3, 300, 0, 4_000))
+    data = bytearray(recorded(rig, recording))
+    seen = set()
+    for offset, length, frame_type, session_id in frames(data):
+        if frame_type == DATA:
+            expected = _native.checksum(checksum, bytes(data[offset + 32 : offset + length]))
+            assert session_id == expected
+            seen.add(session_id)
+            struct.pack_into("<i", data, offset + 12, recording.log.session_id)
+    assert len(seen) > 200
+    assert_files_hold_the_log(bytes(data), recording)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_sync_levels_record_the_same(rig: WorkerRig, level: int) -> None:
+    """At sync levels 1 and 2 positions advance and files hold the same bytes as at 0."""
+    recording = rig.record(rig.worker(file_sync_level=level))
+    recording.offer(messages(4, 60, 0, 6_000))
+    assert_files_hold_the_log(recorded(rig, recording), recording)
+
+
+def test_stop_ends_a_recording_at_a_whole_frame(rig: WorkerRig) -> None:
+    """A stop while the publisher goes on leaves the counter's position, which is a frame's end."""
+    worker = rig.worker()
+    recording = rig.record(worker)
+    recording.offer(messages(5, 200, 0, 3_000))
+    worker.stop_recording(0)
+    kind, recording_id, position, code, text = rig.event("recording_stopped", 0)
+    assert (kind, recording_id, code, text) == ("recording_stopped", 0, 0, None)
+    assert position in {*recording.log.frame_positions, len(recording.log.data)}
+    assert position == recording.counter.get()
+    data = rig.segment_bytes(recording)
+    assert data[:position] == recording.log.data[:position]
+    assert not any(data[position:])
+
+
+def test_the_end_of_the_stream_ends_the_recording_after_its_last_frame(rig: WorkerRig) -> None:
+    """A publisher that closes is recorded to its end, and the stop position says so."""
+    recording = rig.record(rig.worker())
+    recording.offer(messages(6, 100, 0, 3_000))
+    recording.publication.close()
+    event = rig.event("recording_stopped", 0)
+    assert event == ("recording_stopped", 0, len(recording.log.data), 0, None)
+    assert_files_hold_the_log(rig.segment_bytes(recording), recording)
+
+
+def test_many_recordings_share_a_worker(rig: WorkerRig) -> None:
+    """Streams of one worker do not get into each other's files, and end one by one."""
+    worker = rig.worker(record_checksum="none")
+    recordings = [
+        rig.record(worker, recording_id=index, stream_id=100 + index) for index in range(5)
+    ]
+    for round_ in range(40):
+        for index, recording in enumerate(recordings):
+            recording.offer([message(index, round_, 0, 4_000)])
+    worker.stop_recording(3)
+    assert rig.event("recording_stopped", 3)[3:] == (0, None)
+    for recording in recordings:
+        if recording.recording_id != 3:
+            recording.offer([b"after the third has stopped"])
+            assert_files_hold_the_log(recorded(rig, recording), recording)
+
+
+def test_a_start_within_a_term_leaves_the_bytes_before_it_zero(rig: WorkerRig) -> None:
+    """A late joiner's frames stand at their offset in the segment of the term's base."""
+    worker = rig.worker()
+    channel = IPC
+    publication = rig.client.add_exclusive_publication(channel, 5)
+    first = rig.client.add_subscription(channel, 5)
+    # A late joiner joins where the slowest subscriber was when the driver last looked: within the
+    # second term, for the publication stays in it and the window is half a term.
+    rig.until(lambda: first.image_count or None)
+    while publication.position < 98_304:
+        assert publication.offer_within(bytes(992), 10**10) > 0
+        first.poll(10)
+    subscription = rig.client.add_subscription(channel, 5)
+    image = rig.until(lambda: subscription.image_by_session_id(publication.session_id))
+    counter = rig.client.add_counter(100, b"", "late")
+    join_position = image.join_position
+    assert 65_536 <= join_position <= 98_304
+    worker.record(
+        image, counter, recording_id=9, start_position=join_position, segment_length=262_144
+    )
+    assert publication.offer_within(b"late", 10**10) > 0
+    rig.until(lambda: counter.get() >= publication.position or None)
+    [path] = rig.archive_dir.glob("*.rec")
+    assert path.name == "9-65536.rec"
+    data = path.read_bytes()
+    join_offset = join_position - 65_536
+    assert not any(data[:join_offset])
+    assert HEADER.unpack_from(data, join_offset)[4] == join_offset
+    length, _, _, _, term_offset, session_id, stream_id, *_ = HEADER.unpack_from(data, 32_768)
+    assert (length, term_offset, session_id, stream_id) == (36, 32_768, publication.session_id, 5)
+    assert data[32_800:32_804] == b"late"
+
+
+def test_closing_the_worker_ends_its_recordings_with_their_positions(rig: WorkerRig) -> None:
+    """No recording is left without news of where it ended; the worker then refuses work."""
+    worker = rig.worker()
+    recording = rig.record(worker)
+    position = recording.offer(messages(7, 10))
+    rig.await_position(recording, position)
+    worker.close()
+    assert rig.event("recording_stopped", 0) == ("recording_stopped", 0, position, 0, None)
+    with pytest.raises(Exception, match="worker is closed") as caught:
+        worker.stop_recording(0)
+    assert type(caught.value).__name__ == "ClosedError"
+
+
+def test_numbers_that_no_recording_has_are_refused(rig: WorkerRig) -> None:
+    """A segment length that is no power of two, or below the term's, is an error at once."""
+    worker = rig.worker()
+    for stream_id, length in [(1, 65_535), (2, 32_768), (3, 196_608), (4, 0), (5, 1 << 31)]:
+        with pytest.raises(ValueError, match="segment_length"):
+            rig.record(worker, stream_id=stream_id, segment_length=length)
+    assert list(rig.archive_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize("idle", [{}, {"idle": (0, (1 << 31) - 1, 1, 1)}], ids=["default", "yield"])
+def test_a_recording_that_is_expected(rig: WorkerRig, idle: dict[str, Any]) -> None:
+    """The thread sleeps again where none comes, however it idles, and records one that does."""
+    worker = rig.worker(name="expectant", **idle)
+    worker.expect_recording()
+
+    def activity() -> tuple[str, ...] | None:
+        """How often the thread has gone to sleep, and the processor time that it has used."""
+        for task in Path("/proc/self/task").iterdir():
+            if (task / "comm").read_text().strip() == "expectant":
+                status = (task / "status").read_text()
+                times = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
+                return status.partition("\nvoluntary_ctxt_switches:")[2].split()[0], *times
+        return None  # It gives itself its name, soon.
+
+    def sleeps() -> bool | None:
+        before = activity()
+        time.sleep(0.2)
+        return True if before is not None and activity() == before else None
+
+    rig.until(sleeps)
+    worker.expect_recording()
+    recording = rig.record(worker)
+    recording.offer([b"expected"])
+    assert_files_hold_the_log(recorded(rig, recording), recording)

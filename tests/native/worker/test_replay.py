@@ -1,0 +1,475 @@
+"""What a replay brings to its subscriber, and when and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.model.messages import message, messages
+from support.model.term_log import PADDING, frames
+from support.worker_rig import LiveRecording, WorkerRig
+
+from aerotape import _native
+
+GENERIC, INVALID_POSITION = 0, 16
+PAYLOAD, POSITION, SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, FLAGS, RESERVED = range(8)
+
+
+@pytest.fixture
+def worker(rig: WorkerRig) -> _native.SessionWorker:
+    return rig.worker()
+
+
+@pytest.fixture
+def stopped(rig: WorkerRig, worker: _native.SessionWorker) -> LiveRecording:
+    """A recording of several segments that has stopped."""
+    recording = rig.record(worker)
+    recording.offer(messages(11, 150, 0, 6_000))
+    stop(rig, recording)
+    assert len(recording.log.data) > 5 * recording.segment_length
+    return recording
+
+
+def stop(rig: WorkerRig, recording: LiveRecording) -> None:
+    """End a recording at the end of what was published."""
+    recording.publication.close()
+    position = len(recording.log.data)
+    assert rig.event("recording_stopped", recording.recording_id)[2:] == (position, 0, None)
+    recording.counter.close()
+
+
+def payloads(received: list[tuple[object, ...]]) -> list[object]:
+    return [row[PAYLOAD] for row in received]
+
+
+def drain(
+    rig: WorkerRig, subscription: _native.Subscription, replay_session_id: int = 1
+) -> tuple[list[object], tuple[object, ...]]:
+    """Read until the replay is done; return the payloads that came and the event."""
+    received: list[tuple[object, ...]] = []
+
+    def look() -> tuple[object, ...] | None:
+        received.extend(subscription.poll(100))
+        rig.events += rig.mailbox.wait(timeout_ns=1_000_000)
+        found = [event for event in rig.events if event[:2] == ("replay_done", replay_session_id)]
+        return found[0] if found else None
+
+    event = rig.until(look)
+    return payloads(received), event
+
+
+def data_positions(recording: LiveRecording) -> Iterator[int]:
+    """Where messages begin: frames with the BEGIN flag that are no padding."""
+    for position in recording.log.frame_positions:
+        if recording.log.data[position + 6] != PADDING and recording.log.data[position + 5] & 0x80:
+            yield position
+
+
+def test_a_whole_replay_brings_every_message_at_its_position(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Payloads and positions are the recording's; ids are the replay publication's."""
+    subscription = rig.replay(worker, stopped)
+    received = rig.receive(subscription, 150)
+    assert payloads(received) == stopped.messages
+    assert [row[POSITION] for row in received][-1] == len(stopped.log.data)
+    assert {row[STREAM_ID] for row in received} == {2001}
+    assert {row[SESSION_ID] for row in received} != {stopped.log.session_id}
+    begins = [
+        (row[TERM_ID] - stopped.log.initial_term_id) * 65_536 + row[TERM_OFFSET] for row in received
+    ]
+    assert begins == list(data_positions(stopped))
+    assert rig.event("replay_ready", 1) == ("replay_ready", 1)
+    assert rig.event("replay_done", 1) == ("replay_done", 1, len(stopped.log.data), 0, None)
+    rig.until(lambda: subscription.image_count == 0 or None)
+
+
+def test_a_replay_recorded_again_gives_the_same_bytes(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Frames, flags, padding and positions survive record, replay and record."""
+    subscription = rig.replay(worker, stopped, length=0, replay_session_id=5, stream_id=77)
+    rig.event("replay_done", 5)
+    subscription.close()
+    subscription = rig.replay(worker, stopped, subscribe=False, stream_id=78)
+    again = rig.client.add_subscription("aeron:ipc", 78)
+    [image] = rig.until(lambda: again.images() or None)
+    counter = rig.client.add_counter(100, b"", "again")
+    worker.record(image, counter, recording_id=1, start_position=0, segment_length=65_536)
+    end = len(stopped.log.data)
+    assert rig.event("recording_stopped", 1) == ("recording_stopped", 1, end, 0, None)
+    first = rig.segment_bytes(stopped)
+    second = b"".join(
+        (rig.archive_dir / f"1-{base}.rec").read_bytes() for base in range(0, len(first), 65_536)
+    )
+
+    def without_ids(data: bytes) -> bytes:
+        out = bytearray(data)
+        for offset in stopped.log.frame_positions:
+            out[offset + 12 : offset + 20] = bytes(8)
+        return bytes(out)
+
+    assert without_ids(second) == without_ids(first)
+    assert frames(second)[0][3] != frames(first)[0][3]
+
+
+@pytest.mark.parametrize("which", [1, 40, 75, -1])
+def test_a_replay_from_a_frame_within(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording, which: int
+) -> None:
+    """A replay may begin at any message, whatever its segment and alignment in a term."""
+    position = list(data_positions(stopped))[which]
+    subscription = rig.replay(worker, stopped, position=position)
+    expected = stopped.messages[which:]
+    received = rig.receive(subscription, len(expected))
+    assert payloads(received) == expected
+    assert rig.event("replay_done", 1)[2:] == (len(stopped.log.data), 0, None)
+
+
+def test_a_replay_from_a_padding_frame(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Padding is a frame too: a replay from it goes on with the next term's messages."""
+    position = next(at for at in stopped.log.frame_positions if stopped.log.data[at + 6] == PADDING)
+    later = sum(at > position for at in data_positions(stopped))
+    received = rig.receive(rig.replay(worker, stopped, position=position), later)
+    assert payloads(received) == stopped.messages[-later:]
+
+
+def test_a_length_within_a_frame_brings_that_frame_whole(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A replay ends at the first frame's end at or after position + length."""
+    begins = list(data_positions(stopped))
+    single = [index for index, payload in enumerate(stopped.messages) if 100 < len(payload) < 1_000]
+    index = next(index for index in single if index > 60)
+    length = begins[index] + 32 - begins[50]
+    subscription = rig.replay(worker, stopped, position=begins[50], length=length)
+    received = rig.receive(subscription, index - 50 + 1)
+    assert payloads(received) == stopped.messages[50 : index + 1]
+    assert rig.event("replay_done", 1)[2] == received[-1][POSITION]
+    assert subscription.poll(10, timeout_ns=50_000_000) == []
+
+
+def test_small_reads_bring_the_same(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A replay's own read length, here barely an MTU, cuts batches and no frames."""
+    subscription = rig.replay(worker, stopped, file_io_max_length=1_440)
+    assert payloads(rig.receive(subscription, 150)) == stopped.messages
+
+
+def test_a_replay_over_udp(
+    rig: WorkerRig,
+    worker: _native.SessionWorker,
+    stopped: LiveRecording,
+    free_port: Callable[[], int],
+) -> None:
+    """Flow control of a network subscriber holds the replay up, and nothing gets lost."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    subscription = rig.replay(worker, stopped, channel=channel)
+    assert payloads(rig.receive(subscription, 150, at_a_time=7)) == stopped.messages
+
+
+def test_padding_longer_than_a_message_may_be(
+    rig: WorkerRig, worker: _native.SessionWorker
+) -> None:
+    """A term that ends in more padding than a publication takes at once is replayed too."""
+    recording = rig.record(worker)
+    longest = recording.publication.max_message_length
+    assert longest == 8_192
+    filler = recording.publication.max_payload_length
+    frame = filler + 32
+    while 65_536 - len(recording.log.data) - frame >= 8_352 + 64:
+        recording.offer([bytes([7]) * filler])
+    rest = 65_536 - len(recording.log.data) - 8_352
+    recording.offer([bytes([8]) * (rest - 32)])
+    recording.offer([bytes([9]) * longest, b"last"])
+    padding = [entry for entry in frames(bytes(recording.log.data)) if entry[2] == PADDING]
+    assert [entry[1] for entry in padding] == [8_352]
+    stop(rig, recording)
+    received = rig.receive(rig.replay(worker, recording), len(recording.messages))
+    assert payloads(received) == recording.messages
+    assert rig.event("replay_done", 1)[2:] == (len(recording.log.data), 0, None)
+
+
+def test_a_replay_follows_a_live_recording_to_its_stop(
+    rig: WorkerRig, worker: _native.SessionWorker
+) -> None:
+    """What is published after the replay has caught up comes too; the stop position ends it."""
+    recording = rig.record(worker)
+    rig.await_position(recording, recording.offer(messages(12, 50, 0, 6_000)))
+    subscription = rig.replay(worker, recording, length=(1 << 62), limit_counter=recording.counter)
+    received = rig.receive(subscription, 50)
+    for index in range(50):
+        recording.offer([message(13, index, 0, 6_000)])
+        received += rig.receive(subscription, 1)
+    assert payloads(received) == recording.messages
+    stop(rig, recording)
+    assert rig.event("replay_done", 1) == ("replay_done", 1, len(recording.log.data), 0, None)
+
+
+def test_a_replay_of_more_than_there_is_waits_for_the_rest(
+    rig: WorkerRig, worker: _native.SessionWorker
+) -> None:
+    """A length beyond the live position is followed to its end, though recording goes on."""
+    recording = rig.record(worker)
+    rig.await_position(recording, recording.offer([bytes(992)] * 10))
+    subscription = rig.replay(worker, recording, length=20 * 1_024, limit_counter=recording.counter)
+    rig.receive(subscription, 10)
+    recording.offer([bytes(992)] * 30)
+    rig.receive(subscription, 10)
+    assert rig.event("replay_done", 1) == ("replay_done", 1, 20_480, 0, None)
+    assert subscription.poll(10, timeout_ns=50_000_000) == []
+
+
+def test_a_bound_holds_the_replay_back_until_it_moves(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A bounded replay keeps behind its counter, even within a frame, and ends with it."""
+    begins = list(data_positions(stopped))
+    bound = rig.client.add_counter(2_000, b"", "bound")
+    bound.set(begins[20])
+    subscription = rig.replay(
+        worker,
+        stopped,
+        length=1 << 62,
+        stop_position=begins[20],
+        limit_counter=(bound.id, bound.registration_id),
+    )
+    received = rig.receive(subscription, 20)
+    assert subscription.poll(10, timeout_ns=50_000_000) == []
+    bound.set(begins[60] + 32)
+    received += rig.receive(subscription, 40)
+    assert subscription.poll(10, timeout_ns=50_000_000) == []
+    bound.set(begins[100])
+    received += rig.receive(subscription, 40)
+    assert payloads(received) == stopped.messages[:100]
+    bound.close()
+    assert rig.event("replay_done", 1) == ("replay_done", 1, begins[100], 0, None)
+
+
+def test_an_empty_replay_ends_without_an_error(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A replay from the stop position, where no more is to come, is ready and then done."""
+    end = len(stopped.log.data)
+    rig.replay(worker, stopped, position=end)
+    assert rig.event("replay_ready", 1)
+    assert rig.event("replay_done", 1) == ("replay_done", 1, end, 0, None)
+
+
+def test_an_answer_is_sent_once_all_checks_have_passed(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """By the worker itself; the conductor hears that it was, or else that it is to send it."""
+    responses = rig.client.add_subscription("aeron:ipc", 50)
+    publication = rig.client.add_exclusive_publication("aeron:ipc", 50)
+    rig.until(lambda: publication.is_connected or None)
+    rig.replay(worker, stopped, answer=(publication, b"yes"))
+    assert rig.event("replay_answered", 1) == ("replay_answered", 1)
+    assert payloads(rig.receive(responses, 1)) == [b"yes"]
+    begins = set(stopped.log.frame_positions)
+    between = next(at for at in range(70_016, 300_000, 32) if at not in begins)
+    rig.replay(worker, stopped, position=between, replay_session_id=2, answer=(publication, b"no"))
+    assert rig.event("replay_done", 2)[3] == INVALID_POSITION
+    publication.offer(b"last")
+    assert payloads(rig.receive(responses, 1)) == [b"last"]
+    publication.close()
+    rig.replay(worker, stopped, replay_session_id=3, answer=(publication, b"closed"))
+    assert rig.event("replay_ready", 3) == ("replay_ready", 3)
+    assert not [event for event in rig.events if event[:2] == ("replay_answered", 2)]
+
+
+def test_an_aborted_replay_is_revoked(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Stopping a replay takes the stream from a subscriber that has not read it."""
+    subscription = rig.replay(worker, stopped)
+    rig.event("replay_ready", 1)
+    [image] = rig.until(lambda: subscription.images() or None)
+    rig.receive(subscription, 1, at_a_time=1)
+    worker.stop_replay(1)
+    event = rig.event("replay_done", 1)
+    assert event[3:] == (0, None)
+    assert 0 < event[2] < len(stopped.log.data)
+    rig.until(lambda: image.is_closed or None)
+
+
+def test_a_subscriber_that_goes_ends_the_replay(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Nobody left to send to: the replay is done short of its end, and that is no error."""
+    subscription = rig.replay(worker, stopped)
+    rig.receive(subscription, 1, at_a_time=1)
+    subscription.close()
+    event = rig.event("replay_done", 1)
+    assert event[3:] == (0, None)
+    assert event[2] < len(stopped.log.data)
+
+
+def test_a_slow_subscriber_does_not_hold_up_a_fast_one(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """One that does not read at all leaves replays and recordings of the same worker running."""
+    slow = rig.replay(worker, stopped, replay_session_id=1, stream_id=31)
+    rig.event("replay_ready", 1)
+    live = rig.record(worker, recording_id=7, stream_id=7)
+    fast = rig.replay(worker, stopped, replay_session_id=2, stream_id=32)
+    assert payloads(rig.receive(fast, 150)) == stopped.messages
+    assert rig.event("replay_done", 2)[3:] == (0, None)
+    rig.await_position(live, live.offer(messages(14, 50)))
+    assert payloads(rig.receive(slow, 150, at_a_time=3)) == stopped.messages
+
+
+@pytest.mark.parametrize("length", [None, 0])
+def test_a_position_between_frames_is_an_invalid_position(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording, length: int | None
+) -> None:
+    """No frame begins there: the client is told so with the protocol's code, before it is ready.
+
+    Also where nothing is to be replayed from there.
+    """
+    begins = set(stopped.log.frame_positions)
+    position = next(at for at in range(70_016, 300_000, 32) if at not in begins)
+    rig.replay(worker, stopped, position=position, length=length)
+    event = rig.event("replay_done", 1)
+    assert event[2:4] == (position, INVALID_POSITION)
+    assert f"position {position}" in event[4]
+    assert ("replay_ready", 1) not in rig.events
+
+
+def test_no_subscriber_in_time_is_an_error(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """After its checks a replay waits for the connect timeout and no longer."""
+    rig.replay(worker, stopped, subscribe=False, connect_timeout_ms=200)
+    assert rig.event("replay_ready", 1)
+    event = rig.event("replay_done", 1)
+    assert event[3] == GENERIC
+    assert "no subscriber" in event[4] and "2001" in event[4]
+
+
+def test_a_segment_that_is_not_there_is_an_error(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """At the start after the connect timeout, on the way at once; the file is named."""
+    (rig.archive_dir / "0-65536.rec").unlink()
+    subscription = rig.replay(worker, stopped, replay_session_id=1, stream_id=31)
+    received, event = drain(rig, subscription)
+    assert event[2:4] == (65_536, GENERIC) and "0-65536.rec" in str(event[4])
+    assert received == stopped.messages[: len(received)]
+    position = next(at for at in data_positions(stopped) if at >= 65_536)
+    rig.replay(
+        worker,
+        stopped,
+        position=position,
+        replay_session_id=2,
+        stream_id=32,
+        connect_timeout_ms=200,
+    )
+    event = rig.event("replay_done", 2)
+    assert event[2:4] == (position, GENERIC) and "0-65536.rec" in str(event[4])
+
+
+def test_a_segment_cut_short_is_an_error_where_it_ends(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Frames before the cut are replayed; the process survives the file's truncation."""
+    path = rig.archive_dir / "0-131072.rec"
+    cut = 20_000
+    with path.open("r+b") as file:
+        file.truncate(cut)
+    subscription = rig.replay(worker, stopped)
+    end = max(at for at in stopped.log.frame_positions if at <= 131_072 + cut)
+    received, event = drain(rig, subscription)
+    assert event[2:4] == (end, GENERIC) and "0-131072.rec" in str(event[4])
+    assert received == stopped.messages[: len(received)]
+
+
+def test_a_hole_in_a_recording_is_an_error_there(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Zeros where a frame should begin are an unexpected end, at that position."""
+    position = list(data_positions(stopped))[40]
+    base = position - position % 65_536
+    with (rig.archive_dir / f"0-{base}.rec").open("r+b") as file:
+        file.seek(position - base)
+        file.write(bytes(32))
+    received, event = drain(rig, rig.replay(worker, stopped))
+    assert event[2:4] == (position, GENERIC) and "unexpected end" in str(event[4])
+    assert received == stopped.messages[: len(received)]
+
+
+@pytest.mark.parametrize("checksum", ["crc-32", "crc-32c"])
+def test_a_flipped_bit_is_found_by_its_checksum(
+    rig: WorkerRig, checksum: _native.ChecksumName
+) -> None:
+    """Sound recordings verify; a changed byte ends the replay with the frame's position."""
+    worker = rig.worker(record_checksum=checksum, replay_checksum=checksum)
+    recording = rig.record(worker)
+    recording.offer(messages(15, 60, 64, 3_000))
+    stop(rig, recording)
+    subscription = rig.replay(worker, recording, replay_session_id=1, stream_id=31)
+    assert payloads(rig.receive(subscription, 60)) == recording.messages
+    assert rig.event("replay_done", 1)[3:] == (0, None)
+
+    position = list(data_positions(recording))[30]
+    base = position - position % 65_536
+    with (rig.archive_dir / f"0-{base}.rec").open("r+b") as file:
+        file.seek(position - base + 40)
+        byte = file.read(1)[0]
+        file.seek(position - base + 40)
+        file.write(bytes([byte ^ 0x10]))
+    subscription = rig.replay(worker, recording, replay_session_id=2, stream_id=32)
+    received, event = drain(rig, subscription, 2)
+    assert event[2:4] == (position, GENERIC)
+    assert "checksum" in str(event[4]) and f"position {position}" in str(event[4])
+    assert received == recording.messages[: len(received)]
+
+
+def test_closing_the_worker_ends_its_replays(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """No replay is left without news of its end."""
+    rig.replay(worker, stopped)
+    rig.event("replay_ready", 1)
+    worker.close()
+    assert rig.event("replay_done", 1)[3:] == (0, None)
+
+
+def test_numbers_that_no_replay_has_are_refused(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """Lengths below zero are an error at once, not a session that waits for ever."""
+    with pytest.raises(ValueError, match="cannot replay -32 bytes"):
+        rig.replay(worker, stopped, length=-32)
+
+
+def test_a_frame_that_leaves_its_term_is_damage(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """A length that points past the term ends the replay, live or not, instead of waiting."""
+    position = [at for at in data_positions(stopped) if at < 65_536][-1]
+    with (rig.archive_dir / "0-0.rec").open("r+b") as file:
+        file.seek(position)
+        file.write((65_536).to_bytes(4, "little"))
+    for replay_session_id, limit_counter in enumerate([None, stopped.counter]):
+        subscription = rig.replay(
+            worker,
+            stopped,
+            replay_session_id=replay_session_id,
+            stream_id=30 + replay_session_id,
+            limit_counter=limit_counter,
+        )
+        received, event = drain(rig, subscription, replay_session_id)
+        assert event[2:4] == (position, GENERIC) and "longer than" in str(event[4])
+        assert received == stopped.messages[: len(received)]
+
+
+def test_a_connect_timeout_beyond_all_clocks_never_ends(
+    rig: WorkerRig, worker: _native.SessionWorker, stopped: LiveRecording
+) -> None:
+    """The longest timeout that can be asked for neither fails nor harms the worker."""
+    subscription = rig.replay(worker, stopped, connect_timeout_ms=(1 << 64) - 1)
+    assert payloads(rig.receive(subscription, 150)) == stopped.messages

@@ -1,0 +1,127 @@
+"""Offline reading of recordings through `aerotape.replay.offline.reader`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape import _native
+from aerotape.catalog.directory import open_directory
+from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.replay.offline.reader import Message, read_messages, recording_range
+from aerotape.replay.offline.table import read_batches
+
+
+def expected(builder: SegmentBuilder) -> list[Message]:
+    return [
+        Message(
+            builder.recording_id, m.position, m.end_position, builder.stream_id,
+            builder.session_id, m.term_id, m.term_offset, m.flags, m.reserved_value, m.payload,
+        )
+        for m in builder.messages
+    ]  # fmt: skip
+
+
+def test_messages_of_every_recording(tmp_path: Path) -> None:
+    """Each recording of a directory gives its own messages with its own ids."""
+    builders = [
+        fill(SegmentBuilder(stream_id=10, session_id=5), 60),
+        fill(SegmentBuilder(start_position=98_304, stream_id=11), 90, seed=2),
+        SegmentBuilder(start_position=64, stream_id=12),
+    ]
+    for builder in builders:
+        add_recording(tmp_path, builder)
+    read = [list(read_messages(recording)) for recording in open_directory(tmp_path).recordings()]
+    assert read == [expected(builder) for builder in builders]
+    assert [len(messages) for messages in read] == [60, 90, 0]
+    assert read[0][7].length == len(read[0][7].payload)
+
+
+def test_a_range_holds_the_messages_that_begin_in_it(tmp_path: Path) -> None:
+    """`from_position` is the first that may begin, `to_position` the first that may not."""
+    builder = fill(SegmentBuilder(), 100)
+    add_recording(tmp_path, builder)
+    recording = open_directory(tmp_path).recording(0)
+    all_messages = expected(builder)
+    begin, end = all_messages[20].position, all_messages[50].position
+    assert list(read_messages(recording, begin, end)) == all_messages[20:50]
+    assert list(read_messages(recording, begin + 1, end + 1)) == all_messages[21:51]
+    assert list(read_messages(recording, end)) == all_messages[50:]
+    assert list(read_messages(recording, to_position=begin)) == all_messages[:20]
+    assert list(read_messages(recording, 1 << 60)) == []
+
+
+def test_a_live_recording_is_read_to_its_last_whole_frame(tmp_path: Path) -> None:
+    """Without a stop position, what is on disk counts; what is not written yet does not."""
+    builder = fill(SegmentBuilder(), 80)
+    add_recording(tmp_path, builder, live=True)
+    recording = open_directory(tmp_path).recording(0)
+    messages = read_messages(recording)
+    first = next(messages)
+    fill(builder, 10, seed=9).write(tmp_path)
+    assert [first, *messages] == expected(builder)[:80]
+    assert list(read_messages(open_directory(tmp_path).recording(0))) == expected(builder)
+
+
+def test_batches_hold_the_same_messages(tmp_path: Path) -> None:
+    """Arrow batches and messages agree, whatever the size of the batches."""
+    pyarrow = pytest.importorskip("pyarrow")
+    add_recording(tmp_path, fill(SegmentBuilder(), 70))
+    recording = open_directory(tmp_path).recording(0)
+    table = pyarrow.Table.from_batches(read_batches(recording, 1000, batch_rows=9))
+    rows = [{**m._asdict(), "length": m.length} for m in read_messages(recording, 1000)]
+    assert table.to_pylist() == [{name: row[name] for name in table.schema.names} for row in rows]
+    batch = next(read_batches(recording, columns=["payload"]))
+    assert batch.schema.names == ["payload"]
+
+
+def test_damage_is_reported_with_checksums_only(tmp_path: Path) -> None:
+    """A flipped bit of payload passes unseen without a checksum and is named with one."""
+    builder = fill(SegmentBuilder(checksum=lambda data: _native.checksum("crc-32c", data)), 50)
+    add_recording(tmp_path, builder)
+    victim = next(m for m in builder.messages[10:] if m.payload)
+    path = tmp_path / "0-0.rec"
+    data = bytearray(path.read_bytes())
+    data[victim.position + 32] ^= 0x10
+    path.write_bytes(data)
+    recording = open_directory(tmp_path).recording(0)
+    assert len(list(read_messages(recording))) == 50
+    with pytest.raises(SegmentError, match=r"recording 0: .*checksum") as caught:
+        list(read_messages(recording, checksum="crc-32c"))
+    assert (caught.value.position, caught.value.offset) == (victim.position, victim.position)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"from_position": -1}, "from_position -1 is negative"),
+        ({"to_position": -1}, "to_position -1 is negative"),
+        ({"from_position": 10, "to_position": 5}, "after to_position"),
+        ({"checksum": "md5"}, "unknown checksum"),
+    ],
+)
+def test_bad_arguments_are_refused_at_the_call(
+    tmp_path: Path, arguments: dict[str, Any], complaint: str
+) -> None:
+    """A bad argument raises when reading is asked for, not at the first message."""
+    add_recording(tmp_path, SegmentBuilder())
+    recording = open_directory(tmp_path).recording(0)
+    with pytest.raises(ConfigurationError, match=complaint):
+        read_messages(recording, **arguments)
+
+
+def test_ranges_are_clipped_to_what_is_recorded(tmp_path: Path) -> None:
+    """A range never begins before the start position nor ends after the recorded position."""
+    builder = fill(SegmentBuilder(start_position=4096), 30)
+    add_recording(tmp_path, builder)
+    recording = open_directory(tmp_path).recording(0)
+    whole = recording_range(recording, 0, 1 << 62)
+    assert (whole.from_position, whole.to_position) == (4096, builder.position)
+    assert (whole.limit_position, whole.length) == (builder.position, builder.position - 4096)
+    before = recording_range(recording, 0, 4000)
+    assert before.length == 0

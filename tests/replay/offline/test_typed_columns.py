@@ -1,0 +1,295 @@
+"""Recordings as tables with the fields of their payloads as columns, without Spark."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.orders import SCHEMA, cancel, foreign, position, some_orders
+from support.builders.segment_builder import SegmentBuilder, crc32
+
+from aerotape.catalog.directory import Recording, open_directory
+from aerotape.codecs.payloads import PayloadSchema
+from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.errors import CodecError, ConfigurationError, SegmentError
+from aerotape.replay.offline.reader import COLUMNS
+from aerotape.replay.offline.table import read_batches
+
+pa = pytest.importorskip("pyarrow")
+
+TYPED = ["orderId", "side", "conditions", "sbe_position", "sbe_Length", "price", "fills", "note"]
+ORDERS = some_orders(120)
+
+
+@pytest.fixture(scope="module")
+def ir(jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What sbe-tool makes of the schema of orders."""
+    folder = tmp_path_factory.mktemp("orders")
+    (folder / "orders.xml").write_text(SCHEMA)
+    return run_sbe_tool(folder / "orders.xml", jars["sbe-all"], folder)
+
+
+def record(archive_dir: Path, *payloads: bytes, **settings: Any) -> SegmentBuilder:
+    """Write a recording of these payloads."""
+    builder = SegmentBuilder(start_position=98_304, **settings)
+    for number, payload in enumerate(payloads):
+        builder.message(payload, reserved_value=number)
+    add_recording(archive_dir, builder)
+    return builder
+
+
+def recording(archive_dir: Path) -> Recording:
+    return open_directory(archive_dir).recording(0)
+
+
+def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path) -> None:
+    """Each field under its name, but for names that the table has; in batches of any size; all
+    else as without a schema, and no payload."""
+    record(tmp_path, *(order.encode() for order in ORDERS))
+    plain = [name for name in COLUMNS if name not in ("payload", "_corrupt")]
+    untyped = recording(tmp_path).to_arrow(columns=plain).to_pylist()
+    expected = [row | order.columns() for row, order in zip(untyped, ORDERS, strict=True)]
+    table = recording(tmp_path).to_arrow(schema=ir, template="Order")
+    assert table.column_names == plain + TYPED
+    assert table.to_pylist() == expected
+    reader = read_batches(recording(tmp_path), schema=ir, template=1, batch_rows=7)
+    assert reader.schema == table.schema
+    assert pa.Table.from_batches(reader).to_pylist() == expected
+
+
+def test_columns_are_chosen_among_all(ir: Path, tmp_path: Path) -> None:
+    """Columns of either kind in the order asked for; the payload only when asked for; a group or
+    text that is left out does not shift what stands behind it."""
+    record(tmp_path, *(order.encode() for order in ORDERS))
+    columns = ["note", "length", "payload", "orderId", "position"]
+    table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns)
+    assert table.column_names == columns
+    untyped = recording(tmp_path).to_arrow(columns=columns[1:3] + columns[4:]).to_pylist()
+    assert table.to_pylist() == [
+        {"note": order.note, "orderId": order.order_id, **row}
+        for order, row in zip(ORDERS, untyped, strict=True)
+    ]
+    only = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["fills"])
+    assert only.to_pydict() == {"fills": [order.row()["fills"] for order in ORDERS]}
+    counted = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["length"])
+    assert counted.num_rows == len(ORDERS)
+    with pytest.raises(ConfigurationError, match=r"unknown column 'Price', do you mean price\?"):
+        recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["Price"])
+    with pytest.raises(ConfigurationError, match="named twice in note, note"):
+        recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "note"])
+    with pytest.raises(ConfigurationError, match="'note' is no list of names"):
+        recording(tmp_path).to_arrow(schema=ir, template="Order", columns="note")
+
+
+MIXED = (
+    cancel(8), ORDERS[1].encode(), foreign(), ORDERS[2].encode(), position(-3), ORDERS[3].encode(),
+)  # fmt: skip
+
+
+def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -> None:
+    """What is not of the template asked for is left out, or null where `others` says so."""
+    builder = record(tmp_path, *MIXED)
+    positions = [message.position for message in builder.messages]
+    columns = ["orderId", "position", "note"]
+    dropped = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns)
+    assert dropped.to_pydict() == {
+        "orderId": [1, 2, 3],
+        "position": [positions[1], positions[3], positions[5]],
+        "note": [order.note for order in ORDERS[1:4]],
+    }
+    kept = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns, others="null")
+    assert kept.to_pydict() == {
+        "orderId": [None, 1, None, 2, None, 3],
+        "position": positions,
+        "note": [None, ORDERS[1].note, None, ORDERS[2].note, None, ORDERS[3].note],
+    }
+    cancels = recording(tmp_path).to_arrow(schema=ir, template="Cancel", columns=["orderId"])
+    assert cancels.to_pydict() == {"orderId": [8]}
+    with pytest.raises(ConfigurationError, match="others: 'keep' is neither drop nor null"):
+        recording(tmp_path).to_arrow(schema=ir, others="keep")  # type: ignore[arg-type]
+
+
+def test_all_templates_are_structs(ir: Path, tmp_path: Path) -> None:
+    """Without a template each message of the schema is a struct, and `template` says which."""
+    record(tmp_path, *MIXED)
+    columns = ["template", "Order", "Cancel", "sbe_Position", "reserved_value"]
+    table = recording(tmp_path).to_arrow(schema=ir, columns=columns)
+    nothing = {"Order": None, "Cancel": None, "sbe_Position": None}
+    expected: list[dict[str, Any]] = [
+        {"template": "Cancel", "Cancel": {"orderId": 8}, "reserved_value": 0},
+        {"template": "Order", "Order": ORDERS[1].row(), "reserved_value": 1},
+        {"template": "Order", "Order": ORDERS[2].row(), "reserved_value": 3},
+        {"template": "Position", "sbe_Position": {"size": -3}, "reserved_value": 4},
+        {"template": "Order", "Order": ORDERS[3].row(), "reserved_value": 5},
+    ]
+    assert table.to_pylist() == [nothing | row for row in expected]
+    whole = recording(tmp_path).to_arrow(schema=ir, others="null")
+    assert whole.column_names[-4:] == ["template", "Order", "Cancel", "sbe_Position"]
+    assert whole.column("template").to_pylist()[2] is None
+    sizes = recording(tmp_path).to_arrow(schema=ir, columns=["sbe_Position"])
+    assert sizes.to_pydict() == {"sbe_Position": [None, None, None, {"size": -3}, None]}
+
+
+def test_malformed_payloads_go_where_the_mode_says(ir: Path, tmp_path: Path) -> None:
+    """A payload cut short is an error with recording and position, after the rows before it; or
+    is left out; or a row of nulls that keeps its payload and says what is wrong."""
+    whole = [order.encode() for order in ORDERS[:6]]
+    builder = record(tmp_path, cancel(1), *whole[:3], whole[3][:20], b"short", *whole[4:])
+    positions = [message.position for message in builder.messages]
+    complaints = [
+        f"recording 0, position {positions[4]}: the payload is not what its schema says: Order: a "
+        "block of 24 bytes at byte 8 ends after the payload, which has 20 bytes",
+        f"recording 0, position {positions[5]}: the payload is not what its schema says: a payload "
+        "of 5 bytes has no whole message header (8 bytes)",
+    ]
+
+    batches = recording(tmp_path).to_batches(schema=ir, template="Order", columns=["orderId"])
+    assert next(batches).to_pydict() == {"orderId": [0, 1, 2]}
+    with pytest.raises(CodecError) as error:
+        next(batches)
+    assert str(error.value) == complaints[0]
+
+    dropped = recording(tmp_path).to_arrow(
+        schema=ir, template="Order", columns=["orderId", "position"], mode="DROPMALFORMED"
+    )
+    assert dropped.to_pydict() == {
+        "orderId": [0, 1, 2, 4, 5],
+        "position": positions[1:4] + positions[6:],
+    }
+
+    permissive = recording(tmp_path).to_arrow(schema=ir, template="Order", mode="PERMISSIVE")
+    assert permissive.column_names[-1] == "_corrupt"
+    chosen = ["orderId", "note", "payload", "_corrupt", "position"]
+    told = recording(tmp_path).to_arrow(
+        schema=ir, template="Order", columns=chosen, mode="PERMISSIVE"
+    )
+    assert told.column("_corrupt").to_pylist() == [None] * 3 + complaints + [None] * 2
+    assert told.column("orderId").to_pylist() == [0, 1, 2, None, None, 4, 5]
+    assert told.column("position").to_pylist() == positions[1:]
+    assert told.column("payload").to_pylist() == [*whole[:3], whole[3][:20], b"short", *whole[4:]]
+    kept = recording(tmp_path).to_arrow(
+        schema=ir, template="Order", columns=chosen, mode="PERMISSIVE", others="null"
+    )
+    assert kept.column("orderId").to_pylist() == [None, 0, 1, 2, None, None, 4, 5]
+    assert kept.column("_corrupt").to_pylist() == [None] * 4 + complaints + [None] * 2
+
+
+def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path) -> None:
+    """With a checksum as well, `_corrupt` tells of both kinds, and FAILFAST ends at the first."""
+    whole = [order.encode() for order in ORDERS[:4]]
+    builder = record(tmp_path, whole[0], whole[1], whole[2][:9], whole[3], checksum=crc32)
+    victim = builder.messages[1].position
+    path = builder.segment_path(tmp_path, victim)
+    data = bytearray(path.read_bytes())
+    data[victim - builder.segment_base(victim) + 33] ^= 1
+    path.write_bytes(data)
+
+    def table(mode: str) -> Any:
+        return recording(tmp_path).to_arrow(
+            checksum="crc-32", schema=ir, template="Order", mode=mode,  # type: ignore[arg-type]
+            columns=["orderId", "_corrupt"],
+        ).to_pydict()  # fmt: skip
+
+    assert table("DROPMALFORMED") == {"orderId": [0, 3], "_corrupt": [None, None]}
+    told = table("PERMISSIVE")
+    assert told["orderId"] == [0, None, None, 3]
+    assert "frame checksum does not match" in told["_corrupt"][1]
+    assert f"position {builder.messages[2].position}: the payload" in told["_corrupt"][2]
+    with pytest.raises(SegmentError, match="frame checksum does not match"):
+        table("FAILFAST")
+
+
+def test_ir_needs_neither_java_nor_jar(
+    ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What sbe-tool has written is enough; for XML an error says what is missing and where from."""
+    record(tmp_path, ORDERS[0].encode())
+    xml = tmp_path / "orders.xml"
+    xml.write_text(SCHEMA)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("AEROTAPE_JARS", str(tmp_path))
+    assert recording(tmp_path).to_arrow(schema=ir, template="Order").num_rows == 1
+    with pytest.raises(ConfigurationError, match=r"no sbe-all-\*.jar.*sbe-all:1.*\.sbeir file"):
+        recording(tmp_path).to_arrow(schema=xml, template="Order")
+
+
+def test_xml_or_ir_is_told_by_content(ir: Path, jars: dict[str, Path], tmp_path: Path) -> None:
+    """Whatever the file is called, in any encoding of XML; anything else is refused by name."""
+    record(tmp_path, ORDERS[5].encode())
+    expected = recording(tmp_path).to_arrow(schema=ir, template="Order")
+    utf16 = tmp_path / "orders-16.xml"
+    utf16.write_text(SCHEMA.replace("UTF-8", "UTF-16", 1), encoding="utf-16")
+    schema = PayloadSchema.from_file(utf16, "Order", sbe_jar=jars["sbe-all"])
+    assert recording(tmp_path).to_arrow(schema=schema) == expected
+    renamed = tmp_path / "orders.xml"
+    renamed.write_bytes(ir.read_bytes())
+    assert recording(tmp_path).to_arrow(schema=renamed, template="Order") == expected
+    with pytest.raises(ConfigurationError, match=r"only from files whose names end with \.xml"):
+        PayloadSchema.from_file(utf16.rename(tmp_path / "orders.sbe"))
+    renamed.write_bytes(b"orders: yes")
+    with pytest.raises(CodecError, match=r"orders\.xml is no SBE schema: neither XML nor"):
+        recording(tmp_path).to_arrow(schema=renamed)
+
+
+def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
+    """Arguments that make no sense, before anything is read."""
+    record(tmp_path, ORDERS[0].encode())
+    read = PayloadSchema.from_ir(ir, "Order")
+    with pytest.raises(CodecError, match=r"no message 'Trade'; it has Order \(1\), Cancel \(2\)"):
+        recording(tmp_path).to_arrow(schema=ir, template="Trade")
+    with pytest.raises(ConfigurationError, match=r"cannot read the SBE schema .*No such file"):
+        recording(tmp_path).to_arrow(schema=tmp_path / "none.xml")
+    with pytest.raises(ConfigurationError, match="give the schema that has it"):
+        recording(tmp_path).to_arrow(template="Order")
+    with pytest.raises(ConfigurationError, match="the schema was read already"):
+        recording(tmp_path).to_arrow(schema=read, template="Order")
+    told = PayloadSchema.from_ir(ir, "Order", error_column="wrong")
+    with pytest.raises(ConfigurationError, match="read the schema without error_column"):
+        recording(tmp_path).to_arrow(schema=told)
+    with pytest.raises(ConfigurationError, match="unknown column 'price'"):
+        recording(tmp_path).to_arrow(columns=["price"])
+
+
+def test_both_ways_of_reading_take_the_same_arguments() -> None:
+    """Stream and table cannot drift apart, and help() shows all arguments of either."""
+    stream, table = inspect.signature(Recording.to_batches), inspect.signature(Recording.to_arrow)
+    assert stream.parameters == table.parameters
+    assert list(stream.parameters)[:4] == ["self", "from_position", "to_position", "checksum"]
+    assert {"columns", "mode", "schema", "template", "others"} <= set(stream.parameters)
+
+
+def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
+    """A query over typed columns, read as DuckDB asks for them."""
+    duckdb = pytest.importorskip("duckdb")
+    record(tmp_path, *(order.encode() for order in ORDERS))
+    orders = recording(tmp_path).to_batches(schema=ir, template="Order")  # noqa: F841
+    rows = duckdb.sql(
+        "SELECT side, count(*), sum(price), sum(len(fills)) FROM orders GROUP BY side ORDER BY side"
+    ).fetchall()
+    sides = {side: [order for order in ORDERS if order.side == side] for side in ("BUY", "SELL")}
+    assert rows == [
+        (side, len(some), sum(o.price or 0 for o in some), sum(len(o.fills) for o in some))
+        for side, some in sides.items()
+    ]
+
+
+def test_polars_takes_the_table(ir: Path, tmp_path: Path) -> None:
+    """Typed columns in Polars, with structs and lists."""
+    polars = pytest.importorskip("polars")
+    record(tmp_path, *(order.encode() for order in ORDERS))
+    table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=TYPED)
+    assert polars.from_arrow(table).to_dicts() == [order.columns() for order in ORDERS]
+
+
+def test_pandas_takes_the_table(ir: Path, tmp_path: Path) -> None:
+    """Typed columns in pandas."""
+    pytest.importorskip("pandas")
+    record(tmp_path, *(order.encode() for order in ORDERS))
+    table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "side"])
+    frame = table.to_pandas()
+    assert frame["note"].tolist() == [order.note for order in ORDERS]
+    assert (frame["side"] == "SELL").sum() == 40

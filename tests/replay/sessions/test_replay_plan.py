@@ -1,0 +1,118 @@
+"""Replay requests checked against a descriptor: positions, lengths and error codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.errors import ArchiveError
+from aerotape.protocol import ErrorCode
+from aerotape.replay.sessions.request import (
+    MAX_POSITION,
+    ReplayRequest,
+    plan,
+    replay_channel,
+    replay_session_id,
+)
+
+MIB = 1 << 20
+
+
+def descriptor(start: int = 1024, stop: int = 65536 * 3) -> RecordingDescriptor:
+    return RecordingDescriptor(
+        recording_id=4,
+        start_timestamp_ms=1,
+        stop_timestamp_ms=-1 if stop < 0 else 2,
+        start_position=start,
+        stop_position=stop,
+        initial_term_id=9,
+        segment_file_length=128 * 1024,
+        term_buffer_length=65536,
+        mtu_length=1408,
+        session_id=5,
+        stream_id=6,
+        stripped_channel="aeron:ipc",
+        original_channel="aeron:ipc",
+        source_identity="aeron:ipc",
+    )
+
+
+def request(position: int = -1, length: int = -1, file_io: int | None = None) -> ReplayRequest:
+    return ReplayRequest(4, position, length, 10, "aeron:ipc", file_io)
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "expected"),
+    [
+        # position, length; limit position; planned position, length, stop position
+        ((-1, -1), None, (1024, 195584, 196608)),
+        ((2048, 4096), None, (2048, 4096, 196608)),
+        ((2048, 1 << 40), None, (2048, 194560, 196608)),
+        ((2048, -2), None, (2048, 194560, 196608)),
+        ((2048, 0), None, (2048, 0, 196608)),
+        ((-1, -1), 4096, (1024, MAX_POSITION - 1024, 4096)),
+        ((4096, -1), 4096, (4096, MAX_POSITION - 4096, 4096)),
+        ((2048, -2), 4096, (2048, 2048, 4096)),
+        ((2048, 1 << 40), 4096, (2048, 1 << 40, 4096)),
+        ((2048, -1), -1, (2048, 194560, 196608)),
+    ],
+)
+def test_planned_ranges(
+    asked: tuple[int, int], limit: int | None, expected: tuple[int, int, int]
+) -> None:
+    """-1 follows a live recording and ends with a stopped one; -2 ends at the present end."""
+    planned = plan(request(*asked), descriptor(), limit, MIB)
+    assert (planned.position, planned.length, planned.stop_position) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "code"),
+    [
+        ((1025, -1), None, ErrorCode.GENERIC),
+        ((992, -1), None, ErrorCode.INVALID_POSITION),
+        ((196608, -1), None, ErrorCode.INVALID_POSITION),
+        ((196640, -1), None, ErrorCode.INVALID_POSITION),
+        ((4128, -1), 4096, ErrorCode.INVALID_POSITION),
+        ((-1, -2), 1024, ErrorCode.EMPTY_RECORDING),
+        ((2048, -3), None, ErrorCode.GENERIC),
+    ],
+)
+def test_refused_requests(asked: tuple[int, int], limit: int | None, code: ErrorCode) -> None:
+    """Each refusal has the reference's error code and names the recording."""
+    with pytest.raises(ArchiveError, match="recording 4") as caught:
+        plan(request(*asked), descriptor(), limit, MIB)
+    assert caught.value.error_code == code
+
+
+def test_reads_shorter_than_the_mtu_are_refused() -> None:
+    """A frame must fit into what is read at once; 0 and absent leave it to the archive."""
+    with pytest.raises(ArchiveError, match="MTU"):
+        plan(request(file_io=1376), descriptor(), None, MIB)
+    with pytest.raises(ArchiveError, match="MTU"):
+        plan(request(), descriptor(), None, 1024)
+    for file_io in (None, 0, -1, 1408):
+        assert plan(request(file_io=file_io), descriptor(), None, MIB).position == 1024
+
+
+def test_an_empty_recording_may_be_followed_from_its_start() -> None:
+    """With no position given a stopped, empty recording gives a replay of nothing."""
+    planned = plan(request(), descriptor(start=1024, stop=1024), None, MIB)
+    assert (planned.position, planned.length) == (1024, 0)
+
+
+def test_replay_channel_is_built_as_the_reference_builds_it() -> None:
+    """Term length, MTU and first position are the recording's; linger is the archive's."""
+    channel = "aeron:udp?endpoint=localhost:5|term-length=1m|mtu=8k|alias=x|eos=false"
+    assert replay_channel(channel, descriptor(), 65536 * 2 + 64, 5_000_000_000) == (
+        "aeron:udp?endpoint=localhost:5|mtu=1408|term-length=64k|init-term-id=9|term-id=11"
+        "|term-offset=64|linger=5s|alias=x|eos=false"
+    )
+    lingering = replay_channel("aeron:ipc?linger=10", descriptor(), 1024, 0)
+    assert lingering.endswith("|linger=10ns")
+
+
+def test_replay_session_ids_are_signed_64_bit() -> None:
+    """The replay's number stands above the session id, whose sign does not spill into it."""
+    assert replay_session_id(1, 5) == (1 << 32) + 5
+    assert replay_session_id(1, -1) == (1 << 32) + 0xFFFF_FFFF
+    assert replay_session_id(1 << 31, 0) == -(1 << 63)

@@ -1,0 +1,161 @@
+"""Replays that end before they have begun, with fakes of what the driver and the replayer do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.error_log import ErrorLog
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.errors import AeronError
+from aerotape.protocol import ErrorCode
+from aerotape.replay.sessions import replay_session as replay_session
+from aerotape.replay.sessions.replay_session import Replays
+from aerotape.replay.sessions.request import ReplayRequest
+
+
+class Rig:
+    """A stopped recording, and a replay of it that the replayer has just been given."""
+
+    def __init__(self, directory: Path, refusals: int = 0) -> None:
+        """Have the driver refuse the publication so often before."""
+        self.refusals = refusals
+        self.sent: list[tuple[Any, ...]] = []
+        self.given: list[int] = []
+        self.answers: list[Any] = []
+        self.stopped: list[int] = []
+        self.count = 0
+        self.catalog = Catalog.open(directory, create=True)
+        self.recording_id = self.catalog.add_recording(
+            start_position=0,
+            stop_position=4_096,
+            start_timestamp_ms=1,
+            initial_term_id=7,
+            segment_file_length=65_536,
+            term_buffer_length=65_536,
+            mtu_length=1_408,
+            session_id=3,
+            stream_id=10,
+            stripped_channel="aeron:ipc",
+            original_channel="aeron:ipc",
+            source_identity="aeron:ipc",
+        )
+        pending = SimpleNamespace(poll=self.poll)
+        client: Any = SimpleNamespace(
+            counters=lambda: None, async_add_exclusive_publication=lambda *_: pending
+        )
+        config: Any = SimpleNamespace(
+            max_concurrent_replays=20,
+            file_io_max_length=65_536,
+            replay_linger_timeout_ns=0,
+            connect_timeout_ns=5_000_000_000,
+        )
+        recordings: Any = SimpleNamespace(session=lambda _: None)
+        replayer: Any = SimpleNamespace(replay=self.replay, stop_replay=self.stopped.append)
+        self.replays = Replays(
+            config=config,
+            client=client,
+            catalog=self.catalog,
+            recordings=recordings,
+            replayer=replayer,
+            session_counter=self._counter(),
+            errors=ErrorLog(),
+            defer=lambda _: None,
+            deleted_up_to=lambda _: None,
+        )
+        requester: Any = SimpleNamespace(
+            send_ok=lambda *details: self.sent.append(("ok", *details)),
+            ok_to_send=lambda *details: ("where", details),
+            send_error=lambda *details: self.sent.append(("error", *details)),
+        )
+        request = ReplayRequest(self.recording_id, 0, -1, 20, "aeron:ipc")
+        self.replays.start(requester, 9, request)
+        self.replays.do_work()
+
+    def _counter(self) -> Any:
+        def add(delta: int) -> None:
+            self.count += delta
+
+        return SimpleNamespace(add=add)
+
+    def poll(self) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise AeronError("session id is in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
+        return SimpleNamespace(session_id=5)
+
+    def replay(self, _publication: Any, *, replay_session_id: int, answer: Any, **_: Any) -> Any:
+        self.given.append(replay_session_id)
+        self.answers.append(answer)
+        return SimpleNamespace(position=0)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.catalog.close()
+
+
+def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> None:
+    """By another client, or by a truncation: the first one must not wait for its timeout."""
+    [replay_id] = rig.given
+    rig.replays.stop_all(rig.recording_id)
+    assert rig.stopped == [replay_id]
+    rig.replays.on_done(replay_id, 0, 0, None)
+    assert [details[:3] for details in rig.sent] == [("error", 9, ErrorCode.GENERIC)]
+    assert rig.count == 0
+
+
+def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
+    """Its end is seen in its stream."""
+    [replay_id] = rig.given
+    rig.replays.on_ready(replay_id)
+    rig.replays.on_done(replay_id, 0, 0, None)
+    assert rig.sent == [("ok", 9, replay_id)]
+
+
+def test_a_publication_that_the_driver_cannot_make_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again, for as long as clients are given to connect; then the client is told."""
+    now_ns = [0]
+    monkeypatch.setattr(replay_session, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
+    rig = Rig(tmp_path, refusals=10)
+    for now in (1, 4_999_999_999):
+        now_ns[0] = now
+        rig.replays.do_work()
+        assert (rig.sent, rig.given, rig.replays.wants_soon) == ([], [], True)
+    now_ns[0] = 5_000_000_000
+    rig.replays.do_work()
+    [(kind, *details)] = rig.sent
+    assert (kind, *details[:2]) == ("error", 9, ErrorCode.GENERIC)
+    assert "cannot create the replay publication within 5 s: session id is in use" in details[2]
+    assert not rig.replays.is_replayed(rig.recording_id)
+    assert not rig.replays.wants_soon
+    assert rig.refusals == 6
+    rig.catalog.close()
+
+
+def test_a_publication_that_is_made_at_last(tmp_path: Path) -> None:
+    """The replay begins."""
+    rig = Rig(tmp_path, refusals=3)
+    for _ in range(3):
+        assert rig.given == []
+        rig.replays.do_work()
+    assert len(rig.given) == 1
+    rig.catalog.close()
+
+
+def test_a_replay_that_the_replayer_has_answered_is_not_answered_again(rig: Rig) -> None:
+    """It is given the answer beforehand, and neither its sending nor its end are told twice."""
+    [replay_id] = rig.given
+    assert rig.answers == [("where", (9, replay_id))]
+    rig.replays.on_answered(replay_id)
+    rig.replays.on_done(replay_id, 0, 0, None)
+    assert rig.sent == []

@@ -1,0 +1,152 @@
+"""Statistics over time: parts of equal duration, from what the time index knows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+from support.daemon import archives
+from support.daemon.recording import wait_until
+
+import aerotape
+from aerotape import RecordingSignal
+from aerotape.catalog.directory import Recording, open_directory
+from aerotape.catalog.time_index.file import (
+    Provenance,
+    time_index_path,
+    write_time_index,
+)
+from aerotape.catalog.time_index.points import TimePoint
+from aerotape.errors import ConfigurationError
+
+SECOND = 1_000_000_000
+# Within the second that the catalog has for recordings that were built.
+BEGIN = 1_700_000_000 * SECOND
+
+
+def recorded(tmp_path: Path, builder: SegmentBuilder, points: list[tuple[int, int]]) -> Recording:
+    """Add a recording of which these times (after BEGIN) and positions are known."""
+    recording_id = add_recording(tmp_path, builder)
+    recording = open_directory(tmp_path).recording(recording_id)
+    write_time_index(
+        time_index_path(tmp_path, recording_id),
+        Provenance.of(recording.entry),
+        [TimePoint(BEGIN + time_ns, position, builder.session_id) for time_ns, position in points],
+    )
+    return open_directory(tmp_path).recording(recording_id)
+
+
+def test_parts_of_equal_time(tmp_path: Path) -> None:
+    """Half of the messages in 100 ms, nothing for 300 ms, the others in 600 ms."""
+    builder = fill(SegmentBuilder(), 600)
+    half, end = builder.messages[300].position, builder.position
+    ms = SECOND // 1000
+    points = [(0, 0), (100 * ms, half), (400 * ms, half), (1000 * ms, end)]
+    recording = recorded(tmp_path, builder, points)
+    stats = recording.stats(over="time", bins=20)
+    assert (stats.over, stats.messages, len(stats.bins)) == ("time", 600, 20)
+    assert [b.from_time_ns for b in stats.bins] == [BEGIN + i * 50 * ms for i in range(20)]
+    assert [b.to_time_ns for b in stats.bins] == [BEGIN + i * 50 * ms for i in range(1, 21)]
+    assert [b.from_position for b in stats.bins[1:]] == [b.to_position for b in stats.bins[:-1]]
+    for part in stats.bins:
+        inside = range(part.from_position, part.to_position)
+        expected = [m for m in builder.messages if m.position in inside]
+        assert part.messages == len(expected)
+        assert part.messages_per_s == pytest.approx(len(expected) / 0.05)
+        assert part.bytes_per_s == pytest.approx(part.length_bytes / 0.05)
+    counts = [b.messages for b in stats.bins]
+    assert counts[2:8] == [0] * 6
+    assert sum(counts[:2]) == sum(counts[8:]) == 300
+    assert stats.bins[8].from_position == half
+    over_position = recording.stats(bins=20)
+    assert over_position.over == "position"
+    assert {b.messages_per_s for b in over_position.bins} == {None}
+    assert over_position.lengths == stats.lengths
+
+
+def test_a_clock_that_was_put_back_lets_time_stand_still(tmp_path: Path) -> None:
+    """What was recorded meanwhile counts where it stands, and nothing is lost."""
+    builder = fill(SegmentBuilder(), 300)
+    places = [builder.messages[i].position for i in (0, 100, 200)] + [builder.position]
+    ms = SECOND // 1000
+    times = [0, 500 * ms, 200 * ms, 900 * ms]
+    stats = recorded(tmp_path, builder, list(zip(times, places, strict=True))).stats(
+        over="time", bins=9
+    )
+    starts = [b.from_time_ns for b in stats.bins]
+    assert None not in starts
+    assert [b.messages for b in stats.bins][:5] != [0] * 5
+    assert sum(b.messages for b in stats.bins) == 300
+    later = [b for b in stats.bins if (b.from_time_ns or 0) >= BEGIN + 500 * ms]
+    assert sum(b.messages for b in later) == 100
+
+
+def test_a_range_of_times(tmp_path: Path) -> None:
+    """Only what was recorded in it, and how long that took."""
+    builder = fill(SegmentBuilder(), 400)
+    places = [builder.messages[i].position for i in (0, 100, 200, 300)] + [builder.position]
+    points = [(i * SECOND // 4, place) for i, place in enumerate(places)]
+    recording = recorded(tmp_path, builder, points)
+    times = {
+        "from_time": BEGIN + SECOND // 4 + 1,
+        "to_time": f"{(BEGIN + SECOND * 3 // 4) // 1_000_000}ms",
+    }
+    stats = recording.stats(**times, over="time", bins=10)  # type: ignore[arg-type]
+    assert (stats.from_position, stats.to_position) == (places[1], places[3])
+    assert (stats.messages, stats.duration_s) == (200, 0.5)
+    assert stats.messages_per_s == 400
+
+
+def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
+    """Over time is refused, and says what works; nothing recorded is no reason to refuse."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 20))
+    add_recording(tmp_path, SegmentBuilder())
+    directory = open_directory(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"not known .*no time index.*over position"):
+        directory.recording(0).stats(over="time")
+    with pytest.raises(ConfigurationError, match="'age': there are position and time"):
+        directory.recording(0).stats(over="age")  # type: ignore[arg-type]
+    assert directory.recording(1).stats(over="time").bins == ()
+
+
+def send_recorded(
+    client: aerotape.ArchiveClient, publication: aerotape.ExclusivePublication, count: int
+) -> int:
+    """Send messages, wait until they are in recording 0, and return where they end."""
+    for _ in range(count):
+        publication.send(bytes(64))
+    end = publication.position
+    wait_until(lambda: client.recording_position(0) == end, "the recording")
+    return end
+
+
+def test_what_an_archive_has_recorded() -> None:
+    """Its own time index: a pause is seen as one, and the times are those of this test."""
+    with archives.serve("own", {"aerotape.time.index.interval": "1ms"}) as served:
+        with served.connect() as client:
+            before = time.time_ns()
+            publication = client.add_recorded_exclusive_publication("aeron:ipc", 77)
+            assert client.await_signal(RecordingSignal.START).recording_id == 0
+            half = send_recorded(client, publication, 500)
+            time.sleep(0.5)
+            send_recorded(client, publication, 500)
+            after = time.time_ns()
+        recording = open_directory(served.archive_dir).recording(0)
+        [whole] = recording.stats(over="time", bins=1).bins
+        assert whole.from_time_ns is not None and whole.to_time_ns is not None
+        # Parts of 20 ms at most, however long a busy machine took: a pause has many of them.
+        duration_ns = whole.to_time_ns - whole.from_time_ns
+        stats = recording.stats(over="time", bins=max(50, duration_ns // 20_000_000 + 1))
+    assert stats.messages == sum(b.messages for b in stats.bins) == 1000
+    first, last = stats.bins[0].from_time_ns, stats.bins[-1].to_time_ns
+    assert first is not None and last is not None
+    # The start timestamp has milliseconds only.
+    assert before - 1_000_000 <= first < last <= after + SECOND
+    assert last - first >= SECOND // 2
+    pause = [i for i, b in enumerate(stats.bins) if not b.messages]
+    middle = next(i for i, b in enumerate(stats.bins) if b.to_position > half)
+    assert len(pause) > 5
+    assert abs(middle - max(i for i in pause if i <= middle + 1)) <= 1

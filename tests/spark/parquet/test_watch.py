@@ -1,0 +1,215 @@
+"""`aerotape parquet --watch`, round by round, and what else the command does without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
+
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import (
+    DESCRIPTOR_BLOCK_LENGTH,
+    DESCRIPTOR_HEADER_LENGTH,
+    RecordingState,
+)
+from aerotape.tools import parquet
+from aerotape.tools._cli.main import main
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from support.spark.parquet_rig import TasksHere, expected_positions, positions_of
+
+from aerotape.context import Closing
+from aerotape.spark.parquet import task_runner
+
+
+class Tasks(TasksHere, Closing):
+    def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run the command; between its rounds do one thing after the other, then end it."""
+    monkeypatch.setattr(task_runner, "SparkTasks", Tasks)
+
+    def run(*between: Callable[[], object], options: tuple[str, ...] = ()) -> int:
+        steps = iter(between)
+
+        def sleep(_: float) -> None:
+            try:
+                next(steps)()
+            except StopIteration:
+                raise KeyboardInterrupt from None
+
+        monkeypatch.setattr(parquet, "time", SimpleNamespace(sleep=sleep))
+        return main(
+            ["parquet", str(archive_dir), str(tmp_path / "out"), "--watch", "1", "--json", *options]
+        )
+
+    return run
+
+
+def purge(archive_dir: Path, recording_id: int) -> None:
+    with Catalog.open(archive_dir) as catalog:
+        catalog.change_state(recording_id, RecordingState.INVALID)
+    for path in archive_dir.glob(f"{recording_id}-*.rec"):
+        path.unlink()
+
+
+def rename(archive_dir: Path, recording_id: int, channel: str) -> None:
+    with Catalog.open(archive_dir) as catalog:
+        catalog.replace_channel(recording_id, stripped_channel=channel, original_channel=channel)
+
+
+def test_a_warning_of_any_round_counts(
+    archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was left out of a table is still left out when later rounds have nothing to do."""
+    builder = fill(SegmentBuilder(), 5)
+    builder.frame(b"the rest never came", flags=BEGIN)
+    add_recording(archive_dir, builder)
+    assert watch(lambda: None, lambda: None) == 3
+    told = capfd.readouterr().err
+    assert told.count("1 fragments of messages that were not recorded whole left out") == 1
+    assert "as told before, of recordings 0\n" in told
+
+
+def test_what_was_put_right_does_not_count(
+    archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A recording that was left out and is converted in a later round."""
+    builder = fill(SegmentBuilder(checksum=crc32), 5)
+    add_recording(archive_dir, builder)
+    path = builder.segment_path(archive_dir, 0)
+    sound = path.read_bytes()
+    message = next(message for message in builder.messages if message.payload)
+    damaged = bytearray(sound)
+    damaged[message.position + 32] ^= 1
+    path.write_bytes(damaged)
+    options = ("--checksum", "crc-32")
+    assert watch(lambda: None, options=options) == 3
+    assert "left out: recording 0" in capfd.readouterr().err
+    path.write_bytes(damaged)
+    assert watch(lambda: path.write_bytes(sound), options=options) == 0
+
+
+def test_a_recording_that_is_purged_ends_nothing(
+    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of one that was converted to its end nothing is lost; the others are gone on with, until none
+    is left of those that were asked for."""
+    for count in (5, 6, 7):
+        add_recording(archive_dir, fill(SegmentBuilder(), count))
+    third = fill(SegmentBuilder(), 8)
+    add_recording(archive_dir, third, live=True)
+
+    def grow() -> None:
+        fill(third, 8).write(archive_dir)
+
+    assert (
+        watch(
+            lambda: purge(archive_dir, 0),
+            grow,
+            options=("--recording-ids", "0,3", "--min-bytes", "1"),
+        )
+        == 0
+    )
+    told = capfd.readouterr()
+    assert "recording 0 is gone; the table has all of it\n" in told.err
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    assert [line.get("messages") for line in lines] == [5, 8, 8, 21]
+    assert positions_of(tmp_path / "out", 3) == expected_positions(archive_dir, 3)
+
+    purges = [lambda: purge(archive_dir, 1), lambda: purge(archive_dir, 2), lambda: pytest.fail()]
+    assert watch(*purges, options=("--recording-ids", "1,2")) == 0
+    told = capfd.readouterr()
+    assert told.err.endswith("all recordings that were asked for are gone\n")
+
+
+def test_a_recording_keeps_its_place_under_another_channel(
+    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One that `--channel` chose once is gone on with; one that was damaged then, and proves to be
+    of another channel, is neither converted nor told to be gone."""
+    live = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, live, live=True)
+    other = add_recording(archive_dir, fill(SegmentBuilder(), 6))
+    rename(archive_dir, other, "aeron:ipc")
+    catalog = archive_dir / "archive.catalog"
+    sound = catalog.read_bytes()
+    with Catalog.open(archive_dir, read_only=True) as entries:
+        strings = entries.entry(other).offset + DESCRIPTOR_HEADER_LENGTH + DESCRIPTOR_BLOCK_LENGTH
+    catalog.write_bytes(sound[:strings] + b"\xff" * 4 + sound[strings + 4 :])
+
+    def grow() -> None:
+        catalog.write_bytes(sound)
+        rename(archive_dir, 0, "aeron:udp?endpoint=elsewhere:1")
+        fill(live, 7).write(archive_dir)
+
+    options = ("--channel", "alias=prices", "--min-bytes", "1")
+    assert watch(grow, lambda: None, options=options) == 3
+    told = capfd.readouterr()
+    assert "gone" not in told.err
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    assert [line.get("messages") for line in lines] == [5, 7, 12]
+    assert positions_of(tmp_path / "out", 0) == expected_positions(archive_dir, 0)
+    assert positions_of(tmp_path / "out", other) == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_went_with_a_purged_recording_is_told(
+    archive_dir: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str], asked: bool
+) -> None:
+    """When it may have held more than the table has; named on the command line or not."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    live = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, live, live=True)
+    options = ("--recording-ids", "0,1") if asked else ()
+    assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
+    told = capfd.readouterr().err
+    gone = f"recording 1: it is gone from the archive: what it held after position {live.position}"
+    assert told.count(gone) == 1
+    assert "of recordings 1\n" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--max-delay", "5"), "--max-delay is for --watch"),
+        (("--watch", "--dry-run"), "--dry-run says what one run would do"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    archive_dir: Path, capfd: pytest.CaptureFixture[str], options: tuple[str, ...], complaint: str
+) -> None:
+    assert main(["parquet", str(archive_dir), str(archive_dir / "out"), *options]) == 2
+    assert complaint in capfd.readouterr().err
+
+
+def test_a_dry_run_ends_as_the_run_would(
+    archive_dir: Path, tmp_path: Path, watch: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With exit code 3 when a recording would be left out."""
+    add_recording(archive_dir, fill(SegmentBuilder(), 5))
+    builder = fill(SegmentBuilder(), 5)
+    add_recording(archive_dir, builder)
+    dry_run = ["parquet", str(archive_dir), str(tmp_path / "out"), "--dry-run", "--json"]
+    assert main(dry_run) == 0
+    assert watch() == 0
+    with Catalog.open(archive_dir) as catalog:
+        catalog.set_stop_position(1, builder.messages[2].position)
+    capfd.readouterr()
+    assert main(dry_run) == 3
+    shown = json.loads(capfd.readouterr().out)
+    assert [row["action"] for row in shown] == ["up to date", "refuse"]
+    assert "recording 1: it ends at" in shown[1]["reason"]

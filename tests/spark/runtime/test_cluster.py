@@ -1,0 +1,128 @@
+"""The data source and the Parquet job on a Spark standalone cluster: workers in processes and
+working directories of their own, over a shared folder and over object storage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+from support.spark import object_store, spark_cluster
+from support.spark.object_store import ObjectStore
+
+import aerotape
+from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.remote.object_folder import reach
+from aerotape.url_path import UrlPath
+
+pytest.importorskip("pyspark")
+pytest.importorskip("moto")
+
+ROOT = Path(aerotape.__file__).parents[1]
+MESSAGES = 400
+
+# What a user's own script would do: count what each task reads, and say where tasks ran. The
+# command finds the session that there is, which spares the test another driver and its executors.
+SCRIPT = """
+import json, os, sys
+from pyspark.sql import SparkSession
+from aerotape.tools._cli.main import main
+
+spark = (
+    SparkSession.builder
+    .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "120s")
+    .config("spark.log.level", "ERROR").config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
+
+def look(rows):
+    yield os.getcwd(), sum(len(row.payload) for row in rows)
+
+for source, out in zip(sys.argv[1::2], sys.argv[2::2]):
+    table = spark.read.format("aerotape").option("partitionBytes", "128k").load(source)
+    tasks = table.rdd.mapPartitions(look).collect()
+    print(json.dumps({"count": table.count(), "tasks": tasks}))
+    command = ["parquet", source, out, "--master", spark.sparkContext.master]
+    assert main([*command, "--partition-bytes", "256k", "--json"]) == 0
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store.serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def environment(store: ObjectStore) -> dict[str, str]:
+    """What driver and workers share: where Python and aerotape are, and the way to the storage."""
+    return {
+        **store.environment,
+        "PYSPARK_PYTHON": sys.executable,
+        # Nothing is needed where aerotape is installed.
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@pytest.fixture(scope="module")
+def master(
+    tmp_path_factory: pytest.TempPathFactory, environment: Mapping[str, str]
+) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with spark_cluster.standalone(folder, 2, environment) as url:
+        yield url
+
+
+def test_a_script_and_the_parquet_job_on_a_cluster(
+    store: ObjectStore, environment: Mapping[str, str], master: str, tmp_path: Path
+) -> None:
+    """Batch reads of the folder and of the bucket see every byte, in tasks of both workers; the
+    job writes one table to a folder, named by a relative path, and one to the bucket."""
+    from pyarrow import dataset
+
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    builder = fill(SegmentBuilder(), MESSAGES)
+    add_recording(archive_dir, builder)
+    url = store.upload(archive_dir, "cluster")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py", "archive", "table", url, f"{url}-table"],
+        cwd=tmp_path,
+        env={**os.environ, **environment, "MASTER": master},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    read = json.JSONDecoder().raw_decode
+    reports: list[dict[str, Any]] = []
+    output = done.stdout.lstrip()
+    while output:
+        report, end = read(output)
+        reports.append(report)
+        output = output[end:].lstrip()
+    assert [report.get("messages", report.get("count")) for report in reports] == [MESSAGES] * 4
+    tasks = [task for report in reports for task in report.get("tasks", ())]
+    assert sum(size for _, size in tasks) == 2 * sum(len(m.payload) for m in builder.messages)
+    executors = {Path(cwd) for cwd, _ in tasks}
+    assert len(executors) == 2
+    assert tmp_path not in executors
+
+    bucket, path = reach(UrlPath(f"{url}-table"), StorageOptions.of(store.options))
+    for table in (
+        dataset.dataset(tmp_path / "table" / "recording_id=0").to_table(),
+        dataset.dataset(f"{path}/recording_id=0", filesystem=bucket).to_table(),
+    ):
+        payloads = table.sort_by("position")["payload"].to_pylist()
+        assert payloads == [m.payload for m in builder.messages]

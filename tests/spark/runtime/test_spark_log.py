@@ -1,0 +1,71 @@
+"""What of Spark's log reaches the terminal of someone who runs a job."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.segment_builder import SegmentBuilder
+from support.damage.small_disk import SmallDisk, small_disk
+
+import aerotape
+
+pytest.importorskip("pyspark")
+
+ROOT = Path(aerotape.__file__).parents[1]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk for a table, with room for 64 KiB."""
+    with small_disk(tmp_path / "disk", 1 << 20) as mounted:
+        mounted.fill(64 << 10)
+        yield mounted
+
+
+@pytest.fixture
+def recorded(archive_dir: Path) -> Path:
+    """A directory with a recording of 256 KB that no compression shrinks."""
+    rng = random.Random(2)
+    builder = SegmentBuilder()
+    for _ in range(256):
+        builder.message(rng.randbytes(1_000))
+    add_recording(archive_dir, builder)
+    return archive_dir
+
+
+def lines(*arguments: object, code: int) -> list[str]:
+    """Run the job with Spark and return what it says, without what Java says of its modules."""
+    done = subprocess.run(
+        [sys.executable, "-m", "aerotape", "parquet", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == code, done.stderr
+    return [line for line in done.stderr.splitlines() if "incubator modules" not in line]
+
+
+def test_of_a_job_that_works_it_says_nothing(recorded: Path, out: Path) -> None:
+    assert lines(recorded, out, code=0) == []
+
+
+def test_what_a_task_failed_of_is_told_in_one_line_and_with_verbose_whole(
+    recorded: Path, disk: SmallDisk
+) -> None:
+    out = disk.path / "out"
+    [line] = lines(recorded, out, code=1)
+    assert line.startswith("aerotape parquet: the Spark job failed: OSError: ")
+    assert "No space left on device" in line
+    assert str(out) in line
+    whole = lines("--verbose", recorded, out, code=1)
+    assert any(each.startswith("aerotape parquet: the Spark job failed: OSErr") for each in whole)
+    assert any("org.apache.spark.api.python.PythonException" in each for each in whole)
+    assert any("in _write_range" in each for each in whole)

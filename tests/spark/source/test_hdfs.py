@@ -1,0 +1,101 @@
+"""Reading from an HDFS and writing to it: over HTTP, and by the package hdfs-native."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.location import NO_OPTIONS
+from aerotape.catalog.remote.object_folder import reach
+from aerotape.errors import TableInUseError
+from aerotape.url_path import UrlPath
+
+pytest.importorskip("pyspark")
+pytest.importorskip("requests")
+
+from pyarrow import dataset, fs
+from support.jvm import hdfs
+from support.jvm.hdfs import SmallHdfs
+from support.jvm.java import HarnessError
+from support.spark.parquet_rig import TasksHere
+
+from aerotape.spark.parquet import lock
+from aerotape.spark.parquet.job import ParquetJob
+from aerotape.spark.parquet.lock import locked
+from aerotape.spark.parquet.plan import JobOptions
+from aerotape.spark.parquet.store import OutputStore
+from aerotape.spark.source.options import ReadOptions
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallHdfs]:
+    try:
+        hdfs.class_path()
+    except (HarnessError, FileNotFoundError) as error:
+        pytest.skip(f"no classes for an HDFS: {error}")
+    with hdfs.serve(tmp_path_factory.mktemp("hdfs")) as running:
+        yield running
+
+
+@pytest.fixture(params=["webhdfs", "hdfs"])
+def url(request: pytest.FixtureRequest, cluster: SmallHdfs) -> str:
+    if request.param == "webhdfs":
+        return f"webhdfs://127.0.0.1:{cluster.http_port}/over-http"
+    pytest.importorskip("hdfs_native")
+    return f"hdfs://127.0.0.1:{cluster.rpc_port}/native"
+
+
+def upload(folder: Path, url: str) -> None:
+    file_system, path = reach(UrlPath(url), NO_OPTIONS)
+    file_system.create_dir(path, recursive=True)
+    for file in folder.iterdir():
+        with file_system.open_output_stream(f"{path}/{file.name}") as stream:
+            stream.write(file.read_bytes())
+
+
+def test_a_table_follows_a_copy_that_grows(tmp_path: Path, url: str) -> None:
+    """A job, one more when more is there, and one that converts anew: the table has each message
+    once, manifests are replaced although nothing is renamed to a name that is taken, and nothing is
+    left lying about."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 40))
+    live = fill(SegmentBuilder(start_position=98_304), 40, seed=2)
+    add_recording(tmp_path, live, live=True)
+    options = JobOptions(read=ReadOptions(archive_dir=f"{url}/archive", partition_bytes=1 << 16))
+    table = f"{url}/table"
+    file_system, path = reach(UrlPath(table), NO_OPTIONS)
+    for overwrite in (False, False, True):
+        upload(tmp_path, f"{url}/archive")
+        with ParquetJob(
+            dataclasses.replace(options, overwrite=overwrite), table, TasksHere()
+        ) as job:
+            assert [each.error for each in job.run().recordings] == [None, None]
+            assert [each.files for each in job.run().recordings] == [0, 0]
+        folder = dataset.dataset(path, filesystem=file_system, format="parquet")
+        rows = folder.to_table(columns=["position", "payload"]).to_pylist()
+        expected = [
+            (message.position, message.payload)
+            for recording in open_directory(tmp_path).recordings()
+            for message in recording.messages()
+        ]
+        assert sorted((row["position"], row["payload"]) for row in rows) == sorted(expected)
+        infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
+        names = {info.path.rpartition("/")[2] for info in infos if info.is_file}
+        assert {name for name in names if not name.endswith(".parquet")} == {"_manifest.json"}
+        fill(live, 40, seed=5).write(tmp_path)
+
+
+def test_the_lock_of_a_killed_job_grows_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its age is known there; until then another job is refused."""
+    store = OutputStore.open(f"{url}/locked")
+    with locked(store):
+        with pytest.raises(TableInUseError, match=r"if it was killed, 120 s$"), locked(store):
+            pass
+        monkeypatch.setattr(lock, "_LEASE_NS", 0)
+        with locked(store) as taken:
+            taken.check()

@@ -1,0 +1,272 @@
+"""The data source and the Parquet job over a directory in object storage."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.orders import SCHEMA, some_orders
+from support.builders.segment_builder import SegmentBuilder
+from support.spark import object_store
+from support.spark.object_store import ObjectStore, Request
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.location import StorageOptions
+from aerotape.catalog.remote.object_folder import reach
+from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.errors import StorageError
+from aerotape.url_path import UrlPath
+
+pytest.importorskip("pyspark")
+pytest.importorskip("moto")
+
+from pyarrow import fs
+from support.spark.stream_query import Query
+
+from aerotape.spark.parquet.job import convert
+from aerotape.spark.parquet.plan import JobOptions
+from aerotape.spark.parquet.store import OutputStore
+from aerotape.spark.source.options import ReadOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store.serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two recordings: one with stop position, one without."""
+    directory = tmp_path_factory.mktemp("archive")
+    add_recording(directory, fill(SegmentBuilder(), 300))
+    add_recording(directory, fill(SegmentBuilder(start_position=98_304), 300, seed=2), live=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def url(store: ObjectStore, archive_dir: Path) -> str:
+    return store.upload(archive_dir, "archive")
+
+
+def rows(table: DataFrame) -> list[dict[str, Any]]:
+    found = [row.asDict() for row in table.collect()]
+    return sorted(found, key=lambda row: (row["recording_id"], row["position"]))
+
+
+def test_the_schema_may_be_there_too(
+    spark: SparkSession, store: ObjectStore, jars: dict[str, Path], tmp_path: Path
+) -> None:
+    """Typed columns by a schema at a URL, reached as the directory is; one that is not there is
+    named."""
+    builder = SegmentBuilder()
+    for order in some_orders(20):
+        builder.message(order.encode())
+    add_recording(tmp_path, builder)
+    (tmp_path / "orders.xml").write_text(SCHEMA)
+    run_sbe_tool(tmp_path / "orders.xml", jars["sbe-all"], tmp_path)
+    url = store.upload(tmp_path, "orders")
+    expected = [order.row()["note"] for order in some_orders(20)]
+
+    reader = spark.read.format("aerotape").options(**store.spark_options, template="Order")
+    table = reader.option("schema", f"{url}/orders.sbeir").load(url).orderBy("position")
+    assert [row.note for row in table.collect()] == expected
+    recording = open_directory(url, store.options).recording(0)
+    typed = recording.to_arrow(schema=f"{url}/orders.xml", template="Order", columns=["note"])
+    assert typed.to_pydict() == {"note": expected}
+    with pytest.raises(Exception, match=r"SBE schema s3://tapes/orders/none\.xml: it is not there"):
+        reader.option("schema", f"{url}/none.xml").load(url)
+
+
+def test_the_same_rows_as_from_a_folder(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
+) -> None:
+    """All columns of all messages from many partitions; the plan shows no secret."""
+    reader = spark.read.format("aerotape").option("partitionBytes", "128k")
+    table = reader.options(**store.spark_options).load(url)
+    assert rows(table) == rows(reader.load(str(archive_dir)))
+    plan = table._jdf.queryExecution().toString()
+    assert "aerotape" in plan
+    assert store.options["secret_key"] not in plan
+    assert store.options["access_key"] not in plan
+
+
+def test_only_touched_segments_are_read(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
+) -> None:
+    """A range of positions within one segment of one recording: the server is asked for no other,
+    and with the filter in a condition neither."""
+    messages = list(open_directory(archive_dir).recording(0).messages())
+    second = [m.position for m in messages if 131_072 <= m.position < 2 * 131_072]
+    source = spark.read.format("aerotape").options(**store.spark_options)
+    store.requests.clear()
+    narrowed = source.options(recordingIds=0, fromPosition=second[0], toPosition=second[-1] + 1)
+    assert narrowed.load(url).count() == len(second)
+    assert {r.key.rpartition("/")[2] for r in store.gets()} == {"0-131072.rec"}
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        store.requests.clear()
+        source = spark.read.format("aerotape").options(**store.spark_options)
+        where = f"recording_id = 0 AND position BETWEEN {second[0]} AND {second[-1]}"
+        assert source.load(url).where(where).count() == len(second)
+        assert {r.key.rpartition("/")[2] for r in store.gets()} == {"0-131072.rec"}
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_stream_follows_copies(store: ObjectStore, tmp_path: Path) -> None:
+    """A streaming query over a URL gives each message once as more of a recording is uploaded, and
+    fetches only what stands behind its position and what tells where that is."""
+    builder = fill(SegmentBuilder(), 120)
+    add_recording(tmp_path, builder, live=True)
+    url = store.upload(tmp_path, "growing")
+    query = Query(url, **store.spark_options, maxBytesPerTrigger="100k")
+    found = query.run()
+    assert len(query.batches) > 1
+    assert builder.segment_base(builder.position) > 0
+    for seed in (5, 6):
+        fill(builder, 120, seed=seed).write(tmp_path)
+        store.upload(tmp_path, "growing")
+        query.restart()
+        store.requests.clear()
+        found += query.run()
+    assert "0-0.rec" not in {r.key.rpartition("/")[2] for r in store.gets()}
+    assert query.batch() is None
+    assert found == open_directory(tmp_path).recording(0).to_arrow().to_pylist()
+
+
+def test_wrong_credentials_fail_the_query_and_say_so(
+    spark: SparkSession, store: ObjectStore, url: str
+) -> None:
+    """The error names the object and what to look at, and not the secret."""
+    wrong = {**store.spark_options, "storage.secret_key": "not-the-right-secret"}
+    with store.strict():
+        assert spark.read.format("aerotape").options(**store.spark_options).load(url).count() == 600
+        with pytest.raises(Exception, match=f"cannot read {url}.*credentials") as raised:
+            spark.read.format("aerotape").options(**wrong).load(url).count()
+    assert "not-the-right-secret" not in str(raised.value)
+
+
+def test_the_parquet_job_reads_from_there_and_writes_there(
+    spark: SparkSession, store: ObjectStore, url: str, archive_dir: Path
+) -> None:
+    """Tasks fetch what they convert and store what they have made; a second job finds what the
+    first has done, and nothing but the table is left."""
+    from pyarrow import dataset
+
+    storage = StorageOptions.of(store.options)
+    options = JobOptions(
+        read=ReadOptions(archive_dir=url, partition_bytes=1 << 18, storage=storage)
+    )
+    out = f"{url}-table"
+    report = convert(options, out)
+    assert [(r.messages, r.error) for r in report.recordings] == [(300, None), (300, None)]
+    file_system, path = reach(UrlPath(out), storage)
+    folder = dataset.dataset(path, filesystem=file_system, format="parquet", partitioning="hive")
+    rows = folder.to_table().sort_by([("recording_id", "ascending"), ("position", "ascending")])
+    expected = [
+        (id, message.position, message.payload)
+        for id in (0, 1)
+        for message in open_directory(archive_dir).recording(id).messages()
+    ]
+    columns = [rows[name].to_pylist() for name in ("recording_id", "position", "payload")]
+    assert list(zip(*columns, strict=True)) == expected
+    infos = file_system.get_file_info(fs.FileSelector(path, recursive=True))
+    names = [info.path for info in infos if info.is_file]
+    assert [name for name in names if "_aerotape" in name] == []
+    store.requests.clear()
+    again = convert(options, out)
+    assert [r.result for r in again.recordings] == ["up to date"] * 2
+    # Of each range a little is compared.
+    stopped = [get.length for get in store.gets() if "/0-" in get.key]
+    assert 2 <= len(stopped) <= 8
+    assert max(stopped) <= 16 << 10
+
+
+def test_an_object_outlives_a_write_that_fails(store: ObjectStore) -> None:
+    """An upload that the server has given up leaves the object as it was."""
+    place = f"s3://{object_store.BUCKET}/kept"
+    folder = OutputStore.open(place, StorageOptions.of(store.options))
+    folder.write("manifest", b"old")
+
+    def give_up(request: Request) -> None:
+        if request.method == "PUT":
+            store.before = lambda request: None
+            [upload] = store.client.list_multipart_uploads(Bucket=object_store.BUCKET)["Uploads"]
+            store.client.abort_multipart_upload(
+                Bucket=object_store.BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
+            )
+
+    store.before = give_up
+    with pytest.raises(StorageError, match=f"cannot write {place}/manifest: "):
+        folder.write("manifest", b"new")
+    assert folder.read("manifest") == b"old"
+
+
+class Interrupted:
+    """The file system of a store, or an upload, of a process that is told to end meanwhile."""
+
+    def __init__(self, behind: Any) -> None:
+        self._behind = behind
+
+    def open_output_stream(self, path: str) -> Interrupted:
+        return Interrupted(self._behind.open_output_stream(path))
+
+    def write(self, data: bytes) -> None:
+        signal.raise_signal(signal.SIGINT)
+        self._behind.write(data)
+
+    def __enter__(self) -> Interrupted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._behind.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+
+def test_an_object_outlives_a_job_that_is_ended_while_writing_it(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C, or SIGTERM, once the upload has begun: the object is the old or the new one, and not
+    what was uploaded by then."""
+    place = f"s3://{object_store.BUCKET}/ended"
+    folder = OutputStore.open(place, StorageOptions.of(store.options))
+    folder.write("manifest", b"old")
+    monkeypatch.setattr(folder, "_filesystem", Interrupted(folder._filesystem))
+    with pytest.raises(KeyboardInterrupt):
+        folder.write("manifest", b"new")
+    assert folder.read("manifest") in (b"old", b"new")
+
+
+def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path: Path) -> None:
+    """A recording without a stop position that is uploaded again and again, longer each time:
+    each message once."""
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from aerotape.spark.source.data_source import AerotapeDataSource
+
+    builder = fill(SegmentBuilder(), 60)
+    add_recording(tmp_path, builder, live=True)
+    url = store.upload(tmp_path, "followed")
+    source = AerotapeDataSource({"path": url, **store.spark_options})
+    reader: Any = source.streamReader(source.schema())
+    offset = reader.initialOffset()
+    found: list[int] = []
+    for step in range(3):
+        end = reader.latestOffset(offset, ReadAllAvailable())
+        for partition in reader.partitions(offset, end):
+            for batch in reader.read(partition):
+                found.extend(batch.column("position").to_pylist())
+        assert found == [message.position for message in builder.messages]
+        offset = end
+        fill(builder, 40, seed=step).write(tmp_path)
+        store.upload(tmp_path, "followed")

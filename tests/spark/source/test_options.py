@@ -1,0 +1,121 @@
+"""Options of the data source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.reader import COLUMNS
+from aerotape.spark.source.options import (
+    COLUMN_TYPES,
+    DEFAULT_PARTITION_BYTES,
+    ReadOptions,
+    parse_partition_bytes,
+)
+
+
+def test_defaults() -> None:
+    """A path alone reads all columns of everything but `_corrupt`, unverified."""
+    assert ReadOptions.parse({"path": "/a"}) == ReadOptions(
+        archive_dir="/a",
+        columns=COLUMNS[:-1],
+        checksum="none",
+        partition_bytes=DEFAULT_PARTITION_BYTES,
+    )
+
+
+def test_spark_and_native_know_the_same_columns() -> None:
+    """The columns that Spark is told of are those that the scan builds, in the same order."""
+    assert tuple(COLUMN_TYPES) == COLUMNS
+
+
+def test_every_option_is_parsed_in_any_case() -> None:
+    """Names in any case, lists with spaces, ids sorted and made unique."""
+    options = ReadOptions.parse(
+        {
+            "PATH": "file:///a/b",
+            "recordingids": "7, 3,3",
+            "fromPosition": "64",
+            "TOPOSITION": "128",
+            "channel": "alias=prices",
+            "streamId": "-5",
+            "columns": "payload, position",
+            "checksum": "CRC-32C",
+            "mode": "permissive",
+            "partitionBytes": "2m",
+        }
+    )
+    assert options == ReadOptions(
+        archive_dir="/a/b",
+        recording_ids=(3, 7),
+        from_position=64,
+        to_position=128,
+        channel="alias=prices",
+        stream_id=-5,
+        columns=("payload", "position"),
+        checksum="crc-32c",
+        mode="PERMISSIVE",
+        partition_bytes=2 << 20,
+    )
+
+
+def test_a_directory_elsewhere_comes_with_storage_options() -> None:
+    """URLs stay URLs, relative paths do not depend on who reads them, and secrets are not shown."""
+    options = ReadOptions.parse(
+        {"path": "s3://bucket/a", "storage.region": "eu-west-1", "STORAGE.secret_key": "hush-hush"}
+    )
+    assert options.archive_dir == "s3://bucket/a"
+    assert dict(options.storage.items) == {"region": "eu-west-1", "secret_key": "hush-hush"}
+    assert "hush-hush" not in repr(options)
+    assert ReadOptions.parse({"path": "tapes"}).archive_dir == str(Path.cwd() / "tapes")
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"path": ""}, "no archive directory"),
+        ({"path": "file://elsewhere/a"}, "another machine"),
+        ({"path": "s3://"}, "path: 's3://' names no bucket; write s3://BUCKET/FOLDER"),
+        ({"recordingId": "1"}, "unknown option 'recordingId', do you mean recordingIds"),
+        ({"header": "true"}, "unknown option 'header'"),
+        ({"recordingIds": "1,x"}, "recordingIds: 'x' is not a whole number"),
+        ({"recordingIds": ","}, "no recording id"),
+        ({"fromPosition": "-1"}, "position -1 is negative"),
+        ({"toPosition": "1.5"}, "not a whole number"),
+        ({"fromPosition": "64", "toPosition": "32"}, "fromPosition 64 is after toPosition 32"),
+        ({"streamId": ""}, "not a whole number"),
+        (
+            {"streamId": "2147483648"},
+            "streamId: 2147483648 is no stream id of Aeron",
+        ),
+        ({"streamId": "-2147483649"}, "streamId: -2147483649 is no stream id"),
+        ({"columns": "payload,colour"}, "unknown column 'colour'"),
+        ({"columns": "length,length"}, "named twice"),
+        ({"columns": " "}, "no column"),
+        ({"checksum": "md5"}, "unknown checksum 'md5'"),
+        ({"mode": "LENIENT", "checksum": "crc-32"}, "mode: unknown mode 'LENIENT'"),
+        ({"mode": "PERMISSIVE"}, "PERMISSIVE is about frames .* give checksum too"),
+        ({"mode": "DROPMALFORMED", "checksum": "none"}, "none is verified"),
+        ({"partitionBytes": "0"}, "above zero"),
+        ({"partitionBytes": "1" * 5000}, "above zero"),
+        ({"recordingIds": "1_0"}, "recordingIds: '1_0' is not a whole number"),
+        ({"schema": "/none.xml"}, "cannot read the SBE schema /none.xml"),
+        ({"schema": "file://elsewhere/car.xml"}, "schema: .* names a file of another machine"),
+        ({"template": "1"}, "template: it is about payloads .* give the option schema too"),
+        ({"enums": "number"}, "enums: it is about payloads"),
+        ({"schema": "/car.xml", "sets": "bits"}, "sets: 'bits' is none of struct, number"),
+        ({"schema": "/car.xml", "others": "skip"}, "others: 'skip' is none of drop, null"),
+    ],
+)
+def test_bad_options_are_refused(given: dict[str, str], complaint: str) -> None:
+    """Each bad option is named with what is wrong with it."""
+    with pytest.raises(ConfigurationError, match=complaint):
+        ReadOptions.parse({"path": "/a", **given})
+
+
+@pytest.mark.parametrize(("text", "count"), [("1", 1), ("64k", 65_536), ("1G", 1 << 30)])
+def test_partition_bytes_take_suffixes(text: str, count: int) -> None:
+    """Bytes alone, or with k, m, g."""
+    assert parse_partition_bytes(text, "partitionBytes") == count

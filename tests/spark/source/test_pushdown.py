@@ -1,0 +1,189 @@
+"""Filters that decide what is opened at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import BuiltMessage, SegmentBuilder
+
+from aerotape.spark.source.options import ReadOptions
+
+pytest.importorskip("pyspark")
+try:
+    from pyspark.sql.datasource import (
+        EqualTo,
+        Filter,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        IsNotNull,
+        LessThan,
+        LessThanOrEqual,
+        Not,
+    )
+except ImportError:
+    pytest.skip("this PySpark pushes no filters down", allow_module_level=True)
+
+from aerotape.spark.source.pushdown import Selection, Values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.mark.parametrize(
+    ("filters", "positions"),
+    [
+        ([GreaterThanOrEqual(("position",), 64), LessThan(("position",), 128)], (64, 128)),
+        ([GreaterThan(("position",), 64), LessThanOrEqual(("position",), 128)], (65, 129)),
+        ([EqualTo(("position",), 96)], (96, 97)),
+        ([GreaterThan(("position",), -5)], (0, (1 << 63) - 1)),
+        ([EqualTo(("position",), 96), LessThan(("position",), 96)], None),
+        ([LessThan(("position",), 0)], None),
+        ([In(("position",), ())], None),
+    ],
+)
+def test_ranges_of_positions_are_taken_over(
+    filters: list[Filter], positions: tuple[int, int] | None
+) -> None:
+    """Bounds become a half-open range, and Spark has nothing left to do."""
+    selection, left_to_spark = Selection().narrow(filters)
+    options = selection.positions(ReadOptions(archive_dir="/a"))
+    assert (options and (options.from_position, options.to_position)) == positions
+    assert left_to_spark == []
+
+
+@pytest.mark.parametrize(
+    ("filter", "positions"),
+    [
+        (In(("position",), (320, 64)), (64, 321)),
+        (LessThanOrEqual(("end_position",), 640), (0, 640)),
+        (LessThan(("end_position",), 640), (0, 639)),
+        (EqualTo(("end_position",), 640), (0, 640)),
+        (GreaterThan(("end_position",), 640), (0, (1 << 63) - 1)),
+    ],
+)
+def test_what_only_narrows_is_left_to_spark_too(filter: Filter, positions: tuple[int, int]) -> None:
+    """Positions one by one, and ends, bound the range that is read; Spark picks the rows."""
+    selection, left_to_spark = Selection().narrow([filter])
+    options = selection.positions(ReadOptions(archive_dir="/a"))
+    assert options is not None
+    assert (options.from_position, options.to_position) == positions
+    assert left_to_spark == [filter]
+
+
+def test_filters_and_options_combine() -> None:
+    """The narrower of option and filter counts, on either side."""
+    options = ReadOptions(archive_dir="/a", from_position=100, to_position=200)
+    selection, _ = Selection().narrow(
+        [GreaterThan(("position",), 49), LessThan(("position",), 150)]
+    )
+    both = selection.positions(options)
+    assert both is not None
+    assert (both.from_position, both.to_position) == (100, 150)
+    outside, _ = Selection().narrow([GreaterThanOrEqual(("position",), 200)])
+    assert outside.positions(options) is None
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        Not(EqualTo(("recording_id",), 1)),
+        IsNotNull(("position",)),
+        EqualTo(("recording_id",), None),
+        In(("stream_id",), (1, None)),
+        EqualTo(("length",), 10),
+        EqualTo(("position", "inner"), 10),
+    ],
+)
+def test_what_is_not_understood_is_left_to_spark(filter: Filter) -> None:
+    """A filter of another kind, column or value changes nothing and is returned."""
+    assert Selection().narrow([filter]) == (Selection(), [filter])
+
+
+def test_values_intersect() -> None:
+    """Several filters on one column must all hold."""
+    selection, left_to_spark = Selection().narrow(
+        [In(("stream_id",), (1, 2, 3)), GreaterThan(("stream_id",), 1), In(("stream_id",), (3, 4))]
+    )
+    assert left_to_spark == []
+    assert selection.stream_id == Values(lowest=2, among=frozenset({3}))
+    assert [value for value in range(6) if value in selection.stream_id] == [3]
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[BuiltMessage]]]:
+    """Three recordings of several segments each, the streams 10, 11 and 12."""
+    directory = tmp_path_factory.mktemp("archive")
+    builders = [fill(SegmentBuilder(stream_id=10 + id), 300, seed=id) for id in range(3)]
+    for builder in builders:
+        add_recording(directory, builder)
+    return directory, [builder.messages for builder in builders]
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with filters pushed down."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield spark
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
+    return spark.read.format("aerotape").options(**options).load(str(archive_dir))
+
+
+def places(table: DataFrame) -> list[tuple[int, int]]:
+    return sorted((row.recording_id, row.position) for row in table.collect())
+
+
+def test_segments_outside_the_filters_are_not_opened(
+    pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]], tmp_path: Path
+) -> None:
+    """With only one segment file left of three recordings, the query over it still works; the
+    same without pushing the filters down does not."""
+    source, built = messages
+    [begin, end] = 131_072, 262_144
+    for name in ("archive.catalog", "1-131072.rec"):
+        (tmp_path / name).write_bytes((source / name).read_bytes())
+    condition = f"stream_id IN (11, 99) AND position >= {begin} AND position < {end}"
+    query = load(pushing, tmp_path).where(condition)
+    expected = [(1, m.position) for m in built[1] if begin <= m.position < end]
+    assert len(expected) > 10
+    assert places(query) == expected
+    pushing.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    with pytest.raises(Exception, match="cannot open segment file"):
+        load(pushing, tmp_path).where(condition).collect()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "recording_id = 2",
+        "recording_id > 0 AND session_id = -42 AND length < 1000",
+        "position IN (0, 64, 77777) OR recording_id = 1",
+        "position IN (0, {second}) AND recording_id <> 1",
+        "end_position <= 100000 AND position > 40000",
+        "position > 100000 AND position < 50000",
+    ],
+)
+def test_the_same_rows_with_and_without(
+    pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]], condition: str
+) -> None:
+    """Pushing filters down changes what is read, never what comes out."""
+    archive_dir, built = messages
+    condition = condition.format(second=built[0][150].position)
+    pushed = places(load(pushing, archive_dir).where(condition))
+    pushing.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    assert pushed == places(load(pushing, archive_dir).where(condition))
+
+
+def test_no_filter_at_all(
+    pushing: SparkSession, messages: tuple[Path, list[list[BuiltMessage]]]
+) -> None:
+    """A query without a filter reads everything, with pushing down enabled too."""
+    assert load(pushing, messages[0]).count() == 900

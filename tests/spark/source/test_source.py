@@ -1,0 +1,178 @@
+"""The data source "aerotape" in a real Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.built_archive import add_recording, fill
+from support.builders.segment_builder import SegmentBuilder
+
+import aerotape.spark
+from aerotape import _native
+from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.reader import read_messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def crc32c(data: bytes) -> int:
+    return _native.checksum("crc-32c", data)
+
+
+@pytest.fixture(scope="module")
+def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three recordings with checksums: one from 0, one from the middle of a term, one empty."""
+    directory = tmp_path_factory.mktemp("archive")
+    add_recording(directory, fill(SegmentBuilder(checksum=crc32c, stream_id=10), 300))
+    second = SegmentBuilder(checksum=crc32c, stream_id=11, start_position=98_304)
+    add_recording(directory, fill(second, 300, seed=2))
+    add_recording(directory, SegmentBuilder(stream_id=12))
+    return directory
+
+
+def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
+    return spark.read.format("aerotape").options(**options).load(str(archive_dir))
+
+
+def test_every_message_is_one_row(spark: SparkSession, archive_dir: Path) -> None:
+    """All columns of all messages, each exactly once, from many partitions, checksums verified;
+    PySpark found the source by itself."""
+    from pyspark.sql.functions import spark_partition_id
+
+    table = load(spark, archive_dir, partitionBytes="256k", checksum="crc-32c")
+    rows = [row.asDict() for row in table.withColumn("partition", spark_partition_id()).collect()]
+    assert len({row.pop("partition") for row in rows}) == 4
+    rows.sort(key=lambda row: (row["recording_id"], row["position"]))
+    expected = [
+        {**message._asdict(), "length": message.length}
+        for recording in open_directory(archive_dir).recordings()
+        for message in read_messages(recording)
+    ]
+    assert len(rows) == 600
+    assert rows == [{**row, "payload": bytearray(row["payload"])} for row in expected]
+    assert [(f.name, f.dataType.simpleString(), f.nullable) for f in table.schema.fields] == [
+        ("recording_id", "bigint", False), ("position", "bigint", False),
+        ("end_position", "bigint", False), ("stream_id", "int", False),
+        ("session_id", "int", False), ("term_id", "int", False),
+        ("term_offset", "int", False), ("flags", "int", False),
+        ("reserved_value", "bigint", False), ("length", "int", False),
+        ("payload", "binary", False),
+    ]  # fmt: skip
+
+
+def test_register_by_hand(spark: SparkSession, archive_dir: Path) -> None:
+    """`register` works also where the source was found already."""
+    aerotape.spark.register(spark)
+    assert load(spark, archive_dir, recordingIds="1").count() == 300
+
+
+def test_options_choose_recordings_positions_and_columns(
+    spark: SparkSession, archive_dir: Path
+) -> None:
+    """Filters of recordings and positions, and a table with the columns asked for."""
+    messages = list(read_messages(open_directory(archive_dir).recording(1)))
+    table = load(
+        spark, archive_dir, streamId=11, channel="prices", columns="length,position",
+        fromPosition=messages[100].position, toPosition=messages[200].position,
+    )  # fmt: skip
+    assert table.columns == ["length", "position"]
+    rows = [(row.length, row.position) for row in table.collect()]
+    assert rows == [(m.length, m.position) for m in messages[100:200]]
+
+
+def test_a_schema_of_ones_own_chooses_columns(spark: SparkSession, archive_dir: Path) -> None:
+    """`spark.read.schema(...)` with columns of the table works, with its idea of nulls."""
+    reader = spark.read.format("aerotape").schema("payload binary, recording_id long")
+    assert {row.recording_id for row in reader.load(str(archive_dir)).collect()} == {0, 1}
+
+
+def test_sql(spark: SparkSession, archive_dir: Path) -> None:
+    """A view over a directory can be queried in SQL."""
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW tape USING aerotape OPTIONS (path '{archive_dir}')"
+    )
+    [row] = spark.sql(
+        "SELECT count(*) AS n, sum(length) = sum(octet_length(payload)) AS same FROM tape"
+    ).collect()
+    assert (row.n, row.same) == (600, True)
+
+
+def test_nothing_to_read_is_an_empty_table(spark: SparkSession, archive_dir: Path) -> None:
+    """No recording in the filter, or an empty one: no rows and no error."""
+    assert load(spark, archive_dir, streamId=99).collect() == []
+    assert load(spark, archive_dir, recordingIds="2").collect() == []
+
+
+def test_a_live_recording_is_read_as_it_was_when_planned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A recording without a stop position gives what is on disk; a later query gives more."""
+    builder = fill(SegmentBuilder(), 50)
+    add_recording(tmp_path, builder, live=True)
+    assert load(spark, tmp_path).count() == 50
+    fill(builder, 25, seed=3).write(tmp_path)
+    assert load(spark, tmp_path).count() == 75
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"recordingId": "1"}, "do you mean recordingIds"),
+        ({"recordingIds": "77"}, "77"),
+        ({"columns": "colour"}, "unknown column 'colour'"),
+        ({"template": "Car"}, "give the option schema too"),
+    ],
+)
+def test_bad_options_reach_the_user(
+    spark: SparkSession, archive_dir: Path, options: dict[str, str], complaint: str
+) -> None:
+    """What was wrong with an option stands in the exception that the query raises, not under the
+    calls that found it."""
+    with pytest.raises(Exception, match=complaint) as raised:
+        load(spark, archive_dir, **options).count()
+    assert str(raised.value).count("Traceback") == 1
+    assert str(raised.value).count("  File ") <= 2
+
+
+def test_what_the_source_does_not_do_is_told(
+    spark: SparkSession, archive_dir: Path, tmp_path: Path
+) -> None:
+    """Several directories at once, a directory that is none, and writing."""
+    with pytest.raises(Exception, match=r"load\(\) takes one archive directory, not several"):
+        spark.read.format("aerotape").load([str(archive_dir), str(archive_dir)])
+    with pytest.raises(Exception, match="CatalogError: no such") as raised:
+        load(spark, tmp_path / "none").count()
+    assert str(raised.value).count("  File ") <= 2
+    with pytest.raises(Exception, match="the data source only reads"):
+        load(spark, archive_dir).write.format("aerotape").mode("append").save(str(tmp_path / "t"))
+
+
+def test_damaged_frames_go_where_the_mode_says(spark: SparkSession, tmp_path: Path) -> None:
+    """With a checksum, a flipped bit fails the query and is named, or its message is left out, or
+    a row without payload that tells what is wrong."""
+    builder = fill(SegmentBuilder(checksum=crc32c), 100)
+    add_recording(tmp_path, builder)
+    victim = next(m for m in builder.messages[40:] if m.payload)
+    path = builder.segment_path(tmp_path, victim.position)
+    data = bytearray(path.read_bytes())
+    data[victim.position - builder.segment_base(victim.position) + 32] ^= 1
+    path.write_bytes(data)
+    assert load(spark, tmp_path).count() == 100
+    with pytest.raises(Exception, match=rf"recording 0: .*{path}.*position {victim.position}"):
+        load(spark, tmp_path, checksum="crc-32c").count()
+    dropped = load(spark, tmp_path, checksum="crc-32c", mode="dropMalformed")
+    assert [row.position for row in dropped.orderBy("position").collect()] == [
+        m.position for m in builder.messages if m is not victim
+    ]
+    permissive = load(spark, tmp_path, checksum="crc-32c", mode="PERMISSIVE")
+    assert permissive.columns[-1] == "_corrupt"
+    assert permissive.count() == 100
+    [row] = permissive.where("_corrupt IS NOT NULL").collect()
+    assert (row.position, row.payload, row.length) == (victim.position, None, len(victim.payload))
+    assert f"{path}, offset" in row["_corrupt"]
+    reader = spark.read.format("aerotape").schema("_corrupt string, position long")
+    table = reader.options(checksum="crc-32c", mode="PERMISSIVE").load(str(tmp_path))
+    assert table.where("_corrupt IS NOT NULL").select("position").collect() == [(victim.position,)]

@@ -1,0 +1,248 @@
+"""Typed columns of the data source "aerotape" in a real Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.orders import SCHEMA, Order, cancel, position, some_orders
+from support.builders.payload_schema import BIG_ENDIAN_SCHEMA
+from support.builders.segment_builder import SegmentBuilder
+from support.jvm.java_payloads import encode_with_java
+
+from aerotape.catalog.directory import open_directory
+from aerotape.codecs.sbe_tool import run_sbe_tool
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORDERS = some_orders(600)
+
+
+@pytest.fixture(scope="module")
+def archive_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of orders over several terms, and one of other messages with a few orders."""
+    directory = tmp_path_factory.mktemp("orders")
+    first = SegmentBuilder()
+    for order in ORDERS:
+        first.message(order.encode())
+    add_recording(directory, first)
+    second = SegmentBuilder(stream_id=1002)
+    for number in range(4):
+        second.message(cancel(number))
+        second.message(Order(1_000 + number, price=number).encode())
+    second.message(position(-3))
+    add_recording(directory, second)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The schema of orders."""
+    path = tmp_path_factory.mktemp("schema") / "orders.xml"
+    path.write_text(SCHEMA)
+    return path
+
+
+@pytest.fixture(scope="module")
+def ir(xml: Path, jars: dict[str, Path]) -> Path:
+    """What sbe-tool makes of it."""
+    return run_sbe_tool(xml, jars["sbe-all"], xml.parent)
+
+
+def load(spark: SparkSession, archive_dir: Path, **options: Any) -> DataFrame:
+    return spark.read.format("aerotape").options(**options).load(str(archive_dir))
+
+
+def test_fields_are_columns(
+    spark: SparkSession, archive_dir: Path, xml: Path, tmp_path: Path
+) -> None:
+    """The same rows as without Spark, in Spark's types, from several partitions; after planning
+    nobody needs the schema's file any more."""
+    copy = tmp_path / "copy.xml"
+    copy.write_text(xml.read_text())
+    table = load(spark, archive_dir, schema=copy, template="Order", partitionBytes="64k")
+    copy.unlink()
+    assert [(f.name, f.dataType.simpleString()) for f in table.schema.fields][10:] == [
+        ("orderId", "bigint"), ("side", "string"),
+        ("conditions", "struct<hidden:boolean,postOnly:boolean>"),
+        ("sbe_position", "bigint"), ("sbe_Length", "int"), ("price", "bigint"),
+        ("fills", "array<struct<quantity:int>>"), ("note", "string"),
+    ]  # fmt: skip
+    ordered = table.orderBy("recording_id", "position").collect()
+    rows = [row.asDict(recursive=True) for row in ordered]
+    expected = [
+        row
+        for recording in open_directory(archive_dir).recordings()
+        for row in recording.to_arrow(schema=xml, template="Order").to_pylist()
+    ]
+    assert len(expected) == 604
+    assert rows == expected
+    [row] = (
+        table.where("side = 'SELL' AND price > 100 AND length > 3000")
+        .selectExpr("count(*) AS n", "sum(size(fills)) AS fills")
+        .collect()
+    )
+    chosen = [o for o in ORDERS if o.side == "SELL" and (o.price or 0) > 100 and len(o.note) > 2999]
+    assert (row.n, row.fills) == (len(chosen), sum(len(order.fills) for order in chosen))
+
+
+def test_columns_and_options(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+    """Columns of both kinds by name, enums and sets as numbers, other messages as nulls."""
+    table = load(
+        spark, archive_dir, schema=ir, template="1", streamId=1002, others="NULL", enums="number",
+        sets="number", columns="side,orderId,conditions,stream_id",
+    )  # fmt: skip
+    assert table.dtypes == [
+        ("side", "smallint"), ("orderId", "bigint"), ("conditions", "smallint"),
+        ("stream_id", "int"),
+    ]  # fmt: skip
+    rows = [tuple(row) for row in table.collect()]
+    nothing = (None, None, None, 1002)
+    expected = [row for n in range(4) for row in (nothing, (ord("B"), 1000 + n, 0, 1002))]
+    assert rows == [*expected, nothing]
+
+
+def test_a_schema_of_ones_own(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+    """`spark.read.schema(...)` may name typed columns, in its own words for nulls."""
+    reader = spark.read.format("aerotape").options(schema=str(ir), template="Order")
+    ddl = (
+        "fills array<struct<quantity:int>>, recording_id long, position long, "
+        "conditions struct<hidden:boolean,postOnly:boolean>"
+    )
+    rows = reader.schema(ddl).load(str(archive_dir)).orderBy("recording_id", "position").collect()
+    assert len(rows) == 604
+    assert [row.asDict(recursive=True)["fills"] for row in rows[:600]] == [
+        order.row()["fills"] for order in ORDERS
+    ]
+    with pytest.raises(Exception, match=r"price int is no column .*price bigint"):
+        reader.schema("price int").load(str(archive_dir)).collect()
+
+
+def test_all_templates(spark: SparkSession, archive_dir: Path, ir: Path) -> None:
+    """Without a template: structs, and a column that says which message each row is."""
+    table = load(spark, archive_dir, schema=ir, recordingIds="1")
+    counts = {row.template: row["count"] for row in table.groupBy("template").count().collect()}
+    assert counts == {"Cancel": 4, "Order": 4, "Position": 1}
+    [size] = table.where("template = 'Position'").select("sbe_Position.size").collect()
+    assert size == (-3,)
+
+
+def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> None:
+    """Modes are for payloads too, with and without a checksum."""
+    builder = SegmentBuilder()
+    for payload in (Order(1).encode(), Order(2).encode()[:-1], Order(3).encode()):
+        builder.message(payload)
+    add_recording(tmp_path, builder)
+    bad = builder.messages[1].position
+
+    def orders(**options: Any) -> DataFrame:
+        return load(spark, tmp_path, schema=ir, template="Order", **options)
+
+    with pytest.raises(Exception, match=rf"recording 0, position {bad}: the payload is not what"):
+        orders().collect()
+    dropped = orders(mode="DROPMALFORMED", columns="orderId").collect()
+    assert [row.orderId for row in dropped] == [1, 3]
+    permissive = orders(mode="PERMISSIVE")
+    assert permissive.columns[-1] == "_corrupt"
+    [row] = permissive.where("_corrupt IS NOT NULL").collect()
+    assert (row.position, row.orderId, row.note) == (bad, None, None)
+    assert f"position {bad}" in row["_corrupt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"template": "Trade"}, "has no message 'Trade'; it has Order"),
+        ({"template": "9"}, "has no message 9"),
+        ({"columns": "Price"}, "unknown column 'Price', do you mean price"),
+        ({"schema": "/nowhere/orders.xml"}, "cannot read the SBE schema /nowhere/orders.xml"),
+    ],
+)
+def test_mistakes_reach_the_user(
+    spark: SparkSession, archive_dir: Path, ir: Path, options: dict[str, str], complaint: str
+) -> None:
+    """What is wrong with a schema or template stands in the exception that Spark raises."""
+    with pytest.raises(Exception, match=complaint):
+        load(spark, archive_dir, **{"schema": str(ir), "template": "Order", **options}).count()
+
+
+def test_filters_are_pushed_down_as_without_a_schema(
+    spark: SparkSession, archive_dir: Path, ir: Path
+) -> None:
+    """Conditions on the table's own columns narrow what is opened; those on fields are Spark's."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        table = load(spark, archive_dir, schema=ir, template="Order")
+        last = open_directory(archive_dir).recording(0).recorded_position - 65_536
+        chosen = table.where(
+            f"recording_id = 0 AND position >= {last} AND sbe_position > 500000000"
+        )
+        rows = [row.orderId for row in chosen.collect()]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    everything = open_directory(archive_dir).recording(0).to_arrow(schema=ir, template="Order")
+    assert rows == [
+        row["orderId"]
+        for row in everything.to_pylist()
+        if row["position"] >= last and row["sbe_position"] > 500_000_000
+    ]
+    assert rows
+
+
+def test_streaming_queries_have_typed_columns(
+    spark: SparkSession, archive_dir: Path, ir: Path, tmp_path: Path
+) -> None:
+    """A streaming query gives the same rows as a batch query."""
+    pytest.importorskip("pyspark.sql.streaming.datasource")
+    options = {"schema": str(ir), "template": "Order", "columns": "orderId,fills,recording_id"}
+    stream = spark.readStream.format("aerotape").options(**options).load(str(archive_dir))
+    query = (
+        stream.writeStream.format("memory")
+        .queryName("typed_orders")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    streamed = spark.table("typed_orders").orderBy("recording_id", "orderId").collect()
+    batch = load(spark, archive_dir, **options).orderBy("recording_id", "orderId").collect()
+    assert len(batch) == 604
+    assert streamed == batch
+
+
+def test_every_kind_of_field(spark: SparkSession, jars: dict[str, Path], tmp_path: Path) -> None:
+    """What Java's codecs have encoded, with every construct of SBE: the same in Spark as without,
+    in a row for each template or with one template."""
+    xml = tmp_path / "garage.xml"
+    xml.write_text(BIG_ENDIAN_SCHEMA)
+    schema = run_sbe_tool(xml, jars["sbe-all"], tmp_path)
+    builder = SegmentBuilder()
+    for payload in encode_with_java(xml, "CarWriter", jars["sbe-all"], tmp_path / "stubs"):
+        builder.message(payload)
+    add_recording(tmp_path, builder)
+    recording = open_directory(tmp_path).recording(0)
+    for template, count in (("Car", 2), (None, 4)):
+        options = {"schema": str(schema)} | ({"template": template} if template else {})
+        rows = load(spark, tmp_path, **options).orderBy("position").collect()
+        expected = recording.to_arrow(schema=schema, template=template).to_pylist()
+        assert len(rows) == count
+        assert [plain(row.asDict(recursive=True)) for row in rows] == expected
+
+
+def plain(value: Any) -> Any:
+    """Bytes as Arrow gives them, at any depth."""
+    match value:
+        case bytearray():
+            return bytes(value)
+        case dict():
+            return {name: plain(each) for name, each in value.items()}
+        case list():
+            return [plain(each) for each in value]
+        case _:
+            return value

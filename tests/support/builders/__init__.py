@@ -1,0 +1,1 @@
+"""Archive directories and schemas with known content."""

@@ -1,0 +1,1 @@
+"""Running archives of either kind, and clients of them."""

@@ -1,0 +1,71 @@
+"""Archives to test a client against: Aeron's own in Java, and ours, behind one face."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import aerotape
+from support.jvm import java
+
+Kind = Literal["java", "own"]
+KINDS: tuple[Kind, ...] = ("java", "own")
+# The C driver names its idle strategies differently, and its own default does.
+EMBEDDED_DRIVER = {
+    name: value for name, value in java.FAST_DRIVER.items() if not name.endswith("idle.strategy")
+}
+
+
+@dataclass(frozen=True)
+class ServedArchive:
+    """A running archive with an embedded driver, for the tests of one module or one test."""
+
+    kind: Kind
+    aeron_dir: Path
+    archive_dir: Path
+    control_channel: str
+
+    def connect(self, **options: object) -> aerotape.ArchiveClient:
+        """Connect over UDP, unless told otherwise."""
+        given: dict[str, object] = {
+            "aeron_dir": self.aeron_dir,
+            "control_request_channel": self.control_channel,
+            **options,
+        }
+        return aerotape.connect(**given)  # type: ignore[arg-type]
+
+
+@contextmanager
+def serve(kind: Kind, properties: Mapping[str, str] | None = None) -> Iterator[ServedArchive]:
+    """Run an archive with small terms and segments; its directories go away with it."""
+    folder = Path(tempfile.mkdtemp(prefix="aerotape-served-", dir="/dev/shm"))
+    try:
+        with _running(kind, folder, properties or {}) as served:
+            yield served
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _running(kind: Kind, folder: Path, properties: Mapping[str, str]) -> Iterator[ServedArchive]:
+    archive_dir, aeron_dir = folder / "archive", folder / "aeron"
+    if kind == "java":
+        with java.JavaArchive(archive_dir, aeron_dir, properties=properties) as archive:
+            yield ServedArchive(kind, aeron_dir, archive_dir, archive.control_channel)
+        return
+    control_channel = f"aeron:udp?endpoint=localhost:{java.free_port()}"
+    own_properties = {
+        **EMBEDDED_DRIVER,
+        **java.FAST_ARCHIVE,
+        "aeron.archive.control.channel": control_channel,
+        **properties,
+    }
+    with aerotape.Archive.launch(
+        dir=archive_dir, aeron_dir=aeron_dir, driver="embedded", properties=own_properties
+    ):
+        yield ServedArchive(kind, aeron_dir, archive_dir, control_channel)

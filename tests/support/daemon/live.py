@@ -1,0 +1,70 @@
+"""Publications that are recorded while they go on, for subscribers that come from a recording."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import aerotape
+from support.daemon.recording import Made, start_recording
+from support.jvm.java import free_port
+from support.model.messages import message
+
+
+class Live:
+    """A recorded publication, and a thread that sends on.
+
+    Attributes:
+        made: the recording, and all that was sent.
+        channel: of the publication.
+        subscriber_channel: what a subscriber has as its channel.
+    """
+
+    def __init__(self, client: aerotape.ArchiveClient, count: int, channel: str = "") -> None:
+        """Publish and record `count` messages, on a channel for several receivers by default."""
+        if not channel:
+            control = f"aeron:udp?control=localhost:{free_port()}"
+            self.subscriber_channel = f"{control}|endpoint=localhost:0"
+            # Waits for receivers that do not keep up, but not long for those that are gone.
+            channel = f"{control}|control-mode=dynamic|ssc=true|fc=min,t:300ms"
+        else:
+            self.subscriber_channel = channel
+        self.channel = channel
+        self.made: Made = start_recording(client, channel, count)
+
+    @contextmanager
+    def sending(self, pause_s: float = 0.0005) -> Iterator[None]:
+        """Send on until the block ends."""
+        over = threading.Event()
+
+        def send() -> None:
+            made = self.made
+            while not over.is_set():
+                index = len(made.sent)
+                payload, reserved = message(made.stream_id, index, 0, 6000), index * 7 - 3
+                # Nobody may be reading any more at the end.
+                position = made.publication.offer(payload, reserved)
+                if position > 0:
+                    made.sent.append((payload, position, reserved))
+                time.sleep(pause_s)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            yield
+        finally:
+            over.set()
+            sender.join()
+
+    def send(self, count: int) -> None:
+        """Send `count` further messages, of up to 6000 bytes."""
+        made = self.made
+        first = len(made.sent)
+        made.send(message(made.stream_id, first + index, 0, 6000) for index in range(count))
+
+    def check(self, received: Iterable[aerotape.Message], first: int = 0) -> None:
+        """Check that just this was sent, from message `first` on, without a gap."""
+        got = [(each.payload, each.end_position, each.reserved_value) for each in received]
+        assert got == self.made.sent[first : first + len(got)]

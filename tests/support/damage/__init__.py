@@ -1,0 +1,1 @@
+"""Damage to archive directories and to the storage below them."""

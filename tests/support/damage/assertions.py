@@ -1,0 +1,86 @@
+"""What is promised of a damaged directory, asserted: by what readers serve, and by what is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from aerotape.catalog.directory import Recording, open_directory
+from aerotape.errors import AerotapeError, SegmentError
+from support.damage.damaged_directory import HIDDEN, BuiltDirectory, Original, first_damage
+from support.damage.damages import Hit
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a reader gave of a recording, and the error that ended it, if one did."""
+
+    messages: list[tuple[int, bytes]]
+    error: AerotapeError | None
+
+
+def read(recording: Recording, checksum: str = "none") -> Served:
+    """Read a recording to its end or to an error, which must be one of this package."""
+    messages: list[tuple[int, bytes]] = []
+    try:
+        for message in recording.messages(checksum=checksum):  # type: ignore[arg-type]
+            messages.append((message.position, bytes(message.payload)))
+    except AerotapeError as error:
+        return Served(messages, error)
+    return Served(messages, None)
+
+
+def recordings(directory: Path) -> dict[int, Recording]:
+    """Return the recordings of a directory by id, those that are not valid too."""
+    opened = open_directory(directory)
+    return {each.recording_id: each for each in opened.recordings_of(opened.entries())}
+
+
+def check_untouched(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
+    """What was not damaged is valid and served whole, byte by byte."""
+    if hit.no_catalog:
+        return
+    found = recordings(directory)
+    for original in built.originals.values():
+        number = original.recording_id
+        if number in hit.recordings or (number == HIDDEN and number not in found):
+            continue
+        assert not found[number].damage
+        assert number == HIDDEN or found[number].entry.state == 1, f"{number} is hidden"
+        served = read(found[number])
+        assert served.error is None
+        assert served.messages == original.messages, f"recording {number} is not whole"
+
+
+def check_damaged(built: BuiltDirectory, directory: Path, hit: Hit) -> None:
+    """Of what was damaged, all before the damage is served, and then the damage is named."""
+    if hit.no_catalog:
+        return
+    found = recordings(directory)
+    for number in hit.recordings - hit.entries:
+        check_prefix(built.originals[number], found[number], directory)
+
+
+def check_prefix(original: Original, recording: Recording, directory: Path) -> None:
+    """A recording whose entry is as it was is read up to where its segment files are damaged."""
+    first, provable = first_damage(original, directory)
+    served = read(recording, original.checksum)
+    if first is None:
+        assert (served.error, served.messages) == (None, original.messages)
+        return
+    expected = original.messages_before(first)
+    assert served.messages[: len(expected)] == expected
+    if provable is None:
+        return
+    # Nothing of what comes behind, for nobody can tell how it goes on.
+    assert all(position < provable for position, _ in served.messages)
+    if original.live and served.error is None:
+        # Its end is found anew: before the damage, if that is in the last segment.
+        assert recording.recorded_position <= provable
+        return
+    assert served.error is not None, "the damage was passed over"
+    assert f"recording {original.recording_id}" in str(served.error)
+    assert isinstance(served.error, SegmentError)
+    base = original.stream.segment_base(provable)
+    assert Path(served.error.path).name == f"{original.recording_id}-{base}.rec"
+    assert (served.error.position, served.error.offset) == (provable, provable - base)

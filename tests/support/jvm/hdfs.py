@@ -1,0 +1,44 @@
+"""A small HDFS on loopback, of Hadoop's own classes, which ends with the test run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+from support.jvm.java import HADOOP, HADOOP_MINICLUSTER, JavaProcess, find_jar
+
+_SOURCE = Path(__file__).resolve().parent / "hdfs" / "SmallHdfs.java"
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_START_S = 300.0
+
+
+class SmallHdfs(NamedTuple):
+    """A running one: the ports of its name node."""
+
+    rpc_port: int
+    http_port: int
+
+
+def class_path() -> str:
+    """Return Hadoop's classes: HarnessError or FileNotFoundError when some are not there."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    others = [f"hadoop-client-api-{HADOOP}", f"hadoop-client-runtime-{HADOOP}"]
+    found = [find_jar(HADOOP_MINICLUSTER), *(jars / f"{name}.jar" for name in others)]
+    for jar in found:
+        jar.stat()
+    return ":".join(map(str, [*found, *jars.glob("*slf4j*.jar"), *jars.glob("log4j-[ac]*.jar")]))
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[SmallHdfs]:
+    """Run one whose files are in a folder."""
+    process = JavaProcess(["java", *_QUICK, "-cp", class_path(), str(_SOURCE), str(folder)])
+    try:
+        rpc_port, http_port = process.receive(_START_S).split()
+        yield SmallHdfs(int(rpc_port), int(http_port))
+    finally:
+        process.stop()

@@ -1,0 +1,1 @@
+"""Models of recordings and messages, to compare archives with."""

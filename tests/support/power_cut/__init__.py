@@ -1,0 +1,1 @@
+"""Simulated power cuts and kills at each change to a file."""

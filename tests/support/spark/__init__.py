@@ -1,0 +1,1 @@
+"""Spark clusters, streaming queries and object stores for tests."""

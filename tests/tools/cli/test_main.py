@@ -1,0 +1,261 @@
+"""The command line's frame: finding commands, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.builders.mark_files import leave
+
+from aerotape import __version__
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._cli import main as main_module
+from aerotape.tools._cli.main import command_names, main
+
+Install = Callable[[Callable[[argparse.Namespace], int]], None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a command `probe` with the given `run` in place."""
+
+    def put(run: Callable[[argparse.Namespace], int]) -> None:
+        module = types.ModuleType("aerotape.tools.probe", "Probe the frame.")
+        module.configure = lambda parser: parser.add_argument("word")  # type: ignore[attr-defined]
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "aerotape.tools.probe", module)
+        monkeypatch.setattr(main_module, "command_names", lambda: ["probe"])
+
+    return put
+
+
+def _raise(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def test_version_and_help_come_from_a_fresh_process() -> None:
+    """`python -m aerotape` prints the version, and its help names every command."""
+    version = subprocess.run(
+        [sys.executable, "-m", "aerotape", "--version"], capture_output=True, text=True, check=True
+    )
+    assert version.stdout == f"aerotape {__version__}\n"
+    shown = subprocess.run(
+        [sys.executable, "-m", "aerotape", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = shown.stdout.partition("\ncommands:\n")[2]
+    for name in command_names():
+        assert f"\n  {name} " in "\n" + listed
+
+
+def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command the exit code is 2 and standard output stays empty."""
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "which command" in err
+
+
+def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that does not exist is named in the error."""
+    assert main(["no-such-thing"]) == 2
+    assert "'no-such-thing'" in capsys.readouterr().err
+
+
+def test_arguments_reach_the_command(install: Install) -> None:
+    """The command gets its own arguments besides --json and --verbose, before or after it."""
+    seen: list[argparse.Namespace] = []
+
+    def run(args: argparse.Namespace) -> int:
+        seen.append(args)
+        return 3
+
+    install(run)
+    assert main(["-v", "probe", "hello", "--json"]) == 3
+    assert (seen[0].word, seen[0].json, seen[0].verbose) == ("hello", True, True)
+    assert main(["probe", "hello", "-v"]) == 3
+    assert (seen[1].json, seen[1].verbose) == (False, True)
+
+
+def test_wrong_arguments_of_a_command_exit_with_2(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """argparse's complaint about a command's arguments is a usage error, on one line."""
+    install(lambda args: 0)
+    assert main(["probe"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert main(["probe", "a", "b"]) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("parquet", "", "out"),
+        ("tool", "s3://AKID:hush-hush@bucket/archive", "describe"),
+        ("plot", "file://elsewhere/archive", "0"),
+    ],
+)
+def test_places_that_cannot_be_are_usage_errors(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, without what may be a secret."""
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith(f"aerotape {arguments[0]}: error: path: ")
+    assert "hush-hush" not in told
+
+
+@pytest.mark.parametrize("interval", ["99999999999", "9" * 400, "99999999999s"])
+def test_durations_that_no_wait_can_take_are_usage_errors(
+    interval: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["counters", "--aeron-dir", str(tmp_path), "--interval", interval]) == 2
+    assert f"--interval: '{interval}' is more than 1000000000 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AerotapeError("first\nsecond"), 1),
+        (ConfigurationError("first\nsecond"), 2),
+        (FileNotFoundError("first\nsecond"), 1),
+        (FileNotFoundError(2, "second", "first:"), 1),
+    ],
+)
+def test_errors_are_one_line(
+    install: Install, capsys: pytest.CaptureFixture[str], error: Exception, code: int
+) -> None:
+    """A failure is one line on standard error that names the command, and no traceback."""
+    install(_raise(error))
+    assert main(["probe", "x"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.replace("::", "") == "aerotape probe: first second\n"
+
+
+def test_verbose_shows_the_traceback(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    """With -v the traceback comes before the line."""
+    install(_raise(AerotapeError("broken")))
+    assert main(["probe", "x", "-v"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("aerotape probe: broken\n")
+
+
+def test_interrupt_exits_with_130(install: Install) -> None:
+    """Ctrl-C ends a command quietly with the shell's code for it."""
+    install(_raise(KeyboardInterrupt()))
+    assert main(["probe", "x"]) == 130
+
+
+def test_sigterm_exits_with_143_after_tidying_up(install: Install) -> None:
+    """SIGTERM unwinds a command as Ctrl-C does; afterwards it is as deadly as before."""
+    tidied = []
+
+    def run(args: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            tidied.append(True)
+        return 0
+
+    install(run)
+    assert main(["probe", "x"]) == 143
+    assert tidied
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_reader_that_went_away_exits_with_141(install: Install) -> None:
+    """A closed standard output ends a command quietly."""
+    install(_raise(BrokenPipeError()))
+    assert main(["probe", "x"]) == 141
+
+
+def test_closed_standard_output() -> None:
+    """A process whose reader is gone ends quietly; argparse may have eaten the failure itself."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "aerotape", "--help"], stdout=writer, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode in (0, 141)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("closed", [[1], [0, 1, 2]])
+def test_standard_streams_that_are_closed_are_nobodys_files(
+    tmp_path: Path, closed: list[int]
+) -> None:
+    """A command does its work; none of its files gets the number of one of them."""
+    script = "import os\n"
+    script += "".join(f"os.close({number})\n" for number in closed)
+    script += (
+        "from aerotape.tools._cli.main import main\n"
+        f"code = main(['users', {str(tmp_path / 'users')!r}, 'list'])\n"
+        "places = {os.readlink(f'/proc/self/fd/{number}') for number in " + repr(closed) + "}\n"
+        "kept = all(os.get_inheritable(number) for number in " + repr(closed) + ")\n"
+        "os._exit(code if places == {os.devnull} and kept else 99)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> None:
+    """Without a traceback: as a shell's `>&-` starts it, with no stream at all in Python."""
+    command = f"{sys.executable} -m aerotape archive --print-config --dir {tmp_path / 'a'} >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bugs_are_not_hidden(install: Install) -> None:
+    """An exception that is no user's mistake keeps its traceback."""
+    install(_raise(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["probe", "x"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needless"),
+    [
+        (["archive", "--print-config"], {"aerotape.archive.archive"}),
+        (["tool", "{dir}", "pid"], {"aerotape._native", "aerotape.tools._tool.verifying"}),
+        (["tool", "{dir}", "describe"], {"aerotape._native", "aerotape.replay.offline.table"}),
+        (["-c", "import aerotape.archive.archive"], {"aerotape.catalog.directory", "shutil"}),
+    ],
+)
+def test_a_start_loads_only_what_it_needs(
+    tmp_path: Path, arguments: list[str], needless: set[str]
+) -> None:
+    """Modules that take long, and are for what few starts do, are left to those."""
+    leave(tmp_path)
+    Catalog.open(tmp_path, create=True).close()
+    slow = {"asyncio", "concurrent.futures", "dataclasses", "inspect", "hashlib", "json"}
+    slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
+    command = [each.format(dir=tmp_path) for each in arguments]
+    prefix = [] if command[0] == "-c" else ["-m", "aerotape"]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *prefix, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "aerotape.errors" in loaded
+    assert not loaded & (slow | needless)

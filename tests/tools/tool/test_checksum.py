@@ -1,0 +1,220 @@
+"""`aerotape tool DIR checksum`: the same bytes as Aeron's ArchiveTool leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.offline_directory import SEGMENT_LENGTH, build, content
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.jvm.java import archive_tool
+
+from aerotape.tools._cli.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+CRC_32C = "io.aeron.archive.checksum.Crc32c"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """An archive directory without checksums, with a detached segment file of recording 2."""
+    directory = build(tmp_path / "archive")
+    (directory / "2-0.rec").write_bytes((directory / "0-0.rec").read_bytes())
+    return directory
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([CRC_32], 3),
+        ([CRC_32, "-a"], 3),
+        ([CRC_32C, "0"], 0),
+        ([CRC_32C, "0", "-a"], 0),
+        ([CRC_32, "3", "-a"], 0),
+        ([CRC_32, "2"], 1),
+        ([CRC_32, "99"], 1),
+    ],
+    ids=str,
+)
+def test_checksums_are_those_of_archive_tool(
+    directory: Path, tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    """On two copies of one directory; 3 is for a recording whose files are gone."""
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    assert main(["tool", str(directory), "checksum", *arguments, "--dry-run"]) == code
+    assert content(directory) == before
+    assert main(["tool", str(directory), "checksum", *arguments]) == code
+    done = archive_tool(theirs, "checksum", *arguments)
+    assert (done.returncode == 0) == (code != 1), done.stderr
+    assert content(directory) == content(theirs)
+    assert (content(directory) != before) == (code != 1)
+
+
+def test_what_was_changed_is_told_and_verifies(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
+    arguments = ["tool", str(directory), "checksum", "crc-32c", "0", "-a", "--json"]
+    assert main(arguments) == 0
+    (first,) = json.loads(capsys.readouterr().out)
+    assert (first["recording_id"], first["segments"], first["problems"]) == (0, 3, [])
+    assert first["descriptor_changed"] is True
+    assert first["frames_changed"] == first["frames"] > 200
+    assert main(arguments) == 0
+    (second,) = json.loads(capsys.readouterr().out)
+    assert (second["descriptor_changed"], second["frames_changed"]) == (False, 0)
+    assert second["frames"] == first["frames"]
+    assert main(["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32C]) == 0
+    checked = archive_tool(directory, "verify", "0", "-a", "-checksum", CRC_32C)
+    assert "(recordingId=0) OK" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("kind", ["crc-32", "crc-32c"])
+def test_frames_whose_checksum_was_wrong_are_counted(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Before it is covered up, and where others had right ones; the bytes are ArchiveTool's."""
+    checksum = ["tool", str(directory), "checksum"]
+    # Recorded without: nobody knows what is damaged.
+    path = directory / "0-0.rec"
+    overwrite(path, 40, b"damaged")
+    overwrite(path, 12, b"\x07")  # of another session, before an extension
+    assert main([*checksum, "crc-32", "0", "-a", "--json"]) == 0
+    (outcome,) = json.loads(capsys.readouterr().out)
+    assert outcome["frames_changed"] == outcome["frames"]
+    assert outcome["frames_wrong"] == 0
+    # What an extension without checksums has recorded is not damaged.
+    overwrite(path, 12, (-42).to_bytes(4, "little", signed=True))
+    second = (int.from_bytes(path.read_bytes()[:4], "little") + 31) & ~31
+    overwrite(path, second + 40, b"damaged")
+    overwrite(directory / f"0-{SEGMENT_LENGTH}.rec", 40, b"damaged")
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    assert main([*checksum, kind, "0", "-a", "--dry-run"]) == 3
+    shown = capsys.readouterr().out
+    assert "2 of these frames had a wrong checksum" in shown
+    assert "verify -a -checksum" in shown
+    assert content(directory) == before
+    assert main([*checksum, kind, "0", "-a", "--json"]) == 3
+    (outcome,) = json.loads(capsys.readouterr().out)
+    assert (outcome["frames_wrong"], outcome["problems"]) == (2, [])
+    assert outcome["frames_changed"] == (3 if kind == "crc-32" else outcome["frames"])
+    archive_tool(theirs, "checksum", CRC_32 if kind == "crc-32" else CRC_32C, "0", "-a")
+    assert content(directory) == content(theirs)
+    assert main([*checksum, kind, "0", "-a"]) == 0
+
+
+def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The catalog knows the session id of the last extension only, so both are said to be so."""
+    stream = SegmentBuilder()
+    stream.message(b"without" * 1000)
+    earlier = len(stream.frames)
+    stream.session_id, stream.checksum = 43, crc32
+    stream.message(b"with" * 1000)
+    add_recording(tmp_path, stream)
+    checksum = ["tool", str(tmp_path), "checksum", "crc-32", "0", "-a"]
+    told = f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    for options in (["--dry-run"], []):
+        assert main([*checksum, *options]) == 3
+        shown = capsys.readouterr().out
+        assert f"{told} without one under an earlier session id" in shown
+    assert main(checksum) == 0
+    assert "earlier session" not in capsys.readouterr().out
+
+
+def test_files_with_other_names_are_copied_before(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a backup of hard links holds does not change; nothing does where there is no room."""
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    for path in directory.glob("*.rec"):
+        (backup / path.name).hardlink_to(path)
+    before = content(backup)
+    checksum = ["tool", str(directory), "checksum", "crc-32", "0", "-a"]
+    linked = [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))]
+    assert main([*checksum, "--dry-run"]) == 0
+    assert [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))] == linked
+
+    def no_room(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    whole = content(directory)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", no_room)
+        assert main(checksum) == 1
+    assert content(directory) == whole
+    assert main(checksum) == 0
+    assert content(backup) == before
+    names = [name for name in before if name.startswith("0-")]
+    assert names and all((directory / name).read_bytes() != before[name] for name in names)
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments", "told"),
+    [
+        ("none", [], ""),
+        ("payload", ["-a"], "1 of these frames had a wrong checksum"),
+        ("no frame", ["-a"], "its frames end "),
+        ("no file", ["-a"], "1 segment files are missing, the first is 0-0.rec"),
+        ("no file", [], "1 segment files are missing, the first is 0-0.rec"),
+    ],
+)
+def test_damage_has_the_exit_code_that_verify_has(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+    arguments: list[str],
+    told: str,
+) -> None:
+    """Frames that are not gone through, for what is before them or for want of a file, too."""
+    stream = SegmentBuilder(checksum=crc32)
+    while stream.position < stream.segment_length + 9_000:
+        stream.message(b"good" * 1_000)
+    add_recording(tmp_path, stream, checksum="crc-32")
+    path = tmp_path / "0-0.rec"
+    if damage == "payload":
+        overwrite(path, 40, b"damaged")
+    elif damage == "no frame":
+        overwrite(path, max(each for each in stream.frames if each < 4_096), bytes(4))
+    elif damage == "no file":
+        path.unlink()
+    code = 3 if told else 0
+    assert (
+        main(["tool", str(tmp_path), "verify", "-checksum", "crc-32", *arguments, "--dry-run"])
+        == code
+    )
+    for options in (["--dry-run"], []):
+        capsys.readouterr()
+        assert main(["tool", str(tmp_path), "checksum", "crc-32", *arguments, *options]) == code
+        assert told in capsys.readouterr().out
+
+
+def test_a_frame_that_cannot_be_ends_the_segment(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named with its position; nothing behind it is touched, and other segments are done."""
+    path = directory / f"0-{SEGMENT_LENGTH}.rec"
+    damaged = bytearray(path.read_bytes())
+    second = (int.from_bytes(damaged[:4], "little") + 31) & ~31
+    damaged[second : second + 4] = (-5).to_bytes(4, "little", signed=True)
+    path.write_bytes(damaged)
+    assert main(["tool", str(directory), "checksum", "crc-32", "0", "-a", "--json"]) == 3
+    (outcome,) = json.loads(capsys.readouterr().out)
+    (problem,) = outcome["problems"]
+    assert (problem["position"], problem["path"]) == (SEGMENT_LENGTH + second, str(path))
+    assert path.read_bytes()[second:] == damaged[second:]
+    assert outcome["frames_changed"] > 100

@@ -1,0 +1,371 @@
+"""Commands that write, cut short at each change to a file: nothing is lost, and they can go on.
+
+They are killed there, or the power fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.offline_directory import build, content
+from support.builders.old_directory import build_old, version
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.power_cut.crash_points import crashes
+from support.power_cut.power_cut import Cut, Run, left_behind, recorded_command, unnoticed
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.maintenance.export_import import IMPORT_FOLDER_NAME
+from aerotape.catalog.recovery.quarantine import NOTE_NAME, folders_of
+from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_index.points import TimePoint
+from aerotape.tools._cli.main import main
+
+
+class CutShort(Protocol):
+    """Gives what a command leaves of copies of a directory, with None; at last its exit code."""
+
+    def __call__(
+        self, directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]: ...
+
+
+MIN_CUTS = 5
+SEGMENT_LENGTH = 65_536
+
+
+@pytest.fixture(params=["killed", "power cut"])
+def cut_short(request: pytest.FixtureRequest, tmp_path: Path) -> CutShort:
+    """A function that runs a command of `aerotape tool` on a directory, and cuts it short."""
+
+    def killed(
+        directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]:
+        return crashes(
+            directory, tmp_path, lambda copy: main(["tool", str(copy), *arguments]), step=step
+        )
+
+    def power_cut(
+        directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]:
+        run = recorded_command(directory, tmp_path, arguments)
+        return with_code(run, directory, tmp_path, list(run.power_cuts(1, 1, step)))
+
+    cut = killed if request.param == "killed" else power_cut
+
+    def counted(
+        directory: Path, *arguments: str, step: int = 1
+    ) -> Iterator[tuple[Path, int | None]]:
+        count = 0
+        for left in cut(directory, *arguments, step=step):
+            count += 1
+            yield left
+        assert count > MIN_CUTS
+
+    return counted
+
+
+def with_code(
+    run: Run, directory: Path, scratch: Path, cuts: Sequence[Cut]
+) -> Iterator[tuple[Path, int | None]]:
+    """Give what is left; of power cuts when the command was over, all that it had done."""
+    done = tree(run.root / directory.name)
+    for number, left in enumerate(left_behind(run, directory.name, scratch, cuts)):
+        is_over = number == len(cuts) or cuts[number].place == len(run.changes)
+        if is_over:
+            assert tree(left) == done
+        yield left, run.code if is_over else None
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Return the bytes of each file in a directory and in those in it."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and path.parent.name != IMPORT_FOLDER_NAME
+    }
+
+
+def messages(directory: Path, recording_id: int) -> list[tuple[int, bytes]]:
+    recording = open_directory(directory).recording(recording_id)
+    return [(message.position, bytes(message.payload)) for message in recording.messages()]
+
+
+def make_stream(stream_id: int, count: int = 30) -> SegmentBuilder:
+    stream = SegmentBuilder(checksum=crc32, stream_id=stream_id, segment_length=SEGMENT_LENGTH)
+    for number in range(count):
+        stream.message(number.to_bytes(4, "little") * 1200)
+    return stream
+
+
+def test_compact(tmp_path: Path, cut_short: CutShort) -> None:
+    """Valid recordings are there throughout, and in the end what an undisturbed run leaves."""
+    directory = build(tmp_path / "archive")
+    expected = {each: messages(directory, each) for each in (0, 3)}
+    end = None
+    for copy, code in cut_short(directory, "compact", "--yes"):
+        assert {each: messages(copy, each) for each in (0, 3)} == expected
+        with Catalog.open(copy, read_only=True) as catalog:
+            assert list(catalog.recording_ids()) == [0, 3, 4]
+        assert main(["tool", str(copy), "compact", "--yes"]) == 0
+        with Catalog.open(copy, read_only=True) as catalog:
+            assert list(catalog.all_recording_ids()) == [0, 3, 4]
+            assert catalog.next_recording_id == 5
+        assert not list(copy.glob("1-*.rec")) + list(copy.glob("2-*.rec"))
+        end = content(copy) if end is None else end
+        assert content(copy) == end
+        assert code in (None, 0)
+
+
+def test_migrate(tmp_path: Path, cut_short: CutShort) -> None:
+    """It goes on where it was, and leaves what an undisturbed run leaves."""
+    directory = build_old(tmp_path / "archive", version(0, 0, 1))
+    undisturbed = None
+    copies = []
+    for copy, code in cut_short(directory, "migrate", "--yes"):
+        assert main(["tool", str(copy), "migrate", "--yes"]) == 0
+        left = content(copy)
+        copies.append(left)
+        for recording_id in (0, 2):
+            assert messages(copy, recording_id)
+        if code is not None:
+            assert code == 0
+            undisturbed = left
+    assert undisturbed is not None
+    for left in copies:
+        assert left == undisturbed
+
+
+def damaged_archive(tmp_path: Path) -> tuple[Path, SegmentBuilder]:
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    stream = make_stream(1)
+    for each in (make_stream(7, 3), stream):
+        add_recording(directory, each)
+    return directory, stream
+
+
+def damage(directory: Path, position: int, length: int) -> None:
+    """Overwrite part of recording 1; no two places look the same then."""
+    noise = random.Random(position).randbytes(length)
+    for at in range(position - position % SEGMENT_LENGTH, position + length, SEGMENT_LENGTH):
+        begin, end = max(at, position), min(at + SEGMENT_LENGTH, position + length)
+        with (directory / f"1-{at}.rec").open("r+b") as file:
+            os.pwrite(file.fileno(), noise[begin - position : end - position], begin - at)
+
+
+@pytest.mark.parametrize(("options", "step"), [([], 1), (["--cut"], 5)], ids=str)
+def test_repair_of_a_bad_middle_and_a_bad_end(
+    tmp_path: Path, cut_short: CutShort, options: list[str], step: int
+) -> None:
+    """What is good before the damage is served, what is cut is a copy, and it can be ended."""
+    directory, stream = damaged_archive(tmp_path)
+    frames = sorted(stream.frames)
+    middle, end = frames[20], frames[-5]
+    damage(directory, middle, frames[22] - middle)
+    damage(directory, end, stream.position - end)
+    before = [(m.position, m.payload) for m in stream.messages if m.end_position <= middle]
+    others = messages(directory, 0)
+    served = None
+    for copy, code in cut_short(directory, "repair", *options, step=step):
+        assert messages(copy, 0) == others
+        recording = open_directory(copy).recording(1)
+        there = [(m.position, bytes(m.payload)) for m in recording.messages(0, before[-1][0] + 1)]
+        assert there == before
+        check_kept(copy, directory)
+        # 0 where only the end of the work was missing.
+        assert main(["tool", str(copy), "repair", *options]) in ((0, 3) if code is None else (0,))
+        served = messages(copy, 1) if served is None else served
+        assert messages(copy, 1) == served
+        assert served[: len(before)] == before
+        check_kept(copy, directory)
+        assert open_directory(copy).recording(1).suspect_notes
+    assert served is not None
+    assert (len(served) > len(before)) == (not options)
+
+
+def test_repair_where_the_last_file_is_gone(
+    tmp_path: Path, cut_short: CutShort, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However far the empty file that takes its place has come, verify has nothing to hide."""
+    directory, stream = damaged_archive(tmp_path)
+    last = stream.segment_path(directory, stream.position - 1)
+    last.unlink()
+    end = stream.segment_base(stream.position - 1)
+    expected = [(m.position, m.payload) for m in stream.messages if m.end_position <= end]
+    assert expected
+    for copy, _ in cut_short(directory, "repair"):
+        if open_directory(copy).recording(1).descriptor.stop_position == end:
+            assert (copy / last.name).read_bytes() == bytes(stream.segment_length)
+        assert main(["tool", str(copy), "repair"]) in (0, 3)
+        assert messages(copy, 1) == expected
+        assert (copy / last.name).read_bytes() == bytes(stream.segment_length)
+        capsys.readouterr()
+        main(["tool", str(copy), "verify", "-a", "--dry-run", "--json"])
+        assert [row["marked"] for row in json.loads(capsys.readouterr().out)] == [None, None]
+
+
+def check_kept(copy: Path, directory: Path) -> None:
+    """Check that all that was in recording 1 can be put back, and that a mark says from where."""
+    before, now = segments(directory), segments(copy)
+    notes = open_directory(copy).recording(1).suspect_notes
+    assert notes or now == before
+    for note in notes:
+        assert (copy / note.quarantine / NOTE_NAME).is_file()
+    # What was taken out first is what was there.
+    for folder in reversed(folders_of(copy, 1)):
+        if (folder / NOTE_NAME).exists():
+            put_back(folder, now)
+    assert now == before
+
+
+def put_back(folder: Path, files: dict[str, bytes]) -> None:
+    note = json.loads((folder / NOTE_NAME).read_text())
+    for name in note["segment_files"]:
+        if (folder / name).exists():
+            files[name] = (folder / name).read_bytes()
+    for part in note["copies"]:
+        data = (folder / part["copy"]).read_bytes()
+        begin, end = part["offset"], part["offset"] + part["length"]
+        assert len(data) == part["length"]
+        whole = files[part["segment_file"]]
+        files[part["segment_file"]] = whole[:begin] + data + whole[end:]
+
+
+def segments(directory: Path) -> dict[str, bytes]:
+    """Return what is in the files of recording 1; one that is cut short has zeros there."""
+    return {
+        path.name: path.read_bytes().ljust(SEGMENT_LENGTH, b"\0")
+        for path in directory.glob("1-*.rec")
+    }
+
+
+def test_import(tmp_path: Path, cut_short: CutShort) -> None:
+    """There is the whole recording or none of it, and the others are untouched."""
+    source = tmp_path / "source"
+    source.mkdir()
+    stream = make_stream(9)
+    add_recording(source, stream)
+    with Catalog.open(source, read_only=True) as catalog:
+        provenance = Provenance.of(catalog.entry(0))
+    points = [TimePoint(10**18, 0, 5), TimePoint(10**18 + 5, stream.position, 5)]
+    write_time_index(time_index_path(source, 0), provenance, points)
+    file = tmp_path / "file"
+    assert main(["tool", str(source), "export", "0", str(file)]) == 0
+    target = tmp_path / "archive"
+    target.mkdir()
+    add_recording(target, make_stream(1, 3))
+    before = messages(target, 0)
+    expected = messages(source, 0)
+    seen = set()
+    for copy, code in cut_short(target, "import", str(file)):
+        directory = open_directory(copy)
+        ids = [recording.recording_id for recording in directory.recordings()]
+        seen.add(len(ids))
+        assert messages(copy, 0) == before
+        assert all(messages(copy, each) == expected for each in ids[1:])
+        assert len(ids) == 2 if code is not None else len(ids) <= 2
+        # What brings hidden recordings back does not present half of one.
+        for command in (["repair"], ["repair", "1"], ["verify"], ["mark-valid", "1"]):
+            main(["tool", str(copy), *command])
+            again = [recording.recording_id for recording in directory.recordings()]
+            assert again == ids, command
+        assert all(messages(copy, each) == expected for each in ids[1:])
+        assert all(directory.recording(each).time_index.points == points for each in ids[1:])
+        assert main(["tool", str(copy), "import", str(file)]) == 0
+        last = open_directory(copy).recordings()[-1].recording_id
+        assert messages(copy, last) == expected
+        assert not (copy / "aerotape-import").exists()
+    assert seen == {1, 2}
+
+
+SCENARIOS: dict[str, Callable[[Path, CutShort, pytest.CaptureFixture[str]], None]] = {
+    "compact": lambda path, cut_short, _: test_compact(path, cut_short),
+    "migrate": lambda path, cut_short, _: test_migrate(path, cut_short),
+    "repair": lambda path, cut_short, _: test_repair_of_a_bad_middle_and_a_bad_end(
+        path, cut_short, [], 1
+    ),
+    "repair --cut": lambda path, cut_short, _: test_repair_of_a_bad_middle_and_a_bad_end(
+        path, cut_short, ["--cut"], 1
+    ),
+    "repair of what is gone": test_repair_where_the_last_file_is_gone,
+    "import": lambda path, cut_short, _: test_import(path, cut_short),
+}
+# Left out together, for the one covers the other.
+TOGETHER = (
+    "catalog_file.py CatalogFile.close",
+    "repair.py _take_out",
+    "migration.py migrate|migration_journal.py write_journal",
+)
+# What needs to be on storage only when the command says that it is done.
+AT_THE_END = {
+    "compact": ["shrinking.py ShrinkingCatalog.compact < leftovers.py compact"],
+    "migrate": ["migration_journal.py remove_journal < migration.py migrate"],
+    "repair": [
+        "catalog_file.py CatalogFile.close",
+        "repair.py _fill < repair.py _take_out",
+        "suspect.py erase_tail < repair.py _take_out",
+    ],
+    "repair --cut": [
+        "catalog_file.py CatalogFile.close",
+        "repair.py _take_out",
+        "suspect.py erase_tail < repair.py _take_out",
+    ],
+    "repair of what is gone": ["catalog_file.py CatalogFile.close"],
+    "import": ["catalog_file.py CatalogFile.close"],
+}
+OTHERS_COVER = {
+    # Nothing was stored in the catalog after it was written anew.
+    "compact": ["catalog_file.py CatalogFile.close"],
+    # The names of the quarantine, and of what is copied into a folder of it: the same directories
+    # are forced for the mark and the note, before anything goes.
+    "repair": [
+        "quarantine.py make_folder < repair.py repair",
+        "suspect.py copy_tail < repair.py _copy",
+    ],
+    # That of the mark: files that are moved away from beside it afterwards.
+    "repair --cut": [
+        "quarantine.py make_folder < repair.py repair",
+        "suspect.py add_notes < repair.py repair",
+        "suspect.py copy_tail < repair.py _copy",
+    ],
+    # Names of new files, and of the new catalog: changes to a directory come in their order, and
+    # the files come into the archive's after it, by a rename that is in both directories or none.
+    "import": [
+        "catalog.py Catalog.insert_recording < transfer.py _enter",
+        "transfer.py _write < transfer.py import_recording",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_commands_do_not_force_to_storage_is_noticed(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the tests above fails where any one place does not force anything to storage."""
+    runs: list[Run] = []
+
+    def check(cuts: list[Cut]) -> None:
+        scratch = tmp_path / str(len(list(tmp_path.iterdir())))
+        scratch.mkdir()
+
+        def cut_short(
+            directory: Path, *arguments: str, step: int = 1
+        ) -> Iterator[tuple[Path, int | None]]:
+            if not runs:
+                runs.append(recorded_command(directory, scratch, arguments))
+            return with_code(runs[0], directory, scratch, cuts or [next(runs[0].power_cuts(1, 1))])
+
+        SCENARIOS[name](scratch, cut_short, capsys)
+
+    check([])
+    at_the_end, never = unnoticed(runs[0], check, TOGETHER)
+    assert sorted(at_the_end) == AT_THE_END[name]
+    assert sorted(never) == OTHERS_COVER.get(name, [])

@@ -1,0 +1,428 @@
+"""`aerotape tool DIR export`, `import`, `diff`: recordings as files, directories compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_recording
+from support.builders.mark_files import in_use
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.jvm.java import JavaArchive, JavaClient, archive_tool
+from support.model.messages import digest
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
+from aerotape.catalog.time_index.points import TimePoint
+from aerotape.times import TimeRange
+from aerotape.tools._cli.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+
+
+def make_stream(start_position: int = 65_536 + 96) -> SegmentBuilder:
+    stream = SegmentBuilder(checksum=crc32, start_position=start_position)
+    number = 0
+    while stream.position < start_position + 2 * stream.segment_length:
+        stream.message(number.to_bytes(4, "little") * (50 + 311 * (number % 5)))
+        number += 1
+    return stream
+
+
+@pytest.fixture
+def stream() -> SegmentBuilder:
+    """Messages in three segments, the first and the last in part, with CRC-32."""
+    return make_stream()
+
+
+@pytest.fixture
+def source(tmp_path: Path, stream: SegmentBuilder) -> Path:
+    """A directory in which the stream is recording 1."""
+    directory = tmp_path / "source"
+    directory.mkdir()
+    add_recording(directory, make_stream(0))
+    add_recording(directory, stream)
+    return directory
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A directory with recordings 0, 1 and 2, of which 1 was deleted and compacted away."""
+    directory = tmp_path / "target"
+    directory.mkdir()
+    for _ in range(3):
+        add_recording(directory, make_stream(0))
+    with Catalog.open(directory, checksum="crc-32") as catalog:
+        for entry in list(catalog.entries()):
+            catalog.update_checksum(entry)
+        catalog.change_state(1, RecordingState.DELETED)
+    assert main(["tool", str(directory), "compact", "--yes"]) == 0
+    return directory
+
+
+def content_of(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def payloads(directory: Path, recording_id: int) -> list[bytes]:
+    recording = open_directory(directory).recording(recording_id)
+    return [bytes(message.payload) for message in recording.messages(checksum="crc-32")]
+
+
+@pytest.mark.parametrize(
+    ("options", "recording_id"), [([], 3), (["--keep-id"], 1), (["--id", "7"], 7)], ids=str
+)
+def test_a_recording_goes_into_another_directory(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    stream: SegmentBuilder,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    recording_id: int,
+) -> None:
+    """With the next id, its own, or any that is free; ArchiveTool and diff find it the same."""
+    file = tmp_path / "recording"
+    export = ["tool", str(source), "export", "1", str(file), "-checksum", CRC_32]
+    assert main([*export, "--dry-run"]) == 0
+    assert not file.exists()
+    assert main(export) == 0
+    capsys.readouterr()
+    command = ["tool", str(target), "import", str(file), *options, "--json"]
+    before = content_of(target)
+    assert main([*command, "--dry-run"]) == 0
+    assert content_of(target) == before
+    assert json.loads(capsys.readouterr().out)["recording_id"] == recording_id
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["recording_id"] == recording_id
+    assert payloads(target, recording_id) == [message.payload for message in stream.messages]
+    ids = sorted({0, 2, recording_id})
+    with Catalog.open(target, read_only=True) as catalog:
+        assert list(catalog.recording_ids()) == ids
+        assert catalog.next_recording_id == max(3, recording_id + 1)
+    verified = archive_tool(target, "verify", "-a", "-checksum", CRC_32, answers="n\n")
+    for each in ids:
+        assert f"(recordingId={each}) OK" in verified.stdout, verified.stdout
+    assert {p.name for p in target.iterdir() if not p.name.endswith(".rec")} == {"archive.catalog"}
+    again = tmp_path / "again"
+    assert main(["tool", str(target), "export", str(recording_id), str(again)]) == 0
+    if recording_id == 1:
+        assert again.read_bytes() == file.read_bytes()
+        assert main(["tool", str(source), "diff", str(target), "1"]) == 0
+
+
+def test_nothing_follows_the_last_position_that_there_is(
+    target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither an import nor a repair makes a file that begins where no stream goes on."""
+    directory = tmp_path / "last"
+    directory.mkdir()
+    length = SegmentBuilder().segment_length
+    last = (SegmentBuilder().term_length << 31) - length
+    stream = SegmentBuilder(start_position=last, initial_term_id=-(2**31), checksum=crc32)
+    for _ in range(2):
+        stream.message(b"the end")
+        stream.pad_term()
+    recording_id = add_recording(directory, stream)
+    assert main(["tool", str(directory), "repair", str(recording_id), "--json"]) == 0
+    (repaired,) = json.loads(capsys.readouterr().out)
+    assert repaired["segment_files_made"] == []
+    assert [path.name for path in directory.glob("*.rec")] == [f"{recording_id}-{last}.rec"]
+    assert main(["tool", str(directory), "export", str(recording_id), str(tmp_path / "end")]) == 0
+    assert main(["tool", str(target), "import", str(tmp_path / "end"), "--id", "77"]) == 0
+    assert [path.name for path in target.glob("77-*.rec")] == [f"77-{last}.rec"]
+    assert payloads(target, 77) == [b"the end"] * 2
+
+
+def test_the_java_archive_replays_what_was_imported(
+    source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
+) -> None:
+    """From its own directory, in which it recorded nothing itself."""
+    assert main(["tool", str(source), "export", "1", str(tmp_path / "file")]) == 0
+    assert main(["tool", str(target), "import", str(tmp_path / "file"), "--keep-id"]) == 0
+    expected = [message.payload for message in stream.messages]
+    java = {"aeron.archive.replay.checksum": CRC_32}
+    with (
+        JavaArchive(target, aeron_dir, properties=java) as archive,
+        JavaClient(aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        start, length = stream.start_position, stream.position - stream.start_position
+        replay = client.call("replay", 1, start, length, "aeron:ipc?term-length=64k", 99)
+        polled = client.poll(replay, len(expected) + 1)
+    assert (polled["ended"], polled["digest"]) == (True, digest(expected))
+
+
+@pytest.mark.parametrize("where", [3, 9, 13, 40, 500, 5000, -40, -1])
+@pytest.mark.parametrize("how", ["cut short", "altered"])
+def test_a_file_that_is_not_whole_is_refused(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    where: int,
+    how: str,
+) -> None:
+    """Cut off or altered anywhere, in prefix, header, content or digest: nothing has changed."""
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    data = bytearray(file.read_bytes())
+    if how == "altered":
+        data[where] ^= 1
+    else:
+        del data[where:]
+    file.write_bytes(data)
+    before = content_of(target)
+    capsys.readouterr()
+    for options in ([], ["--dry-run"]):
+        assert main(["tool", str(target), "import", str(file), *options]) == 1
+        error = capsys.readouterr().err
+        assert "cannot be imported" in error
+        assert len(error.splitlines()) == 1
+        assert content_of(target) == before
+        assert not (target / "aerotape-import").exists()
+
+
+def test_bytes_behind_the_end_of_a_file_are_refused(
+    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows what else is wrong with it."""
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    file.write_bytes(file.read_bytes() + b"x")
+    assert main(["tool", str(target), "import", str(file)]) == 1
+    assert "bytes behind its end" in capsys.readouterr().err
+
+
+# ---- the time index goes along -------------------------------------------------------------------
+
+
+def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
+    """Give the recording a time index, a point behind each message."""
+    begin_ns = 1_600_000_000 * 10**9
+    points = [TimePoint(begin_ns, stream.start_position, stream.session_id)]
+    for message in stream.messages:
+        time_ns = points[-1].time_ns + 10**9
+        points.append(TimePoint(time_ns, message.end_position, stream.session_id))
+    with Catalog.open(source, read_only=True) as catalog:
+        provenance = Provenance.of(catalog.entry(1))
+    write_time_index(time_index_path(source, 1), provenance, points)
+    return points
+
+
+@pytest.mark.parametrize("options", [[], ["--keep-id"]], ids=str)
+def test_times_are_found_in_a_recording_that_was_imported(
+    source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, options: list[str]
+) -> None:
+    points = put_index(source, stream)
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    assert main(["tool", str(target), "import", str(file), *options]) == 0
+    recording = open_directory(target).recording(1 if options else 3)
+    index = recording.time_index
+    assert (list(index.points), index.problem) == (points, "")
+    times = TimeRange(points[7].time_ns, points[9].time_ns)
+    assert index.positions(times) == open_directory(source).recording(1).time_index.positions(times)
+    again = tmp_path / "again"
+    recording_id = str(recording.recording_id)
+    assert main(["tool", str(target), "export", recording_id, str(again)]) == 0
+    if options:
+        assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_file_without_a_time_index_is_of_the_first_version(
+    source: Path, tmp_path: Path, stream: SegmentBuilder
+) -> None:
+    """Which older programs read; with an index it is the second, which they refuse."""
+    versions = []
+    for name in ("without", "with"):
+        assert main(["tool", str(source), "export", "1", str(tmp_path / name)]) == 0
+        versions.append((tmp_path / name).read_bytes()[8:12])
+        put_index(source, stream)
+    assert versions == [b"\1\0\0\0", b"\2\0\0\0"]
+
+
+@pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
+def test_a_file_whose_time_index_is_not_whole_is_refused(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    stream: SegmentBuilder,
+    capsys: pytest.CaptureFixture[str],
+    how: str,
+) -> None:
+    points = put_index(source, stream)
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    data = bytearray(file.read_bytes())
+    length = b'"time_points_length": %d' % (32 * len(points))
+    assert data.count(length) == 1
+    if how == "cut short":
+        del data[-200:-32]
+    elif how == "too long":
+        longer = b'"time_points_length": %d' % (1 << 40)
+        data[12:16] = (int.from_bytes(data[12:16], "little") + len(longer) - len(length)).to_bytes(
+            4, "little"
+        )
+        data = data.replace(length, longer)
+    else:
+        data[-32 - 100] ^= 1
+    if how == "damaged":
+        data[-32:] = hashlib.sha256(data[:-32]).digest()
+    file.write_bytes(data)
+    before = content_of(target)
+    for options in ([], ["--dry-run"]):
+        capsys.readouterr()
+        assert main(["tool", str(target), "import", str(file), *options]) == 1
+        error = capsys.readouterr().err
+        assert "cannot be imported" in error
+        assert ("time index" in error) == (how in ("damaged", "too long"))
+        assert content_of(target) == before
+
+
+def test_a_damaged_time_index_stays_behind_with_a_warning(
+    source: Path,
+    target: Path,
+    tmp_path: Path,
+    stream: SegmentBuilder,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_index(source, stream)
+    path = time_index_path(source, 1)
+    path.write_bytes(path.read_bytes()[:200] + bytes(64) + path.read_bytes()[264:])
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    assert "is damaged" in capsys.readouterr().err
+    assert main(["tool", str(target), "import", str(file)]) == 0
+    assert len(open_directory(target).recording(3).time_index.points) == 0
+
+
+def test_an_id_that_is_taken_is_refused(
+    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a recording of any state, or by a file that would become part of it."""
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    before = content_of(target)
+    assert main(["tool", str(target), "import", str(file), "--id", "2"]) == 1
+    assert "there is a recording 2" in capsys.readouterr().err
+    (target / "1-131072.rec").write_bytes(b"mine")
+    assert main(["tool", str(target), "import", str(file), "--keep-id"]) == 1
+    assert "belongs to no recording" in capsys.readouterr().err
+    (target / "1-131072.rec").unlink()
+    assert content_of(target) == before
+
+
+def test_what_a_lost_catalog_has_left_is_not_touched(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An import gets an id that nothing is named for, and the next recording another one."""
+    file = tmp_path / "recording"
+    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    directory = tmp_path / "lost"
+    (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
+    # Ids are given out in order: 5 is the first that is free, 7 the one after it.
+    for name in (
+        "0-0.rec",
+        "1-65536.rec.del",
+        "aerotape-2.time-index",
+        "aerotape-3.suspect",
+        "aerotape-6-0-1700000000000.quarantine",
+        "9223372036854775807-0.rec",
+    ):
+        (directory / name).write_bytes(b"of the lost catalog")
+    with Catalog.open(directory, create=True):
+        pass
+    before = content_of(directory)
+    for options in (["--dry-run"], []):
+        capsys.readouterr()
+        assert main(["tool", str(directory), "import", str(file), "--json", *options]) == 0
+        assert json.loads(capsys.readouterr().out)["recording_id"] == 5
+    assert payloads(directory, 5) == payloads(source, 1)
+    after = content_of(directory)
+    catalog = str(directory / "archive.catalog")
+    assert {path: after[path] for path in before if path != catalog} == {
+        path: data for path, data in before.items() if path != catalog
+    }
+    assert main(["tool", str(directory), "import", str(file)]) == 0
+    assert payloads(directory, 7) == payloads(source, 1)
+
+
+def test_a_damaged_recording_is_not_exported(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The place is named; nor does an export take the place of a file."""
+    file = tmp_path / "recording"
+    file.write_bytes(b"mine")
+    assert main(["tool", str(source), "export", "1", str(file)]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert file.read_bytes() == b"mine"
+    file.unlink()
+    path = source / "1-196608.rec"
+    data = bytearray(path.read_bytes())
+    data[8] ^= 0x20
+    path.write_bytes(data)
+    assert main(["tool", str(source), "export", "1", str(file)]) == 1
+    assert "damaged at position 196608" in capsys.readouterr().err
+    path.unlink()
+    assert main(["tool", str(source), "export", "1", str(file)]) == 1
+    assert "there is no 1-196608.rec" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["source"]
+
+
+def test_an_import_is_refused_while_an_archive_uses_the_directory(
+    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An export is not: of a recording that goes on it takes what there is."""
+    file = tmp_path / "recording"
+    with Catalog.open(source) as catalog:
+        catalog.set_stop_position(1, -1)
+    for directory in (source, target):
+        with in_use(directory):
+            if directory == source:
+                assert main(["tool", str(source), "export", "1", str(file)]) == 0
+            else:
+                before = content_of(target)
+                assert main(["tool", str(target), "import", str(file)]) == 1
+                assert content_of(target) == before
+    assert "in use" in capsys.readouterr().err
+    assert main(["tool", str(target), "import", str(file)]) == 0
+    assert payloads(target, 3) == payloads(source, 1)
+
+
+def test_differences_are_told(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of descriptors, positions and bytes, and what only one of them has."""
+    other = shutil.copytree(source, tmp_path / "other")
+    command = ["tool", str(source), "diff", str(other), "--json"]
+    assert main(command) == 0
+    assert [row["same"] for row in json.loads(capsys.readouterr().out)] == [True, True]
+    path = other / "0-131072.rec"
+    data = bytearray(path.read_bytes())
+    data[1000] ^= 1
+    path.write_bytes(data)
+    with Catalog.open(other) as catalog:
+        position = catalog.stop_position(1)
+        catalog.set_stop_position(1, position - 64)
+    add_recording(other, make_stream(0))
+    assert main(command) == 1
+    first, second, third = json.loads(capsys.readouterr().out)
+    assert (first["position"], first["fields"]) == (131_072 + 1000, {})
+    assert "0-131072.rec, offset 1000" in first["detail"]
+    assert second["fields"] == {"stop_position": [position, position - 64]}
+    assert (second["position"], second["same"]) == (-1, False)
+    assert (third["recording_id"], third["only_in"]) == (2, 2)
+    assert main(["tool", str(source), "diff", str(other), "9"]) == 1
+    assert "no recording with id 9" in capsys.readouterr().err
+    assert main(["tool", str(source), "diff", str(other)]) == 1
+    text = capsys.readouterr().out
+    assert "recording 2: only in" in text
+    path.unlink()
+    assert main(["tool", str(source), "diff", str(other), "0"]) == 1
+    assert "not compared" in capsys.readouterr().out

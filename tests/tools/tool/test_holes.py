@@ -1,0 +1,155 @@
+"""`verify` and `repair` on what a power cut has left, before any archive was started there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders.built_archive import add_entry
+from support.builders.offline_directory import content
+from support.builders.segment_builder import SegmentBuilder, crc32
+from support.damage.holes import PAGE_LENGTH, punch
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.recovery.refresh import Outcome, refresh
+from aerotape.tools._cli.main import main
+
+LENGTH = 12_000
+
+
+class Cut:
+    """A recording that nobody has stopped, of frames that have a page wholly within them."""
+
+    def __init__(self, directory: Path, *, stop_position: int = -1) -> None:
+        self.path = directory
+        self.stream = SegmentBuilder(mtu_length=4 * PAGE_LENGTH, checksum=crc32)
+        for number in range(10):
+            self.stream.message(bytes([number + 1]) * LENGTH)
+        self.stream.write(directory)
+        self.segment = directory / "0-0.rec"
+        with Catalog.open(directory, create=True) as catalog:
+            add_entry(catalog, self.stream, stop_position=stop_position)
+
+    def frames_with_a_page(self) -> list[int]:
+        """Return which messages have a page that is theirs alone."""
+        return [
+            number
+            for number, each in enumerate(self.stream.messages)
+            if self._page(each.position) + PAGE_LENGTH <= each.position + LENGTH
+        ]
+
+    def _page(self, position: int) -> int:
+        return (position // PAGE_LENGTH + 1) * PAGE_LENGTH
+
+    def lose(self, number: int) -> int:
+        """Have a page of a message never been written; return where the message begins."""
+        position = self.stream.messages[number].position
+        punch(self.segment, self._page(position))
+        return position
+
+    def run(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+        code = main(["tool", str(self.path), *arguments, "--json"])
+        [row] = json.loads(capsys.readouterr().out)
+        return code, row
+
+    def served(self) -> list[int]:
+        """Return the first bytes of all messages of the recording, which say which they are."""
+        recording = open_directory(self.path).recording(0)
+        return [message.payload[0] - 1 for message in recording.messages()]
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Cut:
+    return Cut(tmp_path)
+
+
+def end_with(cut: Cut, count: int) -> list[int]:
+    """Have the recording end with `count` frames that can lose a page; return which they are."""
+    able = cut.frames_with_a_page()
+    last = next(
+        number for number in reversed(able) if {number - each for each in range(count)} <= set(able)
+    )
+    with cut.segment.open("r+b") as file:
+        file.truncate(cut.stream.messages[last].end_position)
+        file.truncate(cut.stream.segment_length)
+    return list(range(last - count + 1, last + 1))
+
+
+def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(
+    cut: Cut, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a stop position behind them nothing would ever look for them again."""
+    first, _ = end_with(cut, 2)
+    position = cut.lose(first)
+    cut.lose(first + 1)
+    before = content(cut.path)
+    code, row = cut.run(capsys, "verify", "-a", "--yes")
+    assert (code, row["stop_position"], row["marked"]) == (3, position, None)
+    assert "there are holes in its last frames" in row["problems"][0]["detail"]
+    assert content(cut.path) == before
+    with Catalog.open(cut.path) as catalog:
+        [outcome] = refresh(catalog, cut.path, now_ms=1)
+    assert (outcome.stop_position, outcome.outcome) == (position, Outcome.SUSPECT_TORN_TAIL)
+    assert cut.served() == list(range(first))
+
+
+def test_verify_names_frames_in_holes_that_good_ones_follow(
+    cut: Cut, capsys: pytest.CaptureFixture[str]
+) -> None:
+    position = cut.lose(cut.frames_with_a_page()[2])
+    before = content(cut.path)
+    code, row = cut.run(capsys, "verify", "-a")
+    assert (code, row["marked"]) == (3, None)
+    assert (
+        f"1 frames are partly in holes of the file, at positions {position}:"
+        in (row["problems"][0]["detail"])
+    )
+    assert content(cut.path) == before
+
+
+def test_repair_takes_out_what_was_never_written(
+    cut: Cut, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the end as a start does, padding in the middle; all of it is kept as a copy."""
+    [last] = end_with(cut, 1)
+    middle = cut.frames_with_a_page()[2]
+    end, filled = cut.lose(last), cut.lose(middle)
+    code, row = cut.run(capsys, "repair")
+    assert (code, row["stop_position"]) == (3, end)
+    assert row["filled"] == [
+        {"position": filled, "length": cut.stream.messages[middle].end_position - filled}
+    ]
+    assert cut.served() == [number for number in range(last) if number != middle]
+    kept = b"".join(
+        path.read_bytes() for path in sorted((cut.path / "aerotape-quarantine").glob("*/0-0.*"))
+    )
+    for number in (middle, last):
+        frame = cut.stream.frames[cut.stream.messages[number].position]
+        assert frame[:100] in kept
+    assert cut.run(capsys, "repair")[0] == 0
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_holes_are_nothing_where_something_else_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], checksum: bool
+) -> None:
+    """A checksum that is right, or a stop position that was set when all was recorded."""
+    cut = Cut(tmp_path)
+    zeros = SegmentBuilder(mtu_length=4 * PAGE_LENGTH, checksum=crc32)
+    for _ in range(5):
+        zeros.message(bytes(LENGTH))
+    zeros.write(cut.path)
+    punch(cut.segment, zeros.segment_length - 1)
+    with Catalog.open(cut.path) as catalog:
+        if not checksum:
+            catalog.recording_stopped(0, zeros.position, 1)
+        else:
+            for entry in list(catalog.entries()):
+                catalog.update_checksum(entry)
+    options = ["-checksum", "crc-32"] if checksum else []
+    code, row = cut.run(capsys, "repair", *options)
+    assert (code, row["stop_position"], row["damages"]) == (0, zeros.position, [])
+    assert len(cut.served()) == 5

@@ -1,0 +1,143 @@
+"""`aerotape tool DIR migrate`: the same bytes as Aeron's ArchiveTool leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from support.builders.offline_directory import content
+from support.builders.old_directory import build_old, version
+from support.jvm.java import archive_tool
+
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.tools._cli.main import main
+
+
+@pytest.mark.parametrize(
+    "of_version",
+    [
+        version(0, 0, 1),
+        version(0, 1),
+        version(1),
+        version(1, 2, 3),
+        version(2),
+        version(2, 1),
+        version(3, 1),
+    ],
+    ids=hex,
+)
+def test_files_are_left_as_archive_tool_leaves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_version: int
+) -> None:
+    """On two copies of one directory; all recordings are found by both, whole where valid."""
+    directory = build_old(tmp_path / "archive", of_version)
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    assert main(["tool", str(directory), "migrate", "--dry-run"]) == 0
+    assert content(directory) == before
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(["tool", str(directory), "migrate"]) == 0
+    done = archive_tool(theirs, "migrate", answers="y\n")
+    assert "Exception" not in done.stdout, done.stdout
+    assert content(directory) == content(theirs)
+    assert (content(directory) == before) == (of_version >= version(3))
+    for recording_id in (0, 2):
+        assert main(["tool", str(directory), "verify", str(recording_id), "-a"]) == 0
+    assert main(["tool", str(directory), "describe-all"]) == 0
+    assert archive_tool(directory, "count-entries").stdout == "3\n"
+    with Catalog.open(directory, read_only=True) as catalog:
+        assert list(catalog.all_recording_ids()) == [0, 1, 2, 3, 4]
+        assert catalog.next_recording_id == 5
+
+
+def test_steps_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With versions before and the names of files before and after."""
+    directory = build_old(tmp_path / "archive", version(1, 2, 3))
+    assert main(["tool", str(directory), "migrate", "--yes", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["mark_file_version"], told["catalog_version"]) == ("1.2.3", "1.2.3")
+    second, third = told["steps"]
+    assert (second["version"], third["version"]) == ("2.0.0", "3.0.0")
+    assert second["segment_files_renamed"] == [
+        ["2-0.rec", "2-65536.rec"],
+        ["2-131072.rec", "2-196608.rec"],
+        ["2-262144.rec", "2-327680.rec"],
+    ]
+    assert third["segment_files_renamed"] == []
+    assert main(["tool", str(directory), "migrate", "--yes"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+def _junk_name(directory: Path) -> None:
+    (directory / "0-junk.rec").write_bytes(b"junk")
+
+
+def _in_the_way(directory: Path) -> None:
+    (directory / "2-65536.rec").write_bytes(b"another")
+
+
+def _begun_before(directory: Path) -> None:
+    (directory / f"migration-{version(1)}-to-{version(2)}.dat").touch()
+
+
+def _no_mark_file(directory: Path) -> None:
+    (directory / "archive-mark.dat").unlink()
+
+
+def _damaged_entry(directory: Path) -> None:
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(1024 + 32 + 80)
+        file.write(b"\xff\xff\xff\x7f")
+
+
+def _hidden_entries(directory: Path) -> None:
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(2048)
+        file.write(bytes(4))
+
+
+def _hidden_entry(directory: Path) -> None:
+    with (directory / "archive.catalog").open("r+b") as file:
+        file.seek(2048)
+        file.write(struct.pack("<i", 2000))
+
+
+def _in_use(directory: Path) -> None:
+    with (directory / "archive-mark.dat").open("r+b") as file:
+        file.seek(8)
+        file.write(struct.pack("<q", time.time_ns() // 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_junk_name, "no name of a segment file"),
+        (_in_the_way, "would become 2-65536.rec"),
+        (_begun_before, "begun before"),
+        (_no_mark_file, "mark file"),
+        (_damaged_entry, "offset 1024"),
+        (_hidden_entries, "offset 2048"),
+        (_hidden_entry, "offset 2048"),
+        (_in_use, "is in use"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_cannot_be_migrated_is_left_as_it_is(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    spoil: object,
+    message: str,
+) -> None:
+    """Nothing is begun that cannot be ended."""
+    directory = build_old(tmp_path / "archive", version(1))
+    assert callable(spoil)
+    spoil(directory)
+    before = content(directory)
+    assert main(["tool", str(directory), "migrate", "--yes"]) == 1
+    assert message in capsys.readouterr().err
+    assert content(directory) == before

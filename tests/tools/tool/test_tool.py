@@ -1,0 +1,376 @@
+"""`aerotape tool`: describe and verify an archive directory offline."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.builders.built_archive import add_entry
+from support.builders.mark_files import acquire
+from support.builders.segment_builder import SegmentBuilder, crc32
+
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import RecordingState
+from aerotape.catalog.recovery.refresh import refresh
+from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
+from aerotape.tools import tool
+from aerotape.tools._cli.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A directory with a sound recording of three segments and one that was deleted."""
+    stream = SegmentBuilder(checksum=crc32)
+    while stream.position < 2 * stream.segment_length + 5000:
+        stream.message(b"z" * 3000)
+    stream.write(tmp_path)
+    with Catalog.open(tmp_path, create=True, checksum="crc-32") as catalog:
+        for channel in ("aeron:ipc", "aeron:udp?endpoint=localhost:1"):
+            add_entry(
+                catalog,
+                stream,
+                start_timestamp_ms=1_700_000_000_123,
+                stripped_channel=channel,
+                original_channel=channel,
+            )
+        catalog.recording_stopped(0, stream.position, 1_700_000_000_999)
+        catalog.change_state(1, RecordingState.DELETED)
+    with acquire(tmp_path) as mark_file:
+        mark_file.record_error("no paper", 5)
+    return tmp_path
+
+
+def snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in directory.iterdir()}
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def test_describe_tells_of_mark_file_catalog_and_recordings(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The readable form names all three; deleted recordings show only with describe-all."""
+    assert main(["tool", str(archive), "describe"]) == 0
+    text = capsys.readouterr().out
+    for expected in ("mark file:", "archive_id:", " 42", "catalog:", "3.1.0", "recording 0:"):
+        assert expected in text
+    assert "2023-11-14T22:13:20.123+00:00" in text
+    assert "recording 1:" not in text
+    assert main(["tool", str(archive), "describe-all"]) == 0
+    assert "DELETED" in capsys.readouterr().out
+
+
+def test_describe_as_json(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object with mark_file, catalog and recordings, numbers as numbers."""
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["mark_file"]["pid"] == os.getpid()
+    assert result["mark_file"]["active"] is False
+    assert (result["catalog"]["recordings"], result["catalog"]["next_recording_id"]) == (1, 2)
+    (recording,) = result["recordings"]
+    assert (recording["recording_id"], recording["state"], recording["suspect"]) == (
+        0,
+        "VALID",
+        False,
+    )
+    assert main(["tool", str(archive), "describe", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "DELETED"
+
+
+def test_many_recordings_are_described_as_each_is(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever their strings and states, in both forms; only times read otherwise for people."""
+    odd = ("", " blank ", "%s%d", "a\x1b[2Jb", "q'\"\\")
+    with Catalog.open(archive) as catalog:
+        for number, text in enumerate(odd):
+            add_entry(
+                catalog,
+                SegmentBuilder(),
+                stream_id=number,
+                stripped_channel=text,
+                original_channel=odd[number - 1],
+                source_identity=odd[number - 2],
+            )
+        catalog.change_state(3, RecordingState.INVALID)
+    add_notes(archive, 5, [SuspectNote("torn tail", "cut short", -1, 0)])
+    assert main(["tool", str(archive), "describe-all", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["recordings"]
+    assert main(["tool", str(archive), "describe-all"]) == 0
+    sections = capsys.readouterr().out.split("\n\n")
+    assert len(rows) == 2 + len(odd)
+    assert [row["recording_id"] for row in rows if row["suspect"]] == [5]
+    for number, row in enumerate(rows):
+        assert main(["tool", str(archive), "describe", str(number), "--json"]) == 0
+        assert row == json.loads(capsys.readouterr().out)
+        assert main(["tool", str(archive), "describe", str(number)]) == 0
+        alone = capsys.readouterr().out.splitlines()
+        title, *lines = sections[2 + number].splitlines()
+        assert title == f"recording {number}:"
+        assert [line.rstrip() for line in lines] == lines
+        differing = [ours for ours, its in zip(alone, lines, strict=True) if ours != its]
+        assert all("_timestamp_ms:" in line for line in differing), differing
+
+
+def test_pid_errors_and_count(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The small commands print what ArchiveTool's do."""
+    assert main(["tool", str(archive), "pid"]) == 0
+    assert capsys.readouterr().out == f"{os.getpid()}\n"
+    assert main(["tool", str(archive), "count-entries"]) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert main(["tool", str(archive), "errors"]) == 0
+    assert "no paper" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["crc-32", CRC_32, "CRC32"])
+def test_a_sound_recording_verifies(
+    archive: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """All segments and checksums, in ArchiveTool's argument form; nothing is written."""
+    before = snapshot(archive)
+    assert main(["tool", str(archive), "verify", "0", "-a", "-checksum", name, "--json"]) == 0
+    (check,) = json.loads(capsys.readouterr().out)
+    assert (check["ok"], check["segments"], check["problems"]) == (True, 3, [])
+    assert check["frames"] > check["checksums"] > 90
+    assert snapshot(archive) == before
+
+
+def test_only_the_last_segment_is_verified_unless_all_are_asked_for(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Damage in the first segment shows with -a, with its position, and exits 3."""
+    overwrite(archive / "0-0.rec", 40, b"?")
+    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 0
+    assert "1 segment files" in capsys.readouterr().out
+    assert main(["tool", str(archive), "verify", "-a", "-checksum", "crc-32"]) == 3
+    text = capsys.readouterr().out
+    assert "FAILED" in text
+    assert "checksum crc-32 fails for the frame at position 0" in text
+
+
+def test_without_checksum_headers_are_checked(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong term offset in any segment is found without a checksum."""
+    overwrite(archive / "0-131072.rec", 8, b"\x20")
+    before = snapshot(archive)
+    assert main(["tool", str(archive), "verify", "-a", "--dry-run"]) == 3
+    assert "term offset 32 should be 0" in capsys.readouterr().out
+    assert snapshot(archive) == before
+
+
+def test_a_missing_segment_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without -a too, for it needs no looking into files."""
+    (archive / "0-131072.rec").unlink()
+    assert main(["tool", str(archive), "verify", "--json"]) == 3
+    (check,) = json.loads(capsys.readouterr().out)
+    assert check["problems"][0]["position"] == 131_072
+
+
+def test_bytes_behind_the_stop_position_and_a_lost_end_are_problems(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stop position that is not where the frames end is told in both directions."""
+    with Catalog.open(archive) as catalog:
+        end = catalog.stop_position(0)
+        catalog.set_stop_position(0, end - 32)
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "bytes behind the stop position" in capsys.readouterr().out
+    with Catalog.open(archive) as catalog:
+        catalog.set_stop_position(0, end + 96)
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "96 bytes before they should: nothing was written" in capsys.readouterr().out
+
+
+def test_a_wrong_descriptor_checksum_is_told(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A catalog kept without the checksum fails the check for it, as in ArchiveTool."""
+    with Catalog.open(archive) as catalog:
+        catalog.set_start_position(0, 0)
+        offset = catalog.entry(0).offset
+    overwrite(archive / "archive.catalog", offset + 8, bytes(4))
+    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 3
+    assert "the descriptor's checksum in the catalog is 0" in capsys.readouterr().out
+
+
+def test_a_recording_marked_as_suspect_exits_3(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a start found stays visible: in verify, and in describe."""
+    with Catalog.open(archive, checksum="crc-32") as catalog:
+        end = catalog.stop_position(0)
+        catalog.set_stop_position(0, -1)
+        last = archive / "0-262144.rec"
+        overwrite(last, end - 262_144, b"\x05")
+        refresh(catalog, archive, checksum="crc-32", now_ms=5)
+        assert catalog.stop_position(0) == end
+    assert main(["tool", str(archive), "verify"]) == 3
+    assert "marked as suspect" in capsys.readouterr().out
+    assert main(["tool", str(archive), "describe", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["suspect"] is True
+
+
+def test_a_copy_without_its_mark_file_is_described(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The catalog alone is shown, with a warning on standard error."""
+    (archive / "archive-mark.dat").unlink()
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["mark_file"] is None
+    assert "warning" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["verify", "99"], 1, "no recording with id 99"),
+        (["describe", "99"], 1, "no recording with id 99"),
+        (["verify", "-checksum", "md5"], 2, "unknown checksum 'md5'"),
+        (["describe", "-a"], 2, "unrecognized arguments: -a"),
+        (["pid", "3"], 2, "unrecognized arguments: 3"),
+        (["verify", "three"], 2, "is not an integer"),
+        (["mark-valid", "-1"], 2, "is not from 0"),
+        (["frobnicate"], 2, "invalid choice"),
+        ([], 2, "required"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    """Wrong usage exits 2, what is not there exits 1, nothing goes to standard output."""
+    assert main(["tool", str(archive), *arguments]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_a_directory_that_is_none_exits_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path that does not exist, and a directory without a catalog, are told apart."""
+    assert main(["tool", str(tmp_path / "nowhere"), "describe"]) == 1
+    assert "no such directory" in capsys.readouterr().err
+    assert main(["tool", str(tmp_path), "verify"]) == 1
+    assert "no catalog" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])
+def test_all_commands_tell_a_directory_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """With the words of `tool`, wherever it is that they find out."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[directory]\nmax_size = "1g"\n')
+    Catalog.open(tmp_path, create=True, capacity_bytes=4096).close()
+    for name, words in (("none", "no such directory"), ("policy.toml", "not a directory")):
+        place = str(tmp_path / name)
+        arguments = {
+            "parquet": ["parquet", place, str(tmp_path / "out"), "--dry-run"],
+            "diff": ["tool", str(tmp_path), "diff", place],
+            "retain": ["retain", place, str(policy), "--yes"],
+        }.get(command, [command, place])
+        assert main(arguments) == 1
+        assert capsys.readouterr().err.endswith(f": {words}: {place}\n")
+
+
+@pytest.mark.parametrize("command", ["compact", "delete-orphaned-segments", "migrate"])
+def test_nothing_is_asked_about_what_is_no_archive_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """That it is none comes first."""
+    assert main(["tool", str(tmp_path), command]) == 1
+    error = capsys.readouterr().err
+    assert "Go on?" not in error
+    assert error.endswith("is this an archive directory?\n")
+
+
+def test_a_damaged_descriptor_does_not_spoil_the_rest(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Describe shows all others and warns of it; verify reports it and exits 3."""
+    with Catalog.open(archive) as catalog:
+        catalog.change_state(1, RecordingState.VALID)
+        offset = catalog.entry(1).offset
+    overwrite(archive / "archive.catalog", offset + 32 + 80, b"\xff\xff\xff\x7f")
+    assert main(["tool", str(archive), "describe", "--json"]) == 0
+    captured = capsys.readouterr()
+    first, second = json.loads(captured.out)["recordings"]
+    assert (first["recording_id"], first["damage"]) == (0, "")
+    assert second["recording_id"] == 1
+    assert "strippedChannel of 2147483647 bytes" in second["damage"]
+    assert f"recording 1 at offset {offset} of the catalog is damaged" in captured.err
+    assert main(["tool", str(archive), "describe", "0"]) == 0
+    assert main(["tool", str(archive), "describe", "1"]) == 0
+    assert main(["tool", str(archive), "count-entries"]) == 0
+    capsys.readouterr()
+    assert main(["tool", str(archive), "verify"]) == 3
+    text = capsys.readouterr().out
+    assert "recording 0: OK" in text
+    assert "recording 1: FAILED" in text
+    assert main(["tool", str(archive), "verify", "0"]) == 0
+
+
+def test_commands_are_found_in_the_modules_that_are_said_to_have_them() -> None:
+    """Only the module of the command given is loaded, so the table must be true."""
+    for name, commands in tool.MODULES.items():
+        parser = argparse.ArgumentParser()
+        module = importlib.import_module(f"aerotape.tools._tool.{name}")
+        added = parser.add_subparsers()
+        module.add_commands(added)
+        assert set(added.choices) == set(commands)
+    folder = Path(str(tool.__file__)).parent / "_tool"
+    assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
+
+
+def test_all_commands_are_listed_where_none_is_named(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the help, also when a command is in the line, and for a command that is none."""
+    commands = [command for names in tool.MODULES.values() for command in names]
+    for arguments in (["--help"], ["--help", "describe"]):
+        assert main(["tool", *arguments]) == 0
+        shown = capsys.readouterr().out
+        assert all(f"\n    {command}" in shown for command in commands), shown
+    assert main(["tool", str(archive), "describes"]) == 2
+    shown = capsys.readouterr().err
+    assert all(repr(command) in shown for command in commands), shown
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "shown"),
+    [
+        (-1, "-"),
+        (0, "0 (1970-01-01T00:00:00.000+00:00)"),
+        (1_700_000_000_123, "1700000000123 (2023-11-14T22:13:20.123+00:00)"),
+        (253_402_300_799_999, "253402300799999 (9999-12-31T23:59:59.999+00:00)"),
+        (253_402_300_800_000, "253402300800000"),
+        ((1 << 63) - 1, str((1 << 63) - 1)),
+    ],
+)
+def test_times_of_a_recording(
+    archive: Path, capsys: pytest.CaptureFixture[str], timestamp_ms: int, shown: str
+) -> None:
+    """Shown as numbers and as times, as far as there is one; what is not known as a dash."""
+    with Catalog.open(archive) as catalog:
+        catalog.recording_stopped(0, 0, timestamp_ms)
+    assert main(["tool", str(archive), "describe", "0"]) == 0
+    assert f"stop_timestamp_ms:   {timestamp_ms}\n" in capsys.readouterr().out
+    assert main(["tool", str(archive), "describe"]) == 0
+    assert f"stop_timestamp_ms:   {shown}\n" in capsys.readouterr().out

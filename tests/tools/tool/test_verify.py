@@ -1,0 +1,324 @@
+"""`aerotape tool DIR verify`: all damage is told, and marked in the catalog as by ArchiveTool."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.builders.mark_files import in_use
+from support.builders.offline_directory import SEGMENT_LENGTH, build, content
+from support.jvm.java import archive_tool
+
+from aerotape.catalog.directory import open_directory
+from aerotape.catalog.file.catalog import Catalog
+from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
+from aerotape.catalog.segment_files import SegmentFile, index_segment_files
+from aerotape.errors import SegmentError, UnknownRecordingError
+from aerotape.tools._cli.main import main
+
+CRC_32 = "io.aeron.archive.checksum.Crc32"
+LAST = f"0-{2 * SEGMENT_LENGTH}.rec"
+FRAME = 1408
+"""Frames are of this length, but for the last of each message."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The recordings of `offline_directory`, of which 4 has a file that says little."""
+    directory = build(tmp_path / "archive")
+    (directory / "4-0.rec").write_bytes(bytes(SEGMENT_LENGTH))
+    return directory
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def stop_at(directory: Path, position: int) -> None:
+    with Catalog.open(directory) as catalog:
+        catalog.set_stop_position(0, position)
+
+
+def end_of(directory: Path) -> int:
+    with Catalog.open(directory, read_only=True) as catalog:
+        return catalog.stop_position(0)
+
+
+def cut_short(path: Path, length: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(length)
+
+
+def delete(*paths: Path) -> None:
+    for path in paths:
+        path.unlink()
+
+
+# What is done to recording 0.
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "none": lambda d: None,
+    "frame of another place": lambda d: overwrite(d / LAST, 8, b"\x20"),
+    "first segment": lambda d: overwrite(d / "0-0.rec", FRAME + 16, b"\x09"),
+    "hole in the last segment": lambda d: overwrite(d / LAST, FRAME, bytes(64)),
+    "payload": lambda d: overwrite(d / LAST, 40, b"?"),
+    "last segment cut short": lambda d: cut_short(d / LAST, 2 * FRAME + 100),
+    "last segment empty": lambda d: cut_short(d / LAST, 0),
+    "first segment cut short": lambda d: cut_short(d / "0-0.rec", 3 * FRAME),
+    "last segment missing": lambda d: delete(d / LAST),
+    "first segment missing": lambda d: delete(d / "0-0.rec"),
+    "all segments missing": lambda d: delete(*d.glob("0-*.rec")),
+    "stop position too low": lambda d: stop_at(d, end_of(d) - 96),
+    "stop position too high": lambda d: stop_at(d, end_of(d) + 96),
+    "stop position not aligned": lambda d: stop_at(d, end_of(d) - 1),
+    "stop position before the last segment": lambda d: stop_at(d, SEGMENT_LENGTH + FRAME),
+    "a file without a position": lambda d: (d / "0-.rec").write_bytes(b""),
+    "a detached file that is none": lambda d: (d / "2-0.rec").write_bytes(b"junk"),
+    "an empty segment behind": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
+        bytes(SEGMENT_LENGTH)
+    ),
+}
+
+
+def without_times(files: dict[str, bytes], directory: Path) -> dict[str, bytes]:
+    """Leave out stop timestamps, which are those of the moment."""
+    catalog = bytearray(files["archive.catalog"])
+    with Catalog.open(directory, read_only=True) as opened:
+        for entry in opened.entries():
+            begin = entry.offset + 32 + STOP_TIMESTAMP_OFFSET
+            catalog[begin : begin + 8] = bytes(8)
+    return {**files, "archive.catalog": bytes(catalog)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments"),
+    [
+        *((damage, arguments) for damage in DAMAGES for arguments in ([], ["-a"])),
+        *((damage, ["-a", "-checksum", CRC_32]) for damage in ("none", "payload")),
+        ("first segment", ["0"]),
+    ],
+    ids=str,
+)
+def test_the_catalog_is_left_as_archive_tool_leaves_it(
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: str,
+    arguments: list[str],
+) -> None:
+    """On two copies of one directory; a dry run before changes nothing."""
+    if "-checksum" in arguments:
+        for recording_id in ("0", "2", "3"):
+            main(["tool", str(directory), "checksum", CRC_32, recording_id, "-a"])
+        with Catalog.open(directory, checksum="crc-32") as catalog:
+            for entry in list(catalog.entries()):
+                catalog.update_checksum(entry)
+    DAMAGES[damage](directory)
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    before = content(directory)
+    main(["tool", str(directory), "verify", *arguments, "--dry-run"])
+    assert content(directory) == before
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n" * 9))
+    main(["tool", str(directory), "verify", *arguments])
+    done = archive_tool(theirs, "verify", *arguments, answers="n\n" * 9)
+    assert "Exception in thread" not in done.stderr
+    expected = without_times(content(theirs), theirs)
+    assert without_times(content(directory), directory) == expected, done.stdout
+
+
+def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ArchiveTool cuts it, but the bytes are kept."""
+    path = directory / LAST
+    # The first frame of the second message reaches over the first page.
+    begin = 2 * FRAME + 288
+    torn = path.read_bytes()[begin:4096].rstrip(b"\0")
+    overwrite(path, 4096, bytes(SEGMENT_LENGTH - 4096))
+    theirs = shutil.copytree(directory, tmp_path / "theirs")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    main(["tool", str(directory), "verify", "0"])
+    archive_tool(theirs, "verify", "0", answers="y\n")
+    assert end_of(directory) == end_of(theirs) == 2 * SEGMENT_LENGTH + begin
+    assert path.read_bytes() == (theirs / LAST).read_bytes()
+    [kept] = directory.glob("aerotape-0-*.quarantine")
+    assert kept.read_bytes().rstrip(b"\0") == torn
+
+
+def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With file, offset and position, also behind others; the good ones in between are counted."""
+    main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
+    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
+    capsys.readouterr()
+    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
+    (sound,) = json.loads(capsys.readouterr().out)
+    first, last = directory / "0-0.rec", directory / LAST
+    overwrite(first, FRAME + 8, b"\x01")
+    overwrite(first, 5 * FRAME + 50, b"?")
+    overwrite(last, 0, bytes(32))
+    assert (
+        main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"]) == 3
+    )
+    (check,) = json.loads(capsys.readouterr().out)
+    places = [
+        (problem["path"], problem["offset"], problem["position"]) for problem in check["problems"]
+    ]
+    assert (str(first), FRAME, FRAME) in places
+    assert (str(last), 0, 2 * SEGMENT_LENGTH) in places
+    assert check["bad_places"] == len(places) == 3
+    assert check["frames"] == sound["frames"] - 2
+    assert check["marked"]["state"] == "INVALID"
+
+
+def served(directory: Path) -> list[tuple[int, bytes]]:
+    """Return end and payload of the messages that readers get of recording 0, until they fail."""
+    messages = []
+    with suppress(SegmentError):
+        for message in open_directory(directory).recording(0).messages():
+            messages.append((message.end_position, bytes(message.payload)))
+    return messages
+
+
+@pytest.mark.parametrize("way", ["mark-valid", "repair"])
+@pytest.mark.parametrize(
+    ("damage", "begin"),
+    [
+        ("frame of another place", 2 * SEGMENT_LENGTH),
+        ("last segment cut short", 2 * SEGMENT_LENGTH + 2 * FRAME),
+        ("last segment missing", 2 * SEGMENT_LENGTH),
+        ("first segment cut short", 3 * FRAME),
+    ],
+)
+def test_what_is_marked_invalid_can_be_brought_back(
+    directory: Path, capsys: pytest.CaptureFixture[str], damage: str, begin: int, way: str
+) -> None:
+    """Only the catalog was written; all before the damage is served again, the report says how."""
+    before_damage = [message for message in served(directory) if message[0] <= begin]
+    assert before_damage
+    DAMAGES[damage](directory)
+    before = content(directory)
+    verify = ["tool", str(directory), "verify", "0", "-a"]
+    assert main([*verify, "--dry-run"]) == 3
+    foretold = capsys.readouterr().out
+    assert content(directory) == before
+    assert main(verify) == 3
+    told = capsys.readouterr().out
+    for text, verb in ((foretold, "would be"), (told, "are now")):
+        assert f"{verb} INVALID, so that clients do not see them: recordings 0\n" in text
+        assert "`repair`" in text
+        assert "`mark-valid ID`" in text
+    with pytest.raises(UnknownRecordingError):
+        served(directory)
+    assert {**content(directory), "archive.catalog": b""} == {**before, "archive.catalog": b""}
+    assert main(["tool", str(directory), way, "0"]) in (0, 3)
+    assert served(directory)[: len(before_damage)] == before_damage
+
+
+def test_a_stop_position_that_was_changed_is_told(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what it was before, for nothing else keeps that."""
+    end = end_of(directory)
+    stop_at(directory, end - 96)
+    main(["tool", str(directory), "verify", "0", "--dry-run", "--json"])
+    [check] = json.loads(capsys.readouterr().out)
+    assert (check["marked"]["stop_position"], check["marked"]["state"]) == (end, "VALID")
+    assert check["marked"]["stop_position_before"] == end - 96
+    main(["tool", str(directory), "verify", "0"])
+    told = capsys.readouterr().out
+    assert f"its stop position is now {end} (was {end - 96})\n" in told
+    assert "INVALID" not in told
+    assert end_of(directory) == end
+
+
+def test_frames_behind_a_stop_position_that_was_lowered_are_told(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where they are and what keeps them: before it is done `repair` in place, then as a copy."""
+    path = directory / LAST
+    DAMAGES["hole in the last segment"](directory)
+    frames = path.read_bytes()
+    behind = len(frames.rstrip(b"\0")) - FRAME
+    verify = ["tool", str(directory), "verify", "0"]
+    main([*verify, "--dry-run"])
+    foretold = capsys.readouterr().out
+    main([*verify, "--dry-run", "--json"])
+    [check] = json.loads(capsys.readouterr().out)
+    assert check["marked"]["bytes_behind"] == behind
+    main(verify)
+    told = capsys.readouterr().out
+    assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
+    assert path.read_bytes() == frames
+    line = f"  {path}: the {behind} bytes behind that "
+    assert f"{line}would stay in the file; `repair` before keeps the good frames" in foretold
+    assert f"{line}are still in the file: `repair` takes them out and keeps a copy" in told
+    main(["tool", str(directory), "repair", "0"])
+    [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
+    assert copy.read_bytes() == frames[FRAME : FRAME + behind]
+    capsys.readouterr()
+    main(verify)
+    assert "bytes behind that" not in capsys.readouterr().out
+
+
+def test_a_directory_in_use_is_checked_and_not_marked(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report is the same; recording 2 stays INVALID and 3 without a stop position."""
+    overwrite(directory / LAST, 8, b"\x20")
+    with in_use(directory):
+        before = content(directory)
+        assert main(["tool", str(directory), "verify", "-a"]) == 3
+        captured = capsys.readouterr()
+        assert "recording 0: FAILED" in captured.out
+        assert "nothing is marked" in captured.err
+        assert content(directory) == before
+        # A dry run tells what that run does: nothing.
+        assert main(["tool", str(directory), "verify", "-a", "--dry-run"]) == 3
+        foretold = capsys.readouterr()
+        assert foretold.out == captured.out
+        assert "nothing would be marked" in foretold.err and "in use" in foretold.err
+        assert content(directory) == before
+    with Catalog.open(directory, read_only=True) as catalog:
+        states = [entry.state for entry in catalog.entries()]
+    assert states[2] == RecordingState.INVALID
+
+
+def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its start position is damaged: there good frames look like one that may be torn."""
+    main(["tool", str(directory), "checksum", CRC_32, "0", "-a"])
+    with Catalog.open(directory) as catalog:
+        catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)
+    before = content(directory)
+    capsys.readouterr()
+    arguments = ["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32, "--yes"]
+    assert main(arguments) == 3
+    assert "is now INVALID: the descriptor's checksum fails" in capsys.readouterr().out
+    after = content(directory)
+    assert {name for name in after if after[name] != before.get(name)} == {"archive.catalog"}
+
+
+def test_files_that_a_recorder_makes_meanwhile_are_not_missing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The directory is listed before the end of a recording in progress is looked for."""
+
+    def listed_before(path: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
+        index, others = index_segment_files(path)
+        return {**index, 3: index[3][:1]}, others
+
+    monkeypatch.setattr("aerotape.catalog.maintenance.verify.index_segment_files", listed_before)
+    with in_use(directory):
+        for options, segments in ((["-a"], 3), ([], 1)):
+            assert main(["tool", str(directory), "verify", "3", *options, "--json"]) == 0
+            (check,) = json.loads(capsys.readouterr().out)
+            assert (check["segments"], check["problems"]) == (segments, [])
+        (directory / f"3-{SEGMENT_LENGTH}.rec").unlink()
+        assert main(["tool", str(directory), "verify", "3"]) == 3

@@ -1,0 +1,1 @@
+"""What all commands share: the entry point, output, arguments, connections."""

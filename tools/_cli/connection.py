@@ -1,0 +1,250 @@
+"""The options of every command that talks to a running archive, and the connect itself.
+
+An option given on the command line wins over `-D`, that over the environment variable of the
+same name (dots as underscores, upper case), that over the default: the ways of Aeron's clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aerotape.channel_uri import ChannelUri
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.arguments import (
+    ascii_text,
+    channel,
+    duration_ns,
+    int32,
+    property_duration_ns,
+)
+from aerotape.tools._cli.output import note
+from aerotape.tools._cli.secrets import read_secret, read_secret_file
+from aerotape.units import parse_size
+
+if TYPE_CHECKING:
+    from aerotape.archive.client import ArchiveClient, UserSecret
+
+_T = TypeVar("_T")
+_AERON_DIR_HELP: Final = "the media driver's directory (default: $AERON_DIR, or Aeron's)"
+
+AERON_DIR: Final = "aeron.dir"
+CONTROL_CHANNEL: Final = "aeron.archive.control.channel"
+CONTROL_STREAM_ID: Final = "aeron.archive.control.stream.id"
+RESPONSE_CHANNEL: Final = "aeron.archive.control.response.channel"
+RESPONSE_STREAM_ID: Final = "aeron.archive.control.response.stream.id"
+TIMEOUT: Final = "aeron.archive.message.timeout"
+CLIENT_NAME: Final = "aeron.archive.client.name"
+# What control streams are made with, where their channels do not say: URI parameter by property.
+_STREAM_PARAMETERS: Final = {
+    "aeron.archive.control.term.buffer.length": "term-length",
+    "aeron.archive.control.mtu.length": "mtu",
+    "aeron.archive.control.term.buffer.sparse": "sparse",
+}
+# Of this package's own.
+USER: Final = "aerotape.user"
+SECRET_FILE: Final = "aerotape.secret.file"
+CREDENTIALS_FILE: Final = "aerotape.credentials.file"
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the archive is."""
+    group = parser.add_argument_group(
+        "connection", "What is not given is taken from -D, then from the environment."
+    )
+    group.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
+    group.add_argument(
+        "--control-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="where the archive listens (default: aeron:ipc)",
+    )
+    group.add_argument(
+        "--control-stream-id",
+        metavar="ID",
+        type=int32,
+        help="stream of the control channel (default: 10)",
+    )
+    group.add_argument(
+        "--response-channel",
+        metavar="CHANNEL",
+        type=channel,
+        help="where the archive shall answer (default: chosen by the control channel)",
+    )
+    group.add_argument(
+        "--response-stream-id",
+        metavar="ID",
+        type=int32,
+        help="stream for the answers (default: 20)",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=duration_ns,
+        help="for the connect and each request: 5, 5s, 500ms (default: 10s)",
+    )
+    group.add_argument("--user", metavar="NAME", help="who to be for the archive")
+    group.add_argument(
+        "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
+    )
+    group.add_argument(
+        "--credentials-file",
+        metavar="F",
+        help="send F, or - (stdin), as it is: for archives with another authenticator",
+    )
+    group.add_argument(
+        "-D",
+        dest="properties",
+        metavar="name=value",
+        action="append",
+        default=[],
+        help="a property, as the Java client names it; may be given many times",
+    )
+
+
+def add_driver_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that look at a driver's files."""
+    parser.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
+
+
+def driver_directory(args: argparse.Namespace) -> str:
+    """Return the media driver's directory as `add_driver_option` has it."""
+    from aerotape.aeron import default_aeron_dir
+
+    return args.aeron_dir or default_aeron_dir()
+
+
+def connect(
+    args: argparse.Namespace, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> ArchiveClient:
+    """Connect as the options say.
+
+    Args:
+        args: the options of `add_connection_options`.
+        defaults: what to give `aerotape.connect` where neither options nor properties say.
+
+    Raises:
+        ConfigurationError: an option or property has a value that cannot be used.
+        AerotapeError: there is no media driver or no archive.
+    """
+    # The client brings the native core along, which --help does without.
+    from aerotape.archive.client import connect as connect_client
+
+    settings = _Settings(args)
+    chosen: dict[str, Any] = {
+        "aeron_dir": settings.get(args.aeron_dir, AERON_DIR, str),
+        "control_request_channel": settings.get(args.control_channel, CONTROL_CHANNEL, channel),
+        "control_request_stream_id": settings.get(args.control_stream_id, CONTROL_STREAM_ID, int32),
+        "control_response_channel": settings.get(args.response_channel, RESPONSE_CHANNEL, channel),
+        "control_response_stream_id": settings.get(
+            args.response_stream_id, RESPONSE_STREAM_ID, int32
+        ),
+        "timeout_ns": settings.get(args.timeout, TIMEOUT, property_duration_ns),
+        "credentials": _credentials(args, settings),
+    }
+    given = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
+    given["client_name"] = settings.get(None, CLIENT_NAME, ascii_text) or "aerotape-cli"
+    _put_stream_parameters(given, settings)
+    return connect_client(**given)
+
+
+def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
+    """Put into both channels what properties say of control streams."""
+    from aerotape.archive.client import channels
+
+    wanted = {
+        parameter: settings.get(None, name, _PARSERS[parameter])
+        for name, parameter in _STREAM_PARAMETERS.items()
+    }
+    if not any(wanted.values()):
+        return
+    request = given.get("control_request_channel", channels.DEFAULT_CONTROL_CHANNEL)
+    response = given.get("control_response_channel") or channels.default_response_channel(request)
+    for name, text in (
+        ("control_request_channel", request),
+        ("control_response_channel", response),
+    ):
+        uri = ChannelUri.parse(text)
+        for parameter, value in wanted.items():
+            if value is not None and uri.get(parameter) is None:
+                uri.put(parameter, value)
+        given[name] = str(uri)
+
+
+def _size(text: str) -> str:
+    try:
+        return str(parse_size("size", text))
+    except ConfigurationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size like 64k or 1408") from None
+
+
+def _boolean(text: str) -> str:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be true or false")
+    return text
+
+
+_PARSERS: Final = {"term-length": _size, "mtu": _size, "sparse": _boolean}
+
+
+def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserSecret | None:
+    from aerotape.archive.client import UserSecret
+
+    user = settings.get(args.user, USER, str)
+    secret_file = settings.get(args.secret_file, SECRET_FILE, str)
+    credentials_file = settings.get(args.credentials_file, CREDENTIALS_FILE, str)
+    if (user is None) != (secret_file is None):
+        raise ConfigurationError("--user and --secret-file belong together: give both", "--user")
+    if credentials_file is not None:
+        if user is not None:
+            raise ConfigurationError(
+                "--credentials-file says who you are without --user: give one of them",
+                "--credentials-file",
+            )
+        return read_secret_file(credentials_file)
+    if user is None or secret_file is None:
+        return None
+    return UserSecret(user, read_secret(secret_file))
+
+
+def _warn_of_unknown(name: str) -> None:
+    from aerotape.archive.config.property_table import (
+        ARCHIVE_PREFIX,
+        CLIENT_PROPERTIES,
+        OWN_PREFIX,
+        PROPERTIES,
+        WITHOUT_EFFECT,
+        nearest,
+    )
+
+    known = {*PROPERTIES, *WITHOUT_EFFECT, *CLIENT_PROPERTIES}
+    if name.startswith((ARCHIVE_PREFIX, OWN_PREFIX)) and name not in known:
+        note(f"warning: {name} is not a property of archives or clients{nearest(name, known)}")
+
+
+class _Settings:
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._properties: dict[str, str] = {}
+        for text in args.properties:
+            name, equals, value = text.partition("=")
+            if not equals or not name.startswith(("aeron.", "aerotape.")):
+                raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
+            self._properties[name] = value
+            _warn_of_unknown(name)
+
+    def get(self, option: _T | None, name: str, parse: Callable[[str], _T]) -> _T | None:
+        """Return the option's value, else that of the property `name`; None when unset."""
+        if option is not None:
+            return option
+        variable = name.upper().replace(".", "_")
+        value = self._properties.get(name) or os.environ.get(variable)
+        if not value:
+            return None
+        try:
+            return parse(value)
+        except argparse.ArgumentTypeError as error:
+            where = f"-D{name}" if self._properties.get(name) else f"environment {variable}"
+            raise ConfigurationError(f"{where}: {error}", name) from error

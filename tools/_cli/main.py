@@ -1,0 +1,248 @@
+"""The command `aerotape`: find the command's module, parse its arguments, run it, map its errors.
+
+Every module of this package whose name has no leading underscore is a command, but for this one
+and `output`; underscores in the name are hyphens in the command's. Such a module has a docstring,
+whose first line is its help,
+
+    configure(parser: argparse.ArgumentParser) -> None     adds its arguments
+    run(args: argparse.Namespace) -> int                   does the work, returns the exit code
+
+and, where to add all arguments would take long, `configure_for(parser, arguments)`, which adds what
+these arguments need. It must import cheaply, for only what `run` needs should be loaded. `--json`
+and `-v/--verbose` are added to every command here.
+
+Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
+as shells have it, when interrupted, terminated or when the reader of standard output went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn, Protocol, cast
+
+from aerotape import __version__
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.text import printable
+from aerotape.tools._cli.requests import add_common_options, add_verbose
+
+EXIT_OK: Final = 0
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_DATA_SUSPECT: Final = 3
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+EXIT_TERMINATED: Final = 143
+
+_MORE: Final = """`aerotape COMMAND --help` tells more.
+Results go to standard output, everything else to standard error.
+Exit codes: 0 done; 1 failure; 2 arguments or settings that cannot be used, and nothing was done;
+3 done, but data was lost or is suspect; 130, 143, 141 interrupted, terminated, output closed."""
+# One file for each command.
+_COMMANDS: Final = Path(__file__).parents[1]
+
+
+class CommandModule(Protocol):
+    """What a module of this package offers to be a command."""
+
+    __doc__: str | None
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands, sorted."""
+    modules = (path.stem for path in _COMMANDS.glob("[!_]*.py"))
+    return sorted(name.replace("_", "-") for name in modules)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    Args:
+        argv: the arguments without the program's name; those of the process when None.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_standard_streams()
+    try:
+        try:
+            with _terminating():
+                code = _dispatch(arguments)
+        except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
+            code = _exit_code(stop)
+        # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
+        sys.stdout.flush()
+        return code
+    except _Terminated:
+        return EXIT_TERMINATED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return EXIT_BROKEN_PIPE
+
+
+def _open_standard_streams() -> None:
+    """Point standard streams that the caller has closed nowhere.
+
+    Else the next file that is opened, one of the archive's, would be taken for one of them.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, so this one; what is started here has it, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which is to end a command as tidily as Ctrl-C does."""
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """Let SIGTERM raise `_Terminated` for the time of a command, unless somebody handles it."""
+    is_ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if is_ours:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = _top_parser()
+    top = parser.parse_args(arguments)
+    if top.command is None:
+        parser.error("which command?")
+    if top.command not in command_names():
+        parser.error(f"unknown command {top.command!r}")
+    module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
+    command_parser = _command_parser(top.command, module, top.arguments)
+    try:
+        args = command_parser.parse_args(top.arguments)
+    except ConfigurationError as error:  # of what turns an argument into a value
+        command_parser.error(str(error))
+    args.verbose = args.verbose or top.verbose
+    try:
+        return module.run(args)
+    except BrokenPipeError:
+        raise
+    except (AerotapeError, OSError) as error:
+        return _report(top.command, error, args.verbose)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, not lost under a screen of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
+
+
+class _TopParser(_Parser):
+    """The parser before the command, whose help lists the commands."""
+
+    def format_help(self) -> str:
+        names = command_names()
+        width = max((len(name) for name in names), default=0)
+        lines = [f"  {name:<{width}}  {_help_line(name)}" for name in names]
+        return "\n".join([super().format_help(), "commands:", *lines, "", _MORE, ""])
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    parser = _TopParser(
+        prog="aerotape",
+        description="Record Aeron streams, keep them, replay them, and take them to Spark.",
+    )
+    parser.add_argument("--version", action="version", version=f"aerotape {__version__}")
+    add_verbose(parser)
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of those below")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="the command's own arguments"
+    )
+    return parser
+
+
+def _module_name(command: str) -> str:
+    return f"aerotape.tools.{command.replace('-', '_')}"
+
+
+def _help_line(name: str) -> str:
+    """The first line of a command's docstring, without importing the command."""
+    import ast
+
+    source = (_COMMANDS / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def _command_parser(
+    name: str, module: CommandModule, arguments: Sequence[str]
+) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"aerotape {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    configure_for = getattr(module, "configure_for", None)
+    if configure_for is None:
+        module.configure(parser)
+    else:
+        configure_for(parser, arguments)
+    add_common_options(parser)
+    return parser
+
+
+def _report(command: str, error: Exception, verbose: bool) -> int:
+    if verbose:
+        import traceback
+
+        traceback.print_exception(error)
+    # One line whatever the message holds, so that scripts and logs can rely on it.
+    text = printable(" ".join(_message(error).split())) or type(error).__name__
+    print(f"aerotape {command}: {text}", file=sys.stderr)
+    return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
+
+
+def _message(error: Exception) -> str:
+    """What an error says; one of the system's without its number, and with where it was."""
+    if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename or 'standard output or input'}: {error.strerror}"
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return EXIT_OK
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return EXIT_FAILURE
+
+
+def _discard_stdout() -> None:
+    """Point standard output nowhere, so that the interpreter's last flush cannot fail."""
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    except (OSError, ValueError):  # standard output is not a file: a test's capture
+        pass

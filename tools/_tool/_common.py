@@ -1,0 +1,144 @@
+"""What the commands of `aerotape tool` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.confirm import confirm
+from aerotape.tools._cli.requests import add_common_options
+
+if TYPE_CHECKING:
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.layout import ChecksumName
+
+EXIT_FAILURE: Final = 1
+EXIT_DATA_SUSPECT: Final = 3
+_SHOWN_IDS: Final = 20
+# Names by which ArchiveTool knows checksums, besides ours.
+_CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
+    "io.aeron.archive.checksum.crc32": "crc-32",
+    "io.aeron.archive.checksum.crc32c": "crc-32c",
+    "crc32": "crc-32",
+    "crc32c": "crc-32c",
+    "crc-32": "crc-32",
+    "crc-32c": "crc-32c",
+}
+
+
+class Commands(Protocol):
+    """Where commands are added: what `ArgumentParser.add_subparsers` returns."""
+
+    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
+        """Add a command."""
+        ...
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    run_it: Callable[[argparse.Namespace], int],
+    *,
+    writes: bool = False,
+    reads_urls: bool = False,
+) -> argparse.ArgumentParser:
+    """Add a command that `run_it` runs, with its docstring as help; --dry-run if it writes.
+
+    With `reads_urls` the directory may be in a storage elsewhere.
+    """
+    help_line = (run_it.__doc__ or "").partition("\n")[0]
+    parser = commands.add_parser(name, description=run_it.__doc__, help=help_line)
+    if writes:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="tell what would be done, and do nothing"
+        )
+    add_common_options(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run_action=run_it, reads_urls=reads_urls)
+    return parser
+
+
+def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
+    """Add the recording that a command is for, all when it is left out."""
+    parser.add_argument(
+        "recording_id",
+        metavar="RECORDING_ID",
+        type=identity,
+        nargs="?" if optional else None,
+        help="one recording only" if optional else "the recording",
+    )
+
+
+def some_ids(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
+    """Name recordings in a line, not all where they are very many, unless -v is given."""
+    shown = recording_ids if args.verbose else recording_ids[:_SHOWN_IDS]
+    text = ", ".join(map(str, shown))
+    left_out = len(recording_ids) - len(shown)
+    return f"{text} and {left_out} more, shown with -v or --json" if left_out else text
+
+
+def checksum_name(name: str) -> ChecksumName:
+    """Return the checksum of that name, which may be the Java class's (ConfigurationError)."""
+    known = _CHECKSUM_CLASSES.get(name.strip().lower())
+    if known is None:
+        raise ConfigurationError(f"unknown checksum {name!r}: use crc-32 or crc-32c", "-checksum")
+    return known
+
+
+def confirm_change(
+    args: argparse.Namespace, deed: str, check: Callable[[Catalog], None] = lambda _: None
+) -> None:
+    """Ask before a change, once it is known that it would not be refused.
+
+    The directory is nobody's while the question stands, so `changing` looks anew afterwards.
+
+    Args:
+        deed: what will be done, as for `confirm`.
+        check: raises when the catalog is none to change.
+    """
+    if args.dry_run or args.yes:
+        return
+    with changing(args) as catalog:
+        check(catalog)
+    confirm(args, deed, any_input=True)
+
+
+@contextmanager
+def changing(
+    args: argparse.Namespace,
+    *,
+    capacity_bytes: int | None = None,
+    checksum: ChecksumName = "none",
+) -> Iterator[Catalog]:
+    """Open the catalog to change it, and keep archives of this package out meanwhile.
+
+    With --dry-run it is only read, and an archive may be using the directory. Until something is
+    changed, or `Catalog.reserve` called, the file stays as it is: a command may yet be refused.
+
+    Raises:
+        ArchiveInUseError: an archive is using the directory.
+        CatalogError: the catalog cannot be opened.
+    """
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.layout import MIN_CAPACITY_BYTES
+    from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.catalog.mark.ownership import unused
+
+    if args.dry_run:
+        with Catalog.open(args.directory, read_only=True, checksum=checksum) as catalog:
+            yield catalog
+        return
+    with (
+        unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS),
+        Catalog.open(
+            args.directory,
+            # Its length stays as it is, unless more is asked for.
+            capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
+            checksum=checksum,
+            lazily=True,
+        ) as catalog,
+    ):
+        yield catalog

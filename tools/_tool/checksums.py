@@ -1,0 +1,90 @@
+"""The command that computes checksums and stores them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING
+
+from aerotape.text import printable
+from aerotape.tools._cli.output import Progress, emit
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+    checksum_name,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.maintenance.checksum import ChecksumOutcome
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "checksum", _checksum, writes=True)
+    parser.add_argument(
+        "checksum", metavar="X", help="crc-32 or crc-32c, or the name of the Java class"
+    )
+    add_recording_id(parser)
+    parser.add_argument(
+        "-a",
+        dest="all_segments",
+        action="store_true",
+        help="all segment files, not only the last one of each recording",
+    )
+
+
+def _checksum(args: argparse.Namespace) -> int:
+    """Compute checksums of descriptors and frames and store them.
+
+    Damage from before cannot be found by checksums any more then: verify first. Where files are
+    missing or frames end too early that is told, and the exit code is 3. So it is where frames had
+    neither a right checksum nor the recording's session id, while others had right ones: they may
+    be damaged, unless they were recorded without checksums before the recording was extended or in
+    one that was migrated to it.
+    """
+    from aerotape.catalog.maintenance.checksum import write_checksums
+
+    checksum = checksum_name(args.checksum)
+    with (
+        changing(args, checksum=checksum) as catalog,
+        Progress(None, "computing checksums", unit="MiB") as progress,
+    ):
+        outcomes = write_checksums(
+            catalog,
+            args.directory,
+            args.recording_id,
+            all_segments=args.all_segments,
+            dry_run=args.dry_run,
+            progress=lambda done: progress.update(done >> 20),
+        )
+    if args.json:
+        rows = ({**dataclasses.asdict(o), "dry_run": args.dry_run} for o in outcomes)
+        emit(rows, args)
+    else:
+        verb = "would change" if args.dry_run else "changed"
+        for outcome in outcomes:
+            descriptor = " and the descriptor's" if outcome.descriptor_changed else ""
+            print(
+                f"recording {outcome.recording_id}: {verb} {outcome.frames_changed} of "
+                f"{outcome.frames} checksums in {outcome.segments} segment files{descriptor}"
+            )
+            if outcome.frames_wrong:
+                print(f"  {_wrong(outcome, args)}")
+            for problem in outcome.problems:
+                place = f" ({problem.path})" if problem.path else ""
+                print(printable(f"  {problem.detail}{place}"))
+    is_suspect = any(outcome.problems or outcome.frames_wrong for outcome in outcomes)
+    return EXIT_DATA_SUSPECT if is_suspect else 0
+
+
+def _wrong(outcome: ChecksumOutcome, args: argparse.Namespace) -> str:
+    told = (
+        f"{outcome.frames_wrong} of these frames had a wrong checksum and may be damaged, or were "
+        "recorded without one under an earlier session id"
+    )
+    if args.dry_run:
+        return f"{told}: `verify -a -checksum` tells which, and new checksums would cover damage up"
+    return f"{told}; checksums do not show damage to them any more"

@@ -1,0 +1,70 @@
+"""The command that compares two archive directories."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aerotape.text import printable
+from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.output import Progress, emit
+from aerotape.tools._tool._common import Commands, add_command
+
+if TYPE_CHECKING:
+    from aerotape.catalog.maintenance.diff import Difference
+
+_EXIT_DIFFERENT = 1
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "diff", _diff)
+    parser.add_argument("other", metavar="OTHER_DIR", type=Path, help="the other directory")
+    parser.add_argument(
+        "recording_id", metavar="RECORDING_ID", type=identity, nargs="?", help="one recording only"
+    )
+
+
+def _diff(args: argparse.Namespace) -> int:
+    """Compare the recordings of two directories: descriptors, positions, bytes.
+
+    The exit code is 1 when they differ.
+    """
+    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.maintenance.diff import compare
+
+    with Progress(None, "comparing", unit="MiB") as progress:
+        differences = list(
+            compare(
+                open_directory(args.directory),
+                open_directory(args.other),
+                args.recording_id,
+                progress=lambda done: progress.update(done >> 20),
+            )
+        )
+    if args.json:
+        rows = ({**dataclasses.asdict(each), "same": each.same} for each in differences)
+        emit(rows, args)
+    else:
+        for each in differences:
+            _print(each, args)
+    return 0 if all(each.same for each in differences) else _EXIT_DIFFERENT
+
+
+def _print(each: Difference, args: argparse.Namespace) -> None:
+    name = f"recording {each.recording_id}"
+    if each.only_in:
+        print(printable(f"{name}: only in {args.directory if each.only_in == 1 else args.other}"))
+        return
+    if each.same:
+        print(f"{name}: same, {each.compared_bytes} bytes")
+        return
+    print(f"{name}: different")
+    for field, (ours, theirs) in each.fields.items():
+        print(printable(f"  {field}: {ours} and {theirs}"))
+    if each.position >= 0:
+        print(printable(f"  bytes differ from position {each.position} on: {each.detail}"))
+    elif each.detail:
+        print(printable(f"  {each.detail}"))

@@ -1,0 +1,124 @@
+"""The command that prints the frames of recordings."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._cli.arguments import count
+from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_command
+from aerotape.tools._tool.describing import print_section, recording_row
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.maintenance.dump import Frame
+    from aerotape.times import TimeRange
+
+_LINE_LENGTH = 16
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "dump", _dump, reads_urls=True)
+    parser.add_argument(
+        "limit", metavar="FRAMES", type=count, nargs="?", help="how many of each recording at most"
+    )
+    add_time_options(parser)
+
+
+def _dump(args: argparse.Namespace) -> int:
+    """Print each recording, of whatever state, and its frames; with --json, the frames alone."""
+    from aerotape.catalog.directory import open_directory
+
+    if args.limit is not None and args.limit <= 0:
+        raise ConfigurationError(f"{args.limit} is no number of frames", "FRAMES")
+    directory = open_directory(args.directory)
+    recordings = directory.recordings_of(directory.entries())
+    dump = _Dump(args.limit, time_range(args))
+    if args.json:
+        emit(
+            (
+                {"recording_id": recording.recording_id, **dataclasses.asdict(frame)}
+                for recording in recordings
+                for frame in dump.frames(recording)
+            ),
+            args,
+        )
+    else:
+        for recording in recordings:
+            row = recording_row(recording.entry, bool(recording.suspect_notes))
+            print_section(f"recording {recording.recording_id}", row)
+            for frame in dump.frames(recording):
+                _print_frame(frame)
+            if dump.left:
+                print(f"{dump.left} bytes of recording {recording.recording_id} follow\n")
+    return EXIT_DATA_SUSPECT if dump.failed else 0
+
+
+class _Dump:
+    """Goes through recordings, past those that cannot be read.
+
+    Attributes:
+        left: bytes of the last recording behind the limit.
+        failed: whether a recording could not be read to its end.
+    """
+
+    def __init__(self, limit: int | None, times: TimeRange) -> None:
+        self._limit = limit
+        self._times = times
+        self.left = 0
+        self.failed = False
+
+    def frames(self, recording: Recording) -> Iterator[Frame]:
+        """Iterate the first frames of a recording; what ends them too early is told."""
+        from aerotape.catalog.layout import RecordingState
+        from aerotape.catalog.maintenance.dump import read_frames
+
+        self.left = 0
+        try:
+            if recording.entry.state == RecordingState.DELETED and not recording.segment_files():
+                return  # purged: nothing is lost that should be there
+            begin, end = None, None
+            if self._times:
+                begin, end = positions(recording, self._times)
+            for count, frame in enumerate(read_frames(recording, begin, end)):
+                if count == self._limit:
+                    self.left = (end or recording.recorded_position) - frame.position
+                    break
+                yield frame
+        except (AerotapeError, OSError) as error:
+            self.failed = True
+            note(f"warning: recording {recording.recording_id} cannot be read further: {error}")
+
+
+def _print_frame(frame: Frame) -> None:
+    from aerotape.catalog.maintenance import dump
+
+    kinds: dict[int, str] = {dump.TYPE_PADDING: "padding", dump.TYPE_DATA: "data"}
+    kind = kinds.get(frame.frame_type, f"type {frame.frame_type}")
+    parts: dict[int, str] = {
+        dump.BEGIN_FLAG | dump.END_FLAG: "",
+        dump.BEGIN_FLAG: ", first fragment",
+        dump.END_FLAG: ", last fragment",
+        0: ", fragment",
+    }
+    part = parts[frame.flags & (dump.BEGIN_FLAG | dump.END_FLAG)]
+    print(
+        f"frame at position {frame.position}: {kind} of {frame.length} bytes{part}, "
+        f"flags 0x{frame.flags:02x}, session id {frame.session_id}, "
+        f"term id {frame.term_id}, term offset {frame.term_offset}, "
+        f"reserved value {frame.reserved_value}"
+    )
+    for offset in range(0, len(frame.payload), _LINE_LENGTH):
+        print(_hex_line(offset, frame.payload[offset : offset + _LINE_LENGTH]))
+    print()
+
+
+def _hex_line(offset: int, data: bytes) -> str:
+    text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+    return f"  {offset:08x}  {data.hex(' '):<{3 * _LINE_LENGTH - 1}}  {text}"

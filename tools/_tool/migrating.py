@@ -1,0 +1,60 @@
+"""The command that brings directories of old versions to the current one."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._cli.confirm import add_confirmation_option, confirm
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import Commands, add_command
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    add_confirmation_option(add_command(commands, "migrate", _migrate, writes=True))
+
+
+def _migrate(args: argparse.Namespace) -> int:
+    """Bring mark file, catalog and segment files from version 0, 1 or 2 to version 3.
+
+    No archive of an old version can use the directory afterwards: keep a copy.
+    """
+    from aerotape.catalog.layout import version_string
+    from aerotape.catalog.maintenance.migrate_version import migrate, plan_migration
+    from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.catalog.mark.ownership import unused
+
+    done = plan_migration(args.directory)
+    if not args.dry_run:
+        confirm(
+            args,
+            f"migrate {args.directory}, of which there should be a copy, to the latest version",
+            any_input=True,
+        )
+        with unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS):
+            done = migrate(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS)
+    steps = [
+        {
+            "version": version_string(step.version),
+            "segment_files_renamed": [list(names) for names in step.renames],
+        }
+        for step in done.steps
+    ]
+    mark_file_version = version_string(done.mark_file_version)
+    if args.json:
+        row = {
+            "mark_file_version": mark_file_version,
+            "catalog_version": version_string(done.catalog_version),
+            "steps": steps,
+            "dry_run": args.dry_run,
+        }
+        emit(row, args)
+        return 0
+    if not done.steps:
+        print(f"nothing to do: the directory is of version {mark_file_version}")
+    for step in done.steps:
+        verb = "would migrate" if args.dry_run else "migrated"
+        print(f"{verb} to version {version_string(step.version)}")
+        for source, target in step.renames:
+            print(f"  {'would rename' if args.dry_run else 'renamed'} {source} to {target}")
+    return 0

@@ -1,0 +1,70 @@
+"""The command that deletes segment files outside their recordings."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from aerotape.errors import UnknownRecordingError
+from aerotape.text import printable
+from aerotape.tools._cli.confirm import add_confirmation_option
+from aerotape.tools._cli.output import emit, note
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+    confirm_change,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.file.catalog import Catalog
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "delete-orphaned-segments", _delete_orphans, writes=True)
+    add_recording_id(parser)
+    add_confirmation_option(parser)
+
+
+def _delete_orphans(args: argparse.Namespace) -> int:
+    """Delete segment files before a recording's start (detached) or after its end.
+
+    Of all recordings, valid or not, or of one. What may only look orphaned, for the directory is
+    damaged, is left and named, and the exit code is 3.
+    """
+    from aerotape.catalog.file.entries import entry_damage
+    from aerotape.catalog.maintenance.orphans import delete_files, find_orphans
+
+    whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
+
+    def check(catalog: Catalog) -> None:
+        if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
+            raise UnknownRecordingError(
+                f"no recording with id {args.recording_id} in archive directory {args.directory}",
+                args.recording_id,
+            )
+
+    confirm_change(args, f"delete all orphaned segment files{whose}", check)
+    with changing(args) as catalog:
+        check(catalog)
+        orphans = find_orphans(catalog, args.directory, args.recording_id)
+        if not args.dry_run:
+            delete_files(orphans.paths)
+    for entry in orphans.undecided:
+        note(
+            f"warning: left the files of recording {entry.recording_id} alone, its entry at "
+            f"offset {entry.offset} of the catalog is damaged: {entry_damage(entry)}"
+        )
+    for path, reason in orphans.kept:
+        note(printable(f"warning: left {path.name} where it is: {reason}"))
+    names = [path.name for path in orphans.paths]
+    if args.json:
+        kept = [{"segment_file": path.name, "reason": reason} for path, reason in orphans.kept]
+        emit({"segment_files_deleted": names, "kept": kept, "dry_run": args.dry_run}, args)
+    else:
+        for name in names:
+            print(f"{'would delete' if args.dry_run else 'deleted'} {name}")
+    return EXIT_DATA_SUSPECT if orphans.undecided or orphans.kept else 0

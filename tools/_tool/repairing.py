@@ -1,0 +1,143 @@
+"""The command that makes damaged recordings whole again."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from aerotape.text import printable
+from aerotape.tools._cli.output import Progress, emit
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+    checksum_name,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.maintenance.repair import Repair
+
+_SHOWN = 20
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "repair", _repair, writes=True)
+    add_recording_id(parser)
+    parser.add_argument(
+        "-checksum",
+        "--checksum",
+        metavar="X",
+        help="frames that fail this checksum are damaged too: crc-32 or crc-32c",
+    )
+    parser.add_argument(
+        "--cut",
+        action="store_true",
+        help="end damaged recordings before their first damage, and keep the rest as a copy",
+    )
+
+
+def _repair(args: argparse.Namespace) -> int:
+    """Take what cannot be proved good out of recordings, and keep a copy of it.
+
+    A bad end is cut off. A bad place before good frames becomes padding, so that all good frames
+    stay in the recording, where they were. What is taken out goes to the folder
+    aerotape-quarantine. Recordings marked invalid that have no damage stay so, unless RECORDING_ID
+    names one.
+    """
+    checksum = "none" if args.checksum is None else checksum_name(args.checksum)
+    with changing(args) as catalog:
+        repairs = list(_repairs(args, catalog, checksum))
+    if args.json:
+        emit((_row(each, args.dry_run) for each in repairs), args)
+    else:
+        for each in repairs:
+            _print(each, args)
+    is_lost = any(each.plan.refused or each.plan.damages for each in repairs)
+    return EXIT_DATA_SUSPECT if is_lost else 0
+
+
+def _repairs(args: argparse.Namespace, catalog: Catalog, checksum: Any) -> Iterator[Repair]:
+    from aerotape.catalog.maintenance.repair import Repair, plan_repairs, repair
+    from aerotape.catalog.mark.ownership import now_epoch_ms
+
+    with Progress(None, "checking", unit="MiB") as progress:
+        plans = plan_repairs(
+            catalog,
+            args.directory,
+            args.recording_id,
+            checksum,
+            cut_at_damage=args.cut,
+            progress=lambda _: lambda done, total: progress.update(done >> 20, total >> 20),
+        )
+        for plan in plans:
+            if args.dry_run:
+                yield Repair(plan)
+            else:
+                yield repair(catalog, args.directory, plan, now_epoch_ms())
+
+
+def _row(each: Repair, dry_run: bool) -> dict[str, Any]:
+    plan = each.plan
+    return {
+        "recording_id": plan.recording_id,
+        "ok": not plan.refused and not plan.is_needed,
+        "repaired": plan.is_needed and not dry_run,
+        "refused": plan.refused,
+        "state": plan.state.name,
+        "stays_hidden": plan.stays_hidden,
+        "start_position_before": plan.descriptor.start_position,
+        "start_position": plan.start_position,
+        "stop_position_before": plan.descriptor.stop_position,
+        "stop_position": plan.stop_position,
+        "damages": [
+            {"position": d.begin, "length": d.end - d.begin, "detail": d.detail}
+            for d in plan.damages
+        ],
+        "filled": [{"position": d.begin, "length": d.end - d.begin} for d in plan.filled],
+        "segment_files_moved": [path.name for path in plan.moved],
+        "segment_files_made": [plan.made.name] if plan.made else [],
+        "quarantine": each.folder,
+        "dry_run": dry_run,
+    }
+
+
+def _print(each: Repair, args: argparse.Namespace) -> None:
+    plan = each.plan
+    name = f"recording {plan.recording_id}"
+    would = "would be" if args.dry_run else "is"
+    if plan.refused:
+        print(printable(f"{name}: left as it is: {plan.refused}"))
+    elif plan.stays_hidden:
+        print(f"{name}: INVALID but not damaged: use mark-valid to bring it back")
+        return
+    elif not plan.is_needed:
+        print(f"{name}: OK")
+        return
+    else:
+        print(
+            f"{name}: {would} {plan.state.name} from position {plan.start_position} to "
+            f"{plan.stop_position} (was {plan.descriptor.start_position} to "
+            f"{plan.descriptor.stop_position})"
+        )
+    shown = plan.damages if args.verbose else plan.damages[:_SHOWN]
+    for damage in shown:
+        text = f"  positions {damage.begin} to {damage.end}: {damage.detail}"
+        print(printable(text))
+    if len(shown) < len(plan.damages):
+        print(f"  … {len(plan.damages) - len(shown)} more, shown with -v or --json")
+    if plan.refused:
+        return
+    if plan.filled:
+        length = sum(damage.end - damage.begin for damage in plan.filled)
+        print(f"  {length} bytes {would} padding now")
+    for path in plan.moved:
+        print(printable(f"  {path.name} {would} moved away"))
+    if plan.made is not None:
+        print(printable(f"  {plan.made.name} {would} there, without frames"))
+    if each.folder is not None:
+        print(printable(f"  what was taken out is in {each.folder}"))

@@ -1,0 +1,280 @@
+"""The command that shows what recordings are like: lengths of messages, rates, gaps."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.quantities import bytes_text, count_text
+from aerotape.text import printable
+from aerotape.tools._cli import chart
+from aerotape.tools._cli.output import Progress, emit, note
+from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
+from aerotape.tools._cli.times import tell_what_is_known, time_range
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    add_recording_id,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+    from aerotape.replay.statistics.model import Bin, RecordingStatistics
+
+_JSON_BINS: Final = 100
+_CHART_HEIGHT: Final = 8
+_SPARKLINE_WIDTH: Final = 24
+_LENGTH_ROWS: Final = 16
+_LISTED_GAPS: Final = 10
+_LABEL_WIDTH: Final = 8
+_MIB: Final = 1 << 20
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "stats", _stats, reads_urls=True)
+    add_recording_id(parser)
+    add_statistics_options(parser)
+
+
+def _stats(args: argparse.Namespace) -> int:
+    """Show a recording's message lengths, rate and gaps as a picture, or a line for each recording.
+
+    Damage does not end it: where there are no frames though there should be is a gap, and the exit
+    code is 3.
+    """
+    from aerotape.catalog.directory import open_directory
+
+    directory = open_directory(args.directory)
+    style, width = chart.terminal_style(), chart.terminal_width()
+    if args.recording_id is None:
+        return _stats_of_all(directory.recordings(), args, style)
+    with _Counting([directory.recording(args.recording_id)], args) as counting:
+        [statistics] = counting.run(width - _LABEL_WIDTH - 2)
+    if args.json:
+        emit(statistics.to_dict(), args)
+    else:
+        for line in picture(statistics, width, style):
+            print(line)
+    return EXIT_DATA_SUSPECT if statistics.gap_count else 0
+
+
+def _stats_of_all(
+    recordings: list[Recording], args: argparse.Namespace, style: chart.Style
+) -> int:
+    with _Counting(recordings, args) as counting:
+        found = counting.run(_SPARKLINE_WIDTH, others_go_on=True)
+    if args.json:
+        emit((statistics.to_dict() for statistics in found), args)
+    else:
+        emit((_row(statistics, style) for statistics in found), args)
+    return EXIT_DATA_SUSPECT if counting.failed or any(s.gap_count for s in found) else 0
+
+
+class _Counting(Progress):
+    """Counts one recording after the other, and shows how far it is.
+
+    Attributes:
+        failed: whether a recording was left out.
+    """
+
+    def __init__(self, recordings: list[Recording], args: argparse.Namespace) -> None:
+        super().__init__(max(sum(map(_length, recordings)) // _MIB, 1), "counting", unit="MiB")
+        self._recordings = recordings
+        self._arguments = statistics_arguments(args)
+        self._times = time_range(args)
+        self._for_machines = args.json
+        self.failed = False
+
+    def run(self, columns: int, *, others_go_on: bool = False) -> list[RecordingStatistics]:
+        """Count all, for pictures of so many columns.
+
+        With `others_go_on` a recording that cannot be read is named and left out.
+        """
+        from aerotape.replay.statistics.compute import picture_statistics
+
+        arguments = self._arguments
+        if self._for_machines:
+            # The same whatever they hold, unless told otherwise.
+            bins = arguments["bins"]
+            arguments = {**arguments, "bins": _JSON_BINS if bins is None else bins}
+        found: list[RecordingStatistics] = []
+        for recording in self._recordings:
+            show = partial(self._show, sum(statistics.length_bytes for statistics in found))
+            try:
+                tell_what_is_known(recording, self._times)
+                statistics = picture_statistics(
+                    recording,
+                    **arguments,
+                    most_bins=columns,
+                    progress=show,
+                )
+            except AerotapeError as error:
+                if not others_go_on or isinstance(error, ConfigurationError):
+                    raise
+                self.failed = True
+                note(f"left out: {error}")
+            else:
+                found.append(statistics)
+        return found
+
+    def _show(self, behind: int, done: int) -> None:
+        self.update((behind + done) // _MIB)
+
+
+def _length(recording: Recording) -> int:
+    try:
+        return max(recording.recorded_position - recording.start_position, 0)
+    except AerotapeError:  # told when it is counted
+        return 0
+
+
+def _row(statistics: RecordingStatistics, style: chart.Style) -> dict[str, Any]:
+    rate = statistics.messages_per_s
+    rates = [_rate(part) for part in statistics.bins]
+    [sparkline] = chart.columns(rates, 1, max(rates, default=0), style)
+    return {
+        "recording_id": statistics.recording_id,
+        "stream_id": statistics.stream_id,
+        "messages": statistics.messages,
+        "payload_bytes": statistics.payload_bytes,
+        "median_bytes": statistics.quantile_bytes(0.5),
+        "p99_bytes": statistics.quantile_bytes(0.99),
+        "max_bytes": statistics.max_bytes,
+        "messages_per_s": None if rate is None else round(rate, 1),
+        "gap_bytes": statistics.gap_bytes,
+        "rate": sparkline,
+    }
+
+
+def _rate(part: Bin) -> float:
+    """Messages a second, or over positions messages per MiB of the recording."""
+    if part.duration_s is not None:
+        return part.messages_per_s or 0.0
+    return part.messages * _MIB / part.length_bytes
+
+
+def picture(statistics: RecordingStatistics, width: int, style: chart.Style) -> Iterator[str]:
+    """Draw what a recording is like, in lines that are no wider than `width` (40 at least)."""
+    title = f"recording {statistics.recording_id}, stream {statistics.stream_id}"
+    channel = printable(statistics.channel).encode("ascii", "replace").decode()
+    yield chart.shortened(f"{title}, {channel}", width, style)
+    for name, text in _facts(statistics):
+        yield from textwrap.wrap(
+            f"{name + ':':<10} {text}", width, subsequent_indent=" " * 11, break_on_hyphens=False
+        )
+    for gap in statistics.gaps[:_LISTED_GAPS]:
+        where = f"{gap.from_position} to {gap.to_position} ({bytes_text(gap.length_bytes)})"
+        yield from textwrap.wrap(
+            printable(f"{gap.kind}: positions {where}: {gap.detail}"),
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
+    if statistics.gap_count > _LISTED_GAPS:
+        yield f"  and {statistics.gap_count - _LISTED_GAPS} more"
+    if not statistics.messages:
+        return
+    yield ""
+    yield "length of messages in bytes"
+    yield from _lengths(statistics, width, style)
+    yield ""
+    yield "messages/s" if statistics.over == "time" else "messages per MiB of the recording"
+    yield from _over(statistics, width, style)
+
+
+def _facts(statistics: RecordingStatistics) -> Iterator[tuple[str, str]]:
+    s = statistics
+    yield "positions", f"{s.from_position} to {s.to_position} ({bytes_text(s.length_bytes)})"
+    messages = f"{s.messages:,}, {bytes_text(s.payload_bytes)} of payload"
+    if s.fragmented_messages:
+        messages += f", {s.fragmented_messages:,} of them in several frames"
+    if s.incomplete_fragments:
+        messages += f"; {s.incomplete_fragments:,} frames of none that is whole"
+    yield "messages", messages
+    if s.messages_per_s is not None and s.bytes_per_s is not None and s.duration_s is not None:
+        rate = f"{count_text(s.messages_per_s)} messages/s, {bytes_text(s.bytes_per_s)}/s"
+        yield "mean rate", f"{rate} over {s.duration_s:,.1f} s"
+    if s.messages:
+        shares = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+        quantiles = (f"{name} {s.quantile_bytes(share):,}" for name, share in shares.items())
+        yield "length", ", ".join([f"min {s.min_bytes:,}", *quantiles, f"max {s.max_bytes:,}"])
+    padding = f"{s.padding_frames:,} frames, {bytes_text(s.padding_bytes)}"
+    if s.filler_frames:
+        padding += (
+            f"; {s.filler_frames:,} of them ({bytes_text(s.filler_bytes)}) within a term: "
+            "lost, aborted or never finished by the publisher"
+        )
+    yield "padding", padding
+    gaps = f"{s.gap_count:,}, {bytes_text(s.gap_bytes)}" if s.gap_count else "none"
+    yield "gaps", gaps
+
+
+def _lengths(statistics: RecordingStatistics, width: int, style: chart.Style) -> Iterator[str]:
+    for divisions in (8, 4, 2, 1):
+        buckets = statistics.histogram(divisions)
+        if len(buckets) <= _LENGTH_ROWS:
+            break
+    last = [bucket.to_bytes - 1 for bucket in buckets]
+    left, right = len(f"{buckets[-1].from_bytes:,}"), len(f"{last[-1]:,}")
+    counts = [count_text(bucket.messages) for bucket in buckets]
+    room = max(map(len, counts))
+    # Two gaps of two, one of one, and a share of six characters.
+    bar_width = width - left - right - 3 - 2 - 1 - room - 2 - 6
+    most = max(bucket.messages for bucket in buckets)
+    for bucket, end, count in zip(buckets, last, counts, strict=True):
+        dash, until = ("-", f"{end:,}") if end > bucket.from_bytes else (" ", "")
+        bar = chart.horizontal_bar(bucket.messages / most, bar_width, style)
+        share = f"{100 * bucket.messages / statistics.messages:.1f}%"
+        yield (
+            f"{bucket.from_bytes:>{left},} {dash} {until:>{right}}  {bar:<{bar_width}} "
+            f"{count:>{room}}  {share:>6}"
+        )
+
+
+def _over(statistics: RecordingStatistics, width: int, style: chart.Style) -> Iterator[str]:
+    room = width - _LABEL_WIDTH - 2
+    bins = statistics.bins
+    # Each part of the recording has a column at least, if there is room, and all is filled.
+    shown = [bins[column * len(bins) // room] for column in range(room)]
+    values = [_rate(part) for part in shown]
+    top = max(values)
+    lines = chart.columns(values, _CHART_HEIGHT, top, style)
+    vertical, corner, horizontal = tuple(style.axis)
+    for number, line in enumerate(lines):
+        label = count_text(top) if number == 0 else ""
+        yield f"{label:>{_LABEL_WIDTH}} {vertical}{line}".rstrip()
+    yield f"{0:>{_LABEL_WIDTH}} {corner}{horizontal * len(values)}"
+    if statistics.gap_count:
+        marks = (style.mark if part.gap_bytes else " " for part in shown)
+        yield f"{'gaps':>{_LABEL_WIDTH}}  {''.join(marks)}".rstrip()
+    yield " " * (_LABEL_WIDTH + 2) + chart.spread(_places(statistics), len(values))
+
+
+def _places(statistics: RecordingStatistics) -> list[str]:
+    """What stands below the beginning, the middle and the end of a chart."""
+    bins = statistics.bins
+    begin_ns, end_ns = bins[0].from_time_ns, bins[-1].to_time_ns
+    if begin_ns is None or end_ns is None:
+        begin, end = statistics.from_position, statistics.to_position
+        return [bytes_text(place) for place in (begin, (begin + end) // 2, end)]
+    moments = [
+        datetime.fromtimestamp(time_ns / 1e9, UTC)
+        for time_ns in (begin_ns, (begin_ns + end_ns) // 2, end_ns)
+    ]
+    day = "" if moments[0].date() == moments[2].date() else "%m-%d "
+    duration = moments[2] - moments[0]
+    second = "%H:%M" if duration > timedelta(hours=1) else "%H:%M:%S"
+    first, middle, last = (f"{moment:{day}{second}}" for moment in moments)
+    if duration < timedelta(seconds=10):
+        first, middle, last = (
+            f"{text}.{moment.microsecond // 1000:03}"
+            for text, moment in zip((first, middle, last), moments, strict=True)
+        )
+    return [first, middle, f"{last}Z"]

@@ -1,0 +1,116 @@
+"""The command about time indexes: when recordings had which position."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.tools._cli.output import emit, note
+from aerotape.tools._tool._common import Commands, add_command, add_recording_id, changing
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import Recording
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "time-index", _time_index, writes=True, reads_urls=True)
+    add_recording_id(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--points", action="store_true", help="print the points of one recording")
+    what.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="write it anew: keep the points that hold, and estimate the others from when the "
+        "segment files were written to last, where they seem untouched since",
+    )
+
+
+def _time_index(args: argparse.Namespace) -> int:
+    """Print what is known of when recordings were recorded, or make it anew.
+
+    The archive writes a time and a position down now and then while it records. Recordings of
+    other archives have none of these points.
+    """
+    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.location import require_local
+
+    if args.points and args.recording_id is None:
+        raise ConfigurationError("--points needs a RECORDING_ID", "--points")
+    if args.dry_run and not args.rebuild:
+        raise ConfigurationError("--dry-run is for --rebuild", "--dry-run")
+    if args.rebuild:
+        require_local(args.directory, "--rebuild")
+    directory = open_directory(args.directory)
+    if args.recording_id is None:
+        recordings = directory.recordings()
+    else:
+        recordings = [directory.recording(args.recording_id)]
+    if args.rebuild:
+        with changing(args):
+            emit(_rebuild(recordings, dry_run=args.dry_run), args)
+    elif args.points:
+        emit(_points(recordings[0]), args)
+    else:
+        emit((_summary(recording) for recording in recordings), args)
+    return 0
+
+
+def _points(recording: Recording) -> Iterable[dict[str, Any]]:
+    from aerotape.times import format_time
+
+    index = recording.time_index
+    if index.problem:
+        note(f"warning: {index.problem}")
+    for point in index.points:
+        yield {
+            "time": format_time(point.time_ns),
+            "time_ns": point.time_ns,
+            "position": point.position,
+            "estimate": point.is_estimate,
+        }
+
+
+def _summary(recording: Recording) -> dict[str, Any]:
+    from aerotape.times import format_time
+
+    row: dict[str, Any] = dict.fromkeys(
+        ("recording_id", "source", "points", "from_time", "to_time", "from_position", "to_position")
+    )
+    row["recording_id"] = recording.recording_id
+    try:
+        index = recording.time_index
+    except (AerotapeError, OSError) as error:
+        note(f"warning: recording {recording.recording_id}: {error}")
+        return row
+    row["source"], row["points"] = index.source, len(index.points)
+    if index.points:
+        first, last = index.points[0], index.points[-1]
+        row["from_time"], row["to_time"] = format_time(first.time_ns), format_time(last.time_ns)
+        row["from_position"], row["to_position"] = first.position, last.position
+    if index.problem:
+        note(f"warning: recording {recording.recording_id}: {index.problem}")
+    return row
+
+
+def _rebuild(recordings: Iterable[Recording], *, dry_run: bool) -> Iterable[dict[str, Any]]:
+    from aerotape.catalog.time_index.rebuild import plan_rebuild, rebuild
+
+    for recording in recordings:
+        try:
+            plan = plan_rebuild(recording)
+            if plan.points and not dry_run:
+                rebuild(recording, plan)
+        except (AerotapeError, OSError) as error:
+            note(f"warning: recording {recording.recording_id} is left as it is: {error}")
+            continue
+        if plan.doubt:
+            note(f"warning: recording {recording.recording_id} gets no estimates: {plan.doubt}")
+        yield {
+            "recording_id": recording.recording_id,
+            "points_kept": plan.kept,
+            "estimates": plan.estimates,
+            "dry_run": dry_run,
+        }

@@ -1,0 +1,220 @@
+"""The command that checks recordings, and marks in the catalog what it has found."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aerotape.errors import AerotapeError, MarkFileError
+from aerotape.tools._cli.output import note
+from aerotape.tools._cli.times import add_time_options, positions, time_range
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    EXIT_FAILURE,
+    Commands,
+    add_command,
+    add_recording_id,
+    checksum_name,
+    some_ids,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.maintenance.archive_tool_marks import Marking
+    from aerotape.catalog.maintenance.verify import RecordingCheck
+
+_SHOWN_PROBLEMS = 20
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "verify", _verify, writes=True, reads_urls=True)
+    add_recording_id(parser)
+    parser.add_argument(
+        "-a", dest="all_segments", action="store_true", help="check all segment files"
+    )
+    parser.add_argument(
+        "-checksum",
+        "--checksum",
+        metavar="X",
+        help="check the checksum of frames and descriptors: crc-32 or crc-32c, or the Java class",
+    )
+    add_time_options(parser)
+    parser.add_argument(
+        "-y",
+        "--yes",
+        action="store_true",
+        help="cut last frames that may be torn off, a copy is kept, without asking",
+    )
+
+
+def _verify(args: argparse.Namespace) -> int:
+    """Check descriptors and the last segment file of each recording, and mark what is bad.
+
+    As Aeron's ArchiveTool: a recording with an error becomes INVALID, one that was INVALID and has
+    none becomes VALID, and stop positions become the ends of frames. The segment files stay as they
+    are; repair, or mark-valid, brings a recording back. While an archive is using the directory,
+    and with --dry-run, which reports only, nothing is marked. Nor is it with times, which choose
+    the segment files to check: those that hold what may have been recorded then.
+    """
+    from aerotape.catalog.directory import open_directory
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.layout import MIN_CAPACITY_BYTES
+    from aerotape.catalog.maintenance.archive_tool_marks import apply, decide
+    from aerotape.catalog.maintenance.verify import run_verification
+    from aerotape.catalog.mark.ownership import now_epoch_ms
+    from aerotape.tools._cli.output import Progress, emit
+    from aerotape.url_path import UrlPath
+
+    checksum = "none" if args.checksum is None else checksum_name(args.checksum)
+    directory = open_directory(args.directory)
+    times = time_range(args)
+    failed = False
+    marks = not times and not isinstance(args.directory, UrlPath)
+    with _keeping_others_out(args) if marks else nullcontext(False) as may_mark:
+        with Progress(None, "verifying", unit="MiB") as progress:
+            found = run_verification(
+                directory,
+                args.recording_id,
+                all_segments=args.all_segments,
+                checksum=checksum,
+                positions=partial(positions, times=times) if times else None,
+                progress=lambda done, total: progress.update(done >> 20, total >> 20),
+            )
+        markings: dict[int, Marking] = {}
+        if may_mark:
+            decided = decide(
+                found,
+                args.directory,
+                all_segments=args.all_segments,
+                checksum=checksum,
+                cut_off=lambda path, offset: _asks(args, path, offset),
+            )
+            markings = {each.recording_id: each for each in decided if each.changes}
+        if markings and not args.dry_run:
+            try:
+                with Catalog.open(args.directory, capacity_bytes=MIN_CAPACITY_BYTES) as catalog:
+                    for each in markings.values():
+                        apply(catalog, args.directory, each, now_epoch_ms())
+            except AerotapeError as error:
+                # What was found is worth telling all the same.
+                failed = True
+                note(f"cannot mark what was found: {error}")
+    if args.json:
+        emit((_row(check, markings, args.dry_run) for check in found.checks), args)
+    else:
+        for check in found.checks:
+            _print_check(check, markings.get(check.recording_id), checksum != "none", args)
+    hidden = [] if failed else [each.recording_id for each in markings.values() if each.hides]
+    if hidden and not args.json:
+        verb = "would be" if args.dry_run else "are now"
+        print(
+            f"{verb} INVALID, so that clients do not see them: "
+            f"recordings {some_ids(hidden, args)}\n"
+            "  `repair` takes the damage out and brings them back, `mark-valid ID` as they are"
+        )
+    if failed:
+        return EXIT_FAILURE
+    is_sound = all(check.ok for check in found.checks) and not hidden
+    return 0 if is_sound else EXIT_DATA_SUSPECT
+
+
+@contextmanager
+def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
+    """Keep archives of this package out, but for a dry run; False when one is there already.
+
+    Then nothing may be marked.
+    """
+    from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
+    from aerotape.catalog.mark.ownership import check_unused, unused
+
+    may_mark = True
+    with ExitStack() as stack:
+        try:
+            if args.dry_run:
+                check_unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS)
+            else:
+                stack.enter_context(unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS))
+        except MarkFileError as error:
+            may_mark = False
+            note(f"nothing {'would be' if args.dry_run else 'is'} marked: {error}")
+        yield may_mark
+
+
+def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
+    """Ask whether a frame that may be torn is to be cut off. No answer is no."""
+    if args.dry_run or args.yes:
+        return bool(args.yes)
+    sys.stderr.write(
+        f"The last frame of {path}, at offset {offset}, may be torn. Cut it off (a copy is kept)? "
+        f"[y/N] "
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> dict[str, Any]:
+    row = {"ok": check.ok, **dataclasses.asdict(check), "marked": None, "dry_run": dry_run}
+    if marked := markings.get(check.recording_id):
+        row["marked"] = {
+            "state": marked.state.name,
+            "state_before": marked.state_before.name,
+            "stop_position": marked.stop_position,
+            "stop_position_before": marked.stop_position_before,
+            "bytes_behind": 0 if marked.behind is None else marked.behind[1],
+            "reason": marked.reason,
+        }
+    return row
+
+
+def _print_check(
+    check: RecordingCheck, marked: Marking | None, checksums: bool, args: argparse.Namespace
+) -> None:
+    from aerotape.text import printable
+
+    state = " (no stop position)" if check.active else ""
+    summary = (
+        f"recording {check.recording_id}: {'OK' if check.ok else 'FAILED'}{state}, "
+        f"positions {check.start_position} to {check.stop_position}, "
+        f"{check.segments} segment files, {check.frames} frames"
+    )
+    if checksums:
+        summary += f", {check.checksums} checksums right"
+    print(summary)
+    shown = check.problems if args.verbose else check.problems[:_SHOWN_PROBLEMS]
+    for problem in shown:
+        place = f" ({problem.path}{_offset(problem.offset)})" if problem.path else ""
+        print(printable(f"  {problem.detail}{place}"))
+    if len(shown) < len(check.problems):
+        print(f"  … {len(check.problems) - len(shown)} more, shown with -v or --json")
+    if marked is None:
+        return
+    verb = "would be" if args.dry_run else "is now"
+    if marked.state != marked.state_before:
+        reason = f": {marked.reason}" if marked.reason else ""
+        print(printable(f"  {verb} {marked.state.name}{reason}"))
+    if marked.stop_position != marked.stop_position_before:
+        print(
+            f"  its stop position {verb} {marked.stop_position} (was {marked.stop_position_before})"
+        )
+    if marked.behind is not None:
+        path, length = marked.behind
+        what = (
+            "would stay in the file; `repair` before keeps the good frames there in the recording"
+            if args.dry_run
+            else "are still in the file: `repair` takes them out and keeps a copy, as does an "
+            "archive that extends the recording"
+        )
+        print(printable(f"  {path}: the {length} bytes behind that {what}"))
+    if marked.cut_off is not None:
+        path, offset = marked.cut_off
+        print(printable(f"  what is behind offset {offset} of {path} {verb} in quarantine"))
+
+
+def _offset(offset: int) -> str:
+    return f", offset {offset}" if offset >= 0 else ""
