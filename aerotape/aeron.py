@@ -20,7 +20,7 @@ from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
 from aerotape.message_buffer import Backlog
-from aerotape.text import argument
+from aerotape.text import argument, shown
 
 Data = bytes | bytearray | memoryview
 
@@ -220,6 +220,9 @@ class _Stream(Closing, Generic[_NativeStream]):
         """
         self._native.remove_destination(channel, timeout_ns)
 
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id")
+
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
 
@@ -319,6 +322,9 @@ class _PublicationBase(_Stream[_NativePublication]):
                 result,
             )
         return ClosedError(f"cannot send on {what}: the publication is closed")
+
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id", "session_id")
 
     def close(self) -> None:
         """Close the publication. Idempotent."""
@@ -521,6 +527,9 @@ class Aeron(Closing):
         """Close the client and all that was made by it. Idempotent."""
         self._native.close()
 
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")
+
 
 class MediaDriver(Closing):
     """A C media driver inside this process.
@@ -565,3 +574,6 @@ class MediaDriver(Closing):
     def close(self) -> None:
         """Stop the driver. Idempotent."""
         self._native.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")

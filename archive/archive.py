@@ -42,6 +42,7 @@ from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.protocol import NULL_VALUE
+from aerotape.text import shown
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
@@ -315,6 +316,11 @@ class Archive(Closing):
         return self._thread.is_alive()
 
     @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
     def failure(self) -> Exception | None:
         """What ended the archive by itself, None while it runs or when it was closed."""
         return self._conductor.failure
@@ -337,6 +343,9 @@ class Archive(Closing):
         atexit.unregister(self._close_at_exit)
         with self._mark_file.kept_alive():
             self._cleanup.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "archive_dir", "aeron_dir", "archive_id", "control_channel")
 
     def _close_at_exit(self) -> None:
         """Leave stop positions behind even when forgotten open; not from a forked child."""
