@@ -1,4 +1,4 @@
-"""Storage behind files that are mapped, and behind the names in a directory."""
+"""Files and directories: access to new ones, storage behind mapped ones and behind names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from aerotape.catalog.no_follow import DIRECTORY_MODE
 from aerotape.errors import StorageError
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
@@ -44,7 +45,7 @@ def make_directory(path: Path) -> None:
     for each in reversed(missing):
         if each.is_dir():
             continue
-        each.mkdir(exist_ok=True)
+        each.mkdir(DIRECTORY_MODE, exist_ok=True)
         with suppress(PermissionError):  # a directory that may be written to but not read
             sync_directory(each.parent)
 

@@ -10,7 +10,10 @@ import errno
 import os
 from pathlib import Path
 
-_FILE_MODE = 0o640
+FILE_MODE = 0o640
+"""Access to new files of an archive directory, of which the umask may take more away."""
+DIRECTORY_MODE = 0o750
+"""Access to new directories, of which the umask may take more away."""
 
 
 def open_no_follow(path: str | os.PathLike[str], flags: int = os.O_RDWR) -> int:
@@ -27,7 +30,7 @@ def open_no_follow(path: str | os.PathLike[str], flags: int = os.O_RDWR) -> int:
     """
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, flags, _FILE_MODE)
+        return os.open(path, flags, FILE_MODE)
     except OSError as error:
         if error.errno == errno.ELOOP and Path(path).is_symlink():
             raise _link_error(Path(path), "regular file") from None

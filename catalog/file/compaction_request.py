@@ -36,6 +36,7 @@ def request_compaction(archive_dir: Path, timeout_s: float) -> dict[str, Any]:
     """
     request, word = archive_dir / REQUEST_FILE_NAME, os.urandom(16).hex()
     try:
+        # For an archive of another user to read: it holds no more than the word.
         with request.open("x", encoding="ascii") as file:
             file.write(word)
     except FileExistsError:

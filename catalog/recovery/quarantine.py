@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.no_follow import check_directory, open_no_follow
+from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
@@ -37,12 +37,12 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
     root = archive_dir / FOLDER_NAME
     try:
         check_directory(root)
-        root.mkdir(exist_ok=True)
+        root.mkdir(DIRECTORY_MODE, exist_ok=True)
         sync_directory(archive_dir)
         for number in itertools.count():
             folder = root / f"{recording_id}-{now_ms}{f'-{number}' if number else ''}"
             try:
-                folder.mkdir()
+                folder.mkdir(DIRECTORY_MODE)
             except FileExistsError:  # clocks have been put back before
                 continue
             sync_directory(root)
