@@ -37,7 +37,6 @@ from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
-from aerotape.collection import collection_paused
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
@@ -191,8 +190,7 @@ class Archive(Closing):
             self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
         else:
             await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
-        with collection_paused():
-            catalog = self._open_catalog()
+        catalog = self._open_catalog()
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(

@@ -227,8 +227,6 @@ def _print(happening: Happening, args: argparse.Namespace) -> None:
     if happening.stream_id is None:
         text += "(purged before its descriptor was requested)"
     else:
-        text += (
-            f"stream {happening.stream_id} session {happening.session_id} {happening.channel}"
-        )
+        text += f"stream {happening.stream_id} session {happening.session_id} {happening.channel}"
     emit_line(happening, text, args)
     sys.stdout.flush()

@@ -16,21 +16,27 @@ from aerotape.catalog.location import parse_location, require_local, why_no_dire
 from aerotape.errors import StorageError
 from aerotape.url_path import UrlPath
 
-# The modules of `_offline` in the order of the help, and what they add.
-MODULES: Final = {
-    "describing": ("describe", "describe-all", "count-entries", "pid", "errors"),
-    "dumping": ("dump",),
-    "verifying": ("verify",),
-    "statistics": ("stats",),
-    "timing": ("time-index",),
-    "cataloguing": ("mark-invalid", "mark-valid", "capacity", "compact"),
-    "orphans": ("delete-orphaned-segments",),
-    "checksums": ("checksum",),
-    "repairing": ("repair",),
-    "transferring": ("export", "import"),
-    "comparing": ("diff",),
-    "migrating": ("migrate",),
-}
+# The modules of `_tool` in the order of the help.
+MODULES: Final = (
+    "describe",
+    "count_entries",
+    "pid",
+    "errors",
+    "dump",
+    "verify",
+    "stats",
+    "time_index",
+    "mark",
+    "capacity",
+    "compact",
+    "delete_orphaned_segments",
+    "checksum",
+    "repair",
+    "export",
+    "import_",
+    "diff",
+    "migrate",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +62,16 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         module.add_commands(commands)
 
 
-def _modules_for(arguments: Sequence[str]) -> list[str]:
-    given = set(arguments)
-    named = [name for name, commands in MODULES.items() if given.intersection(commands)]
-    return named if named and not given & {"-h", "--help"} else list(MODULES)
+def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the modules of the commands among these arguments, all for the help."""
+    if {"-h", "--help"}.intersection(arguments):
+        return MODULES
+    named = {
+        name
+        for command in (argument.replace("-", "_") for argument in arguments)
+        for name in (command, f"{command}_", command.partition("_")[0])
+    }
+    return [name for name in MODULES if name in named] or MODULES
 
 
 def run(args: argparse.Namespace) -> int:

@@ -80,6 +80,11 @@ def some_ids(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
     return f"{text} and {left_out} more, shown with -v or --json" if left_out else text
 
 
+def would(args: argparse.Namespace, done: str, infinitive: str) -> str:
+    """Return the verb for what was done, or with --dry-run would be."""
+    return f"would {infinitive}" if args.dry_run else done
+
+
 def checksum_name(name: str) -> ChecksumName:
     """Return the checksum of that name, which may be the Java class's (ConfigurationError)."""
     known = _CHECKSUM_CLASSES.get(name.strip().lower())

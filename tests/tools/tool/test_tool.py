@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from support.builders.built_archive import add_entry
@@ -327,14 +328,31 @@ def test_a_damaged_descriptor_does_not_spoil_the_rest(
     assert main(["tool", str(archive), "verify", "0"]) == 0
 
 
-def test_commands_are_found_in_the_modules_that_are_said_to_have_them() -> None:
-    """Only the module of the command given is loaded, so the table must be true."""
-    for name, commands in tool.MODULES.items():
-        parser = argparse.ArgumentParser()
-        module = importlib.import_module(f"aerotape.tools._tool.{name}")
-        added = parser.add_subparsers()
-        module.add_commands(added)
-        assert set(added.choices) == set(commands)
+def commands_by_module() -> dict[str, set[str]]:
+    """The commands that each module of `tool` adds."""
+    found = {}
+    for name in tool.MODULES:
+        added = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(f"aerotape.tools._tool.{name}").add_commands(added)
+        found[name] = set(added.choices)
+    return found
+
+
+def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the module of the command given is loaded, and every module belongs to a command."""
+    loaded: list[str] = []
+
+    def load(name: str) -> ModuleType:
+        loaded.append(name.rpartition(".")[2])
+        return importlib.import_module(name)
+
+    modules = commands_by_module()
+    monkeypatch.setattr(tool, "importlib", SimpleNamespace(import_module=load))
+    for name, commands in modules.items():
+        for command in commands:
+            loaded.clear()
+            tool.configure_for(argparse.ArgumentParser(), ["x", command])
+            assert loaded == [name], command
     folder = Path(str(tool.__file__)).parent / "_tool"
     assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
 
@@ -343,7 +361,7 @@ def test_all_commands_are_listed_where_none_is_named(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the help, also when a command is in the line, and for a command that is none."""
-    commands = [command for names in tool.MODULES.values() for command in names]
+    commands = [command for names in commands_by_module().values() for command in names]
     for arguments in (["--help"], ["--help", "describe"]):
         assert main(["tool", *arguments]) == 0
         shown = capsys.readouterr().out

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.arguments import count
-from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_command
-from aerotape.tools._tool.describing import print_section, recording_row
+from aerotape.tools._tool.describe import for_people, recording_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
@@ -52,7 +52,7 @@ def _dump(args: argparse.Namespace) -> int:
     else:
         for recording in recordings:
             row = recording_row(recording.entry, bool(recording.suspect_notes))
-            print_section(f"recording {recording.recording_id}", row)
+            print_section(f"recording {recording.recording_id}", for_people(row))
             for frame in dump.frames(recording):
                 _print_frame(frame)
             if dump.left:

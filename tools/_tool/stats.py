@@ -65,9 +65,7 @@ def _stats(args: argparse.Namespace) -> int:
     return EXIT_DATA_SUSPECT if statistics.gap_count else 0
 
 
-def _stats_of_all(
-    recordings: list[Recording], args: argparse.Namespace, style: chart.Style
-) -> int:
+def _stats_of_all(recordings: list[Recording], args: argparse.Namespace, style: chart.Style) -> int:
     with _Counting(recordings, args) as counting:
         found = counting.run(_SPARKLINE_WIDTH, others_go_on=True)
     if args.json:

@@ -1,0 +1,48 @@
+"""`capacity`: the length of the catalog file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.arguments import int64
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import Commands, add_command, changing
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "capacity", _capacity, writes=True)
+    parser.add_argument(
+        "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the length to grow to"
+    )
+
+
+def _capacity(args: argparse.Namespace) -> int:
+    """Print the length of the catalog file in bytes, or let it grow to so many.
+
+    It never shrinks, and grows by itself when recordings need it.
+    """
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
+
+    wanted = args.capacity_bytes
+    if wanted is None:
+        with Catalog.open(args.directory, read_only=True) as catalog:
+            capacity_bytes = catalog.capacity_bytes
+    elif MIN_CAPACITY_BYTES <= wanted <= MAX_CAPACITY_BYTES:
+        with changing(args, capacity_bytes=wanted) as catalog:
+            if not args.dry_run:
+                catalog.reserve()
+            capacity_bytes = max(catalog.capacity_bytes, wanted)
+    else:
+        raise ConfigurationError(
+            f"a catalog cannot have {wanted} bytes: {MIN_CAPACITY_BYTES} to {MAX_CAPACITY_BYTES}",
+            "BYTES",
+        )
+    row: dict[str, Any] = {"capacity_bytes": capacity_bytes}
+    if wanted is not None:
+        row["dry_run"] = args.dry_run
+    emit(row, args) if args.json else print(capacity_bytes)
+    return 0
