@@ -27,7 +27,7 @@ def add_property_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE.properties",
-        help="Java properties file, or a URL of one",
+        help="a Java properties file",
     )
 
 
