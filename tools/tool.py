@@ -1,8 +1,8 @@
-"""Look into an archive directory, check and change it, offline; commands as of Aeron's ArchiveTool.
+"""Inspect, verify, repair or change an archive directory, as Aeron's ArchiveTool does.
 
-Commands that write are refused while an archive is using the directory, and have --dry-run. All
-others write nothing, and the archive may be running. The exit code is 3 when data was found to be
-lost or suspect.
+Commands that write have --dry-run, and are refused while an archive is using the directory. Other
+commands write nothing, and the archive may be running. The exit code is 3 if data is lost or
+suspect.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Add what these arguments need: the command that is named, or all of them."""
+    """Add the command named in these arguments, or all commands."""
     parser.add_argument(
         "directory",
         metavar="DIR",
         type=parse_location,
         help="the archive directory; describe, count-entries, dump, verify, stats and time-index "
-        "take a URL too",
+        "accept a URL too",
     )
-    # Told how it is called, for otherwise argparse works out its usage to find that out.
+    # Given explicitly because argparse otherwise formats the whole usage to find it.
     commands = parser.add_subparsers(
         dest="action", metavar="COMMAND", required=True, prog=f"{parser.prog} DIR"
     )

@@ -173,7 +173,7 @@ def test_replay_to_a_channel(cli: CommandLine, client: aerotape.ArchiveClient) -
         messages = list(itertools.islice(subscription, 30))
     assert [each.payload for each in messages] == [payload for payload, _, _ in made.sent]
     assert messages[0].session_id & 0xFFFFFFFF == sent["replay_session_id"] & 0xFFFFFFFF
-    assert "belong together" in cli.error("replay", 0, "--to", "aeron:ipc", code=2)
+    assert "are used together" in cli.error("replay", 0, "--to", "aeron:ipc", code=2)
 
 
 def test_replay_follows(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
@@ -232,7 +232,7 @@ def test_where_the_archive_is(cli: CommandLine) -> None:
 def test_bad_settings(cli: CommandLine, tmp_path: Path) -> None:
     """Values that cannot be used are usage errors; an archive that is not there is a failure."""
     assert "soon" in cli.error("list", "--timeout", "soon", code=2)
-    assert "must be more" in cli.error("list", "--timeout", "0", code=2)
+    assert "must be positive" in cli.error("list", "--timeout", "0", code=2)
     assert "control.stream.id" in cli.error("list", "-Daeron.archive.control.stream.id=x", code=2)
     assert "expected -Daeron" in cli.error("list", "-Dnonsense", code=2)
     assert "'not-a-number'" in cli.error("record", "aeron:ipc", "not-a-number", code=2)

@@ -200,7 +200,7 @@ def test_the_drivers_errors_are_those_of_error_stat(
         shown = capsys.readouterr()
         assert shown.out.splitlines()[0].startswith("archive: 2 times, first at 1970-01-01")
         assert shown.out.splitlines()[1:] == ["  no paper"]
-        assert "driver's errors are not shown: no media driver in" in shown.err
+        assert "errors of the media driver cannot be read: no media driver in" in shown.err
         assert main(["errors", str(tmp_path), "--aeron-dir", str(aeron_dir)]) == 1
         assert "no media driver" in capsys.readouterr().err
 
@@ -224,7 +224,7 @@ def test_a_driver_that_has_died_is_still_read(
     assert main(["counters", "--aeron-dir", str(aeron_dir), "--json"]) == 0
     shown = capsys.readouterr()
     assert len(json.loads(shown.out)) > 30
-    assert "no sign of life from the driver" in shown.err
+    assert "no heartbeat of the driver" in shown.err
     # The commands that would talk to an archive there wait no longer than they are told to.
     assert main(["list", "--aeron-dir", str(aeron_dir)]) == 1
     [line] = capsys.readouterr().err.splitlines()

@@ -101,7 +101,9 @@ def test_it_asks_first_and_no_is_no(
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["retain", str(directory), str(policy)]) == 2
-    assert "this would delete 4 segment files of 2 recordings" in capsys.readouterr().err
+    assert (
+        "confirmation required to delete 4 segment files of 2 recordings" in capsys.readouterr().err
+    )
     assert content(directory) == before
 
 
@@ -114,7 +116,7 @@ def test_what_changes_while_it_asks_is_left_out(
     monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
     assert main(["retain", str(directory), str(policy)]) == 0
     captured = capsys.readouterr()
-    assert "left out, for they have changed meanwhile: recordings 0" in captured.err
+    assert "skipped because they have changed: recordings 0" in captured.err
     assert all_segments(directory) == [[0, 1, 2], [], [0, 1], [0, 1]]
 
 

@@ -19,7 +19,7 @@ from aerotape import RecordingSignal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools.signals import Happening, Watch
+from aerotape.tools.signals import RecordingChange, Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -200,9 +200,9 @@ def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
     """Its signals may be read late; they are reported without a stream, and each of them once."""
     rig = Rig(lambda _recording_id, found: True)
     for signal, position, reported in (
-        (RecordingSignal.START, 0, [Happening("start", 8, 0)]),
-        (RecordingSignal.STOP, 96, [Happening("stop", 8, 96)]),
-        (RecordingSignal.DELETE, -1, [Happening("delete", 8, -1)]),
+        (RecordingSignal.START, 0, [RecordingChange("start", 8, 0)]),
+        (RecordingSignal.STOP, 96, [RecordingChange("stop", 8, 96)]),
+        (RecordingSignal.DELETE, -1, [RecordingChange("delete", 8, -1)]),
         (RecordingSignal.DELETE, -1, []),
     ):
         rig.signalled(signal, 8, position)

@@ -1,7 +1,7 @@
 """How commands show results: tables and records for people, JSON for machines, progress bars.
 
 Results go to standard output, everything else to standard error. Text that came from a network
-or a file is shown with its control characters escaped: a channel must not drive a terminal.
+or a file is shown with its control characters escaped: a channel must not control a terminal.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _as_row(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Reduce a value to what JSON knows."""
+    """Convert a value to types of JSON."""
     if value is None or type(value) in (int, str, bool):  # most are
         return value
     if isinstance(value, enum.Enum):
@@ -112,7 +112,7 @@ def _print_json(row: Any) -> None:
 
 
 def _print_json_array(rows: Iterator[dict[str, Any]]) -> None:
-    """One document, but a row a line, so that long lists stream and diff."""
+    """Print one document with a line per row, so that long lists can be streamed and compared."""
     separator = "["
     for row in rows:
         print(f"{separator}{_dumps(row)}", end="")
@@ -173,7 +173,7 @@ class Progress(Closing):
     def __init__(
         self, total: int | None, label: str, *, unit: str = "", stream: IO[str] | None = None
     ) -> None:
-        """Make a bar over `total` units, or a count when the total is not known (None)."""
+        """Create a bar over `total` units, or a count if the total is unknown (None)."""
         self._total = total
         self._label = label
         self._unit = f" {unit}" if unit else ""
@@ -183,9 +183,11 @@ class Progress(Closing):
         self._drawn_length = 0
 
     def update(self, done: int, total: int | None = None) -> None:
-        """Show that `done` units are behind us; cheap enough to be called for each item.
+        """Show that `done` units are done; cheap enough to be called for each item.
 
-        With a `total` that is known only now.
+        Args:
+            done: units done so far.
+            total: replaces the total given at first.
         """
         if total is not None:
             self._total = total
@@ -210,7 +212,7 @@ class Progress(Closing):
         self._drawn_length = len(text)
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Clear the bar."""
         if self._drawn_length:
             self._write("")
             self._stream.write("\r")

@@ -15,14 +15,14 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "capacity", _capacity, writes=True)
     parser.add_argument(
-        "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the length to grow to"
+        "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the new length"
     )
 
 
 def _capacity(args: argparse.Namespace) -> int:
-    """Print the length of the catalog file in bytes, or let it grow to so many.
+    """Print the length of the catalog file in bytes, or grow the file to a length.
 
-    It never shrinks, and grows by itself when recordings need it.
+    The file also grows automatically as recordings are added. It does not shrink.
     """
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
@@ -38,7 +38,8 @@ def _capacity(args: argparse.Namespace) -> int:
             capacity_bytes = max(catalog.capacity_bytes, wanted)
     else:
         raise ConfigurationError(
-            f"a catalog cannot have {wanted} bytes: {MIN_CAPACITY_BYTES} to {MAX_CAPACITY_BYTES}",
+            f"{wanted} is not a valid catalog length: expected {MIN_CAPACITY_BYTES} to "
+            f"{MAX_CAPACITY_BYTES} bytes",
             "BYTES",
         )
     row: dict[str, Any] = {"capacity_bytes": capacity_bytes}

@@ -29,17 +29,17 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "--online",
         action="store_true",
-        help="have the archive that is using the directory leave out what was purged",
+        help="let the archive that is using the directory remove the entries of purged recordings",
     )
     add_confirmation_option(parser)
 
 
 def _compact(args: argparse.Namespace) -> int:
-    """Take recordings that are not valid out of the catalog and delete their segment files.
+    """Remove recordings that are not valid from the catalog and delete their segment files.
 
-    They cannot be brought back. A file with frames of another place than its name says is left and
-    named, and the exit code is 3. The catalog file ends with the last valid recording then. With
-    --online a running archive takes purged recordings out, whose files are gone, and goes on.
+    The deletion cannot be undone. A file whose frames do not belong to the position in its name is
+    retained and reported, and the exit code is 3. The catalog file is truncated after the last
+    valid recording. With --online, a running archive removes the entries of purged recordings.
     """
     from aerotape.catalog.maintenance.orphans import compact, plan_compaction
 
@@ -58,7 +58,7 @@ def _compact(args: argparse.Namespace) -> int:
             "dry_run": args.dry_run,
         }
     for path, reason in plan.kept:
-        note(printable(f"warning: left {path.name} where it is: {reason}"))
+        note(printable(f"warning: retained {path.name}: {reason}"))
     if args.json:
         emit(row, args)
     else:
@@ -87,7 +87,7 @@ def _compact_online(args: argparse.Namespace) -> int:
     if not args.dry_run:
         if not is_held(args.directory):
             raise ConfigurationError(
-                f"no archive of this package is using {args.directory}: leave --online out",
+                f"no archive of this package is using {args.directory}: omit --online",
                 "--online",
             )
         told = request_compaction(args.directory, _ONLINE_TIMEOUT_S)

@@ -27,9 +27,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    """Write a recording into one file, whole or not at all.
+    """Write a recording into one file, atomically.
 
-    Of a recording that is still being written, what is recorded by now.
+    Of a live recording, the data up to its current position is exported.
     """
     from aerotape.catalog.directory import open_directory
     from aerotape.catalog.maintenance.export_import import export_recording

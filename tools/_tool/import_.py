@@ -1,4 +1,4 @@
-"""`import`: add a recording that was exported to a directory."""
+"""`import`: add an exported recording to a directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aerotape.tools._tool.export import recording_row
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "import", _import, writes=True)
-    parser.add_argument("file", metavar="FILE", type=Path, help="a recording that was exported")
+    parser.add_argument("file", metavar="FILE", type=Path, help="an exported recording")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--id",
@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _import(args: argparse.Namespace) -> int:
-    """Bring a recording that was exported into the directory, whole or not at all."""
+    """Add an exported recording to the directory, atomically."""
     from aerotape.catalog.maintenance.export_format import RecordingFileReader
     from aerotape.catalog.maintenance.export_import import import_recording
 

@@ -26,14 +26,14 @@ def add_commands(commands: Commands) -> None:
 
 
 def _mark_valid(args: argparse.Namespace) -> int:
-    """Bring a recording back that was marked as invalid."""
+    """Mark an invalid recording as valid, so that clients see it again."""
     from aerotape.catalog.layout import RecordingState
 
     return _change_state(args, RecordingState.INVALID, RecordingState.VALID)
 
 
 def _mark_invalid(args: argparse.Namespace) -> int:
-    """Hide a recording from all clients; it and its files stay as they are."""
+    """Mark a recording as invalid, which hides it from clients; its files remain."""
     from aerotape.catalog.layout import RecordingState
 
     return _change_state(args, RecordingState.VALID, RecordingState.INVALID)
@@ -50,12 +50,12 @@ def _change_state(
                 f"no recording with id {args.recording_id} in archive directory {args.directory}",
                 args.recording_id,
             )
-        # One that cannot be is damage, which whoever says what it is to be has mended.
+        # An unknown state is damage, which this command repairs.
         state = catalog.stored_state(args.recording_id)
         if state not in (expected, target) and state in STATE_NAMES:
             raise StorageError(
-                f"recording {args.recording_id} is {state_name(state)}: only one that is "
-                f"{expected.name} can become {target.name}",
+                f"recording {args.recording_id} is {state_name(state)}: only a recording "
+                f"that is {expected.name} can become {target.name}",
                 catalog.path,
             )
         changed = state != target
@@ -65,7 +65,7 @@ def _change_state(
     if args.json:
         emit({**row, "dry_run": args.dry_run}, args)
     elif changed:
-        before = "" if state in STATE_NAMES else f", its state read {state}, which is none"
+        before = "" if state in STATE_NAMES else f", was {state}, which is not a valid state"
         print(f"recording {args.recording_id} {would(args, 'is', 'be')} {target.name} now{before}")
     else:
         print(f"recording {args.recording_id} is {target.name} already")

@@ -93,7 +93,7 @@ def test_a_state_that_cannot_be_is_mended_by_saying_what_it_is(
     assert json.loads(capsys.readouterr().out)["changed"] is True
     assert content(directory) == before
     assert main(command) == 0
-    told = f"recording 0 is {target} now, its state read 7, which is none\n"
+    told = f"recording 0 is {target} now, was 7, which is not a valid state\n"
     assert capsys.readouterr().out == told
     assert main(["tool", str(directory), "describe", "0", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -201,7 +201,7 @@ def test_a_damaged_entry_keeps_its_files_and_the_catalog(
     assert content(directory) == before
     assert main(["tool", str(directory), "delete-orphaned-segments", "--yes", "--json"]) == 3
     captured = capsys.readouterr()
-    assert "left the files of recording 0 alone" in captured.err
+    assert "retained the files of recording 0: " in captured.err
     deleted = json.loads(captured.out)["segment_files_deleted"]
     assert "2-0.rec" in deleted
     assert not [name for name in deleted if name.startswith("0-")]

@@ -78,8 +78,8 @@ def test_the_limit_is_for_each_recording(
     captured = capsys.readouterr()
     assert "frame at position 65632: data of 1408 bytes, first fragment" in captured.out
     assert "  00000000  01 01 01" in captured.out
-    assert "bytes of recording 0 follow" in captured.out
-    assert "recording 4 cannot be read further: there is no segment file" in captured.err
+    assert "bytes of recording 0 not shown" in captured.out
+    assert "recording 4 cannot be read to its end: there is no segment file" in captured.err
     assert content(directory) == before
 
 

@@ -161,7 +161,7 @@ def test_all_recordings_are_a_line_each(
         "2",
         "3",
     ]
-    assert re.fullmatch(r"left out: .*damaged descriptor.*\n", captured.err)
+    assert re.fullmatch(r"skipped: .*damaged descriptor.*\n", captured.err)
 
 
 def test_bad_use_is_one_line(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -242,7 +242,7 @@ def test_a_copy_without_its_mark_file_is_described(
         (["describe", "-a"], 2, "unrecognized arguments: -a"),
         (["pid", "3"], 2, "unrecognized arguments: 3"),
         (["verify", "three"], 2, "is not an integer"),
-        (["mark-valid", "-1"], 2, "is not from 0"),
+        (["mark-valid", "-1"], 2, "is not between 0"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "required"),
     ],

@@ -255,15 +255,15 @@ def test_frames_behind_a_stop_position_that_was_lowered_are_told(
     told = capsys.readouterr().out
     assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
     assert path.read_bytes() == frames
-    line = f"  {path}: the {behind} bytes behind that "
-    assert f"{line}would stay in the file; `repair` before keeps the good frames" in foretold
-    assert f"{line}are still in the file: `repair` takes them out and keeps a copy" in told
+    line = f"  {path}: the {behind} bytes after it "
+    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in foretold
+    assert f"{line}remain in the file: `repair`, or an archive that extends" in told
     main(["tool", str(directory), "repair", "0"])
     [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
     assert copy.read_bytes() == frames[FRAME : FRAME + behind]
     capsys.readouterr()
     main(verify)
-    assert "bytes behind that" not in capsys.readouterr().out
+    assert "bytes after it" not in capsys.readouterr().out
 
 
 def test_a_directory_in_use_is_checked_and_not_marked(
