@@ -57,7 +57,7 @@ class ColumnPlan:
         kind: number, numbers (an array), utf-8, latin-1 or bytes (an array of characters or
             bytes), enum, set, struct.
         offset: bytes from the first byte of the block.
-        length: elements, 1 where it is no array.
+        length: number of elements, 1 if it is not an array.
         null: the bytes of one element, least significant first, that mean null.
         constant: the bytes that stand for those of the block, least significant first.
         names: of an enum its values as unsigned numbers, of a set its bits.

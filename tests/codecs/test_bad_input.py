@@ -1,4 +1,4 @@
-"""Bytes that are no whole message: always a CodecError that says what and where."""
+"""Malformed messages are always a CodecError with the field and the offset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def header(block_length: int, template_id: int, schema_id: int = 101, version: i
 
 @EVERY_MESSAGE
 def test_truncated_at_every_length(module: ModuleType, kind: type[Message]) -> None:
-    """A message cut short anywhere is refused, and only the whole one is read."""
+    """A message truncated anywhere is refused, and only the whole one is read."""
     message = kind()
     for name in field_names(kind):
         if getattr(message, name) == "":
@@ -87,7 +87,7 @@ def test_block_longer_than_the_message() -> None:
 
 
 def test_offset_outside_the_buffer() -> None:
-    """A body offset before or behind the buffer is refused, not read from the other end."""
+    """A body offset outside the buffer is refused, not read from the other end."""
     body = REPLAY.encode_body()
     for offset in (-1, -len(body), len(body), 1 << 40):
         with pytest.raises(CodecError, match="exceeds the end"):
@@ -96,7 +96,7 @@ def test_offset_outside_the_buffer() -> None:
 
 @pytest.mark.parametrize("value", [2, -1, -(1 << 31)])
 def test_enum_value_that_is_none(value: int) -> None:
-    """A number that is no value of the enum is refused with the field's name."""
+    """A number that is not a value of the enum is refused with the field's name."""
     encoded = bytearray(archive.StartRecordingRequest2(channel=CHANNEL).encode())
     struct.pack_into("<i", encoded, 8 + 20, value)
     with pytest.raises(CodecError, match=rf"source_location: {value} is not a valid Source"):
@@ -113,7 +113,7 @@ def test_enum_value_that_is_none(value: int) -> None:
 def test_noise_is_a_message_or_a_codec_error(
     block_length: int, template_id: int, version: int, body: bytes
 ) -> None:
-    """Any bytes behind a plausible header give a message or a CodecError, nothing else."""
+    """Any bytes after a plausible header are a message or a CodecError."""
     try:
         message = archive.decode(header(block_length, template_id, version=version) + body)
     except CodecError:

@@ -131,7 +131,7 @@ def test_replay_counts(cli: CommandLine, client: aerotape.ArchiveClient) -> None
 
 
 def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_path: Path) -> None:
-    """Payloads go to a file or standard output, one after the other or behind their lengths."""
+    """Payloads go to a file or standard output, one after the other or after their lengths."""
     made = recorded(client, 20)
     payloads = [payload for payload, _, _ in made.sent]
     out = tmp_path / "payloads"
@@ -177,7 +177,7 @@ def test_replay_to_a_channel(cli: CommandLine, client: aerotape.ArchiveClient) -
 
 
 def test_replay_follows(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """A live recording is printed as it grows, until Ctrl-C, which is no traceback."""
+    """A live recording is printed as it grows, until Ctrl-C, without a traceback."""
     made = start_recording(client, count=2)
     assert cli.json("replay", made.recording_id, "--no-follow")["messages"] == 2
     follower = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`aerotape bench`: measures what it says, in bounds, and leaves nothing behind."""
+"""`aerotape bench`: plausible measurements, within limits, without leftover files."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_bad_use_is_one_line(
 def test_what_cannot_be_measured_is_left_out(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By itself; whoever asks for it is told what to install, or that the JDK is missing."""
+    """By default; on request it is an error that names what to install, or the JDK."""
     import importlib.util
 
     find = importlib.util.find_spec
@@ -163,7 +163,7 @@ def test_the_first_time_does_not_count_and_a_limit_ends_the_rounds() -> None:
 
 
 def test_figures_of_a_wrong_result_are_not_given(tmp_path: Path) -> None:
-    """A reader that leaves out messages would look fast."""
+    """A reader that skips messages would seem fast."""
     folder = tmp_path / "archive"
     recording_id, messages = write_recording(folder, b"x" * 1000, TERM_LENGTH, "crc-32c")
     archive = WrittenArchive(folder, messages)

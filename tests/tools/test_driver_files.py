@@ -225,7 +225,7 @@ def test_a_driver_that_has_died_is_still_read(
     shown = capsys.readouterr()
     assert len(json.loads(shown.out)) > 30
     assert "no heartbeat of the driver" in shown.err
-    # The commands that would talk to an archive there wait no longer than they are told to.
+    # Commands that connect to an archive there wait no longer than their options say.
     assert main(["list", "--aeron-dir", str(aeron_dir)]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no sign of life from the media driver in {aeron_dir}; is it dead" in line
@@ -237,7 +237,7 @@ def test_a_driver_that_has_died_is_still_read(
 def test_the_wait_holds_for_finding_the_driver(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where there is none, a command says so when the time to wait is over."""
+    """Without an archive, a command fails after its wait time."""
     assert main(["list", "--aeron-dir", str(tmp_path), "--wait", "20ms"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no media driver in {tmp_path} (waited 0.02 s)" in line

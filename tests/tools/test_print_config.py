@@ -99,7 +99,7 @@ def _processors(name: str) -> set[str]:
 
 
 def test_threads_run_where_they_are_told(tmp_path: Path, aeron_dir: Path) -> None:
-    """The recorder on one processor, the others and who started them wherever they like."""
+    """The recorder is bound to one processor, the other threads are not."""
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     properties = {"aeron.archive.control.channel.enabled": "false", CPU: cpu}

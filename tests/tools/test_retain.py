@@ -1,4 +1,4 @@
-"""`aerotape retain`: on a directory that nobody uses, and with archives that run in it."""
+"""`aerotape retain`: on an unused directory, and with running archives."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list
 
 
 def environment(cli: CommandLine) -> dict[str, str]:
-    """As of a shell that knows of no archive: the mark file tells where it is."""
+    """As in a shell without settings: the mark file has the connection."""
     return {
         name: value
         for name, value in cli.environment.items()
@@ -343,7 +343,7 @@ def test_a_running_archive_is_asked(
     assert set(planned) == set(paths)
     after = content(cli.archive.archive_dir)
     for name in before:
-        # Mark file and time index tell the time.
+        # Mark file and time index have timestamps.
         assert name.startswith(("archive-mark", "aerotape-")) or before[name] == after[name]
     with client.replay(replayed.recording_id) as replay:
         messages = iter(replay)
@@ -390,7 +390,7 @@ def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy:
 def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
     tmp_path: Path, policy: Path
 ) -> None:
-    """What is left is replayed to the byte, and ids go on."""
+    """The remaining data is replayed exactly, and new ids continue."""
     archive_dir = tmp_path / "archive"
     with (
         JavaArchive(archive_dir, tmp_path / "aeron") as archive,

@@ -1,4 +1,4 @@
-"""`aerotape signals`: what happens is told once, by the archive or because it was looked for."""
+"""`aerotape signals`: each change is printed once, from a signal or from a listing."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_without_signals_it_looks() -> None:
 
 
 def test_what_was_seen_first_and_is_signalled_then_is_told_once() -> None:
-    """A look may be quicker than the first signal; from there on nothing is looked for."""
+    """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()
     rig.client.recordings[2] = descriptor(2)
     assert rig.told() == [("start", 2, 64)]

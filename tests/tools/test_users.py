@@ -1,4 +1,4 @@
-"""The command `users`, and the options by which commands say who they are."""
+"""The command `users`, and the authentication options of commands."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_secret_open_to_others_is_warned_about(
 def test_streams_are_made_as_properties_say(
     guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Term length, MTU and client name reach the driver; a misspelt name is told."""
+    """Term length, MTU and client name reach the driver; a misspelt name is a warning."""
     with aerotape.Aeron(guarded.aeron_dir) as aeron:
         seen: list[str] = []
 

@@ -165,7 +165,7 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
 
 
 def test_recording_events_need_a_channel() -> None:
-    """There is no default for where they go."""
+    """Their channel does not have a default."""
     channel = "aeron:udp?control-mode=dynamic|control=localhost:8030"
     made = config(recording_events_enabled="true", recording_events_channel=channel)
     assert made.recording_events_channel == channel

@@ -1,4 +1,4 @@
-"""Settings from all sides: which one wins, and what is said of where it came from."""
+"""Settings from all sources: their priority and their origins."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_shown_can_be_given(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_unknown_settings_of_the_archive() -> None:
-    """A misspelt one is told with the right one; clients' and other programs' are left alone."""
+    """A misspelt one is a warning with the right name; those of clients are ignored."""
     settings = Settings()
     settings.take_environment(
         {

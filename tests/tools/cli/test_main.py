@@ -225,7 +225,7 @@ def test_results_for_a_closed_standard_output_are_dropped(tmp_path: Path) -> Non
 
 
 def test_bugs_are_not_hidden(install: Install) -> None:
-    """An exception that is no user's mistake keeps its traceback."""
+    """An exception that is not caused by the user keeps its traceback."""
     install(_raise(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["probe", "x"])

@@ -78,7 +78,7 @@ def test_files_are_left_as_archive_tool_leaves_them(
 
 
 @pytest.mark.parametrize("target", ["VALID", "INVALID"])
-def test_a_state_that_cannot_be_is_mended_by_saying_what_it_is(
+def test_an_impossible_state_is_repaired_by_mark(
     directory: Path, capsys: pytest.CaptureFixture[str], target: str
 ) -> None:
     """It is damage to the entry, and no answer that the recording is so already."""
@@ -136,7 +136,7 @@ def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
 
 
 def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
-    """Lookups and changes go on in the new file."""
+    """Lookups and changes continue in the new file."""
     with Catalog.open(directory) as catalog:
         catalog.compact()
         assert list(catalog.recording_ids()) == [0, 3, 4]
@@ -154,7 +154,7 @@ def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
 def test_nothing_is_deleted_without_a_yes(
     directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], answer: str
 ) -> None:
-    """Nor when there is no answer to be had."""
+    """Nor if standard input has ended."""
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["tool", str(directory), *arguments]) != 0
@@ -296,7 +296,7 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
 def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From such a start the segments would begin elsewhere, and this one behind the last."""
+    """From such a start the segment positions would differ, this file being after the last."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
         start = SEGMENT_LENGTH + 65_536 + 64
@@ -346,7 +346,7 @@ def test_what_was_deleted_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_recording_that_is_not_valid_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """It stands in the catalog, so that there is none with this id is half of the truth."""
+    """It is in the catalog, so the error must not only say that the id is unknown."""
     directory = build(tmp_path / "archive")
     file = [str(tmp_path / "exported")] if command == "export" else []
     assert main(["tool", str(directory), command, "1", *file]) == 1

@@ -60,7 +60,7 @@ def _payload(frame: str) -> str:
 def test_the_limit_is_for_each_recording(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Recordings of whatever state are shown; one without files is told and exits 3."""
+    """Recordings of any state are shown; one without files is reported and exits 3."""
     before = content(directory)
     rows = dump(directory, capsys, "2", expect=3)
     assert [(row["recording_id"], row["position"]) for row in rows] == [
@@ -86,7 +86,7 @@ def test_the_limit_is_for_each_recording(
 def test_damage_ends_a_recording_and_not_the_rest(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All frames before it are shown, its position is told."""
+    """All frames before it are shown, and its position is reported."""
     whole = dump(directory, capsys, expect=3)
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     data = bytearray(path.read_bytes())

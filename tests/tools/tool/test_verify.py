@@ -1,4 +1,4 @@
-"""`aerotape tool DIR verify`: all damage is told, and marked in the catalog as by ArchiveTool."""
+"""`aerotape tool DIR verify`: reports all damage, and marks it as ArchiveTool does."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
 
 
 def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With file, offset and position, also behind others; the good ones in between are counted."""
+    """With file, offset and position, also after others; valid frames in between are counted."""
     main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
     main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
     capsys.readouterr()
@@ -278,7 +278,7 @@ def test_a_directory_in_use_is_checked_and_not_marked(
         assert "recording 0: FAILED" in captured.out
         assert "nothing is marked" in captured.err
         assert content(directory) == before
-        # A dry run tells what that run does: nothing.
+        # A dry run reports what that run does: nothing.
         assert main(["tool", str(directory), "verify", "-a", "--dry-run"]) == 3
         foretold = capsys.readouterr()
         assert foretold.out == captured.out
@@ -292,7 +292,7 @@ def test_a_directory_in_use_is_checked_and_not_marked(
 def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its start position is damaged: there good frames look like one that may be torn."""
+    """Its start position is damaged: valid frames there look like one that may be torn."""
     main(["tool", str(directory), "checksum", CRC_32, "0", "-a"])
     with Catalog.open(directory) as catalog:
         catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)
