@@ -6,6 +6,7 @@ the Java archive that have no effect here are in `WITHOUT_EFFECT`, with the reas
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -120,7 +121,5 @@ def variable(name: str) -> str:
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str:
     """Return ``: did you mean …?`` with the most similar known name, or an empty text."""
-    import difflib
-
     found = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f": did you mean {found[0]}?" if found else ""

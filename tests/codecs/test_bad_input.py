@@ -95,7 +95,7 @@ def test_offset_outside_the_buffer() -> None:
 
 
 @pytest.mark.parametrize("value", [2, -1, -(1 << 31)])
-def test_enum_value_that_is_none(value: int) -> None:
+def test_unknown_enum_value(value: int) -> None:
     """A number that is not a value of the enum is refused with the field's name."""
     encoded = bytearray(archive.StartRecordingRequest2(channel=CHANNEL).encode())
     struct.pack_into("<i", encoded, 8 + 20, value)

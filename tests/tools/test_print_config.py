@@ -98,7 +98,7 @@ def _processors(name: str) -> set[str]:
     return found
 
 
-def test_threads_run_where_they_are_told(tmp_path: Path, aeron_dir: Path) -> None:
+def test_threads_run_on_their_processors(tmp_path: Path, aeron_dir: Path) -> None:
     """The recorder is bound to one processor, the other threads are not."""
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)

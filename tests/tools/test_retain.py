@@ -202,7 +202,7 @@ def test_a_crash_at_any_file_leaves_a_sound_directory(
     assert open_directory(directory).recording(0).start_position == 2 * SEGMENT_LENGTH
 
 
-def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
+def test_a_file_that_cannot_be_deleted_is_reported_and_the_rest_is_deleted(
     directory: Path,
     policy: Path,
     capsys: pytest.CaptureFixture[str],
@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
     assert segments(directory, 1) == []
 
 
-def test_a_file_that_holds_something_else_is_left_and_told(
+def test_a_file_with_other_content_is_retained_and_reported(
     directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By mistake it has a name of a recording that goes as a whole."""

@@ -163,7 +163,7 @@ def test_without_signals_it_looks() -> None:
     assert rig.client.looks == 5
 
 
-def test_what_was_seen_first_and_is_signalled_then_is_told_once() -> None:
+def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
     """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()
     rig.client.recordings[2] = descriptor(2)

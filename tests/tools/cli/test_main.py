@@ -199,7 +199,7 @@ def test_closed_standard_output() -> None:
 
 
 @pytest.mark.parametrize("closed", [[1], [0, 1, 2]])
-def test_standard_streams_that_are_closed_are_nobodys_files(
+def test_closed_standard_streams_are_not_reused_for_files(
     tmp_path: Path, closed: list[int]
 ) -> None:
     """A command does its work; none of its files gets the number of one of them."""

@@ -249,7 +249,7 @@ def test_a_command_that_is_not_refused_brings_the_catalog_into_order(tmp_path: P
         assert list(catalog.recording_ids()) == []
 
 
-def test_capacity_is_told_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_capacity_is_printed_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
     before = content(directory)["archive.catalog"]
     assert main(["tool", str(directory), "capacity"]) == 0
@@ -309,7 +309,7 @@ def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
     assert {name: after.get(name) for name in before} == before
 
 
-def test_segments_are_no_orphans_of_a_start_at_which_there_is_none(
+def test_segments_are_not_orphans_of_a_start_without_a_segment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One flipped bit may put it there, where segments begin; detaching leaves the one it is in,
@@ -343,7 +343,7 @@ def test_what_was_deleted_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("command", ["stats", "export", "verify", "repair", "time-index"])
-def test_a_recording_that_is_not_valid_is_told_so(
+def test_an_invalid_recording_is_reported_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """It is in the catalog, so the error must not only say that the id is unknown."""

@@ -61,7 +61,7 @@ def test_checksums_are_those_of_archive_tool(
     assert (content(directory) != before) == (code != 1)
 
 
-def test_what_was_changed_is_told_and_verifies(
+def test_changes_are_reported_and_verify(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""

@@ -188,7 +188,7 @@ def test_a_file_that_is_not_whole_is_refused(
         assert not (target / "aerotape-import").exists()
 
 
-def test_bytes_behind_the_end_of_a_file_are_refused(
+def test_bytes_after_the_end_of_a_file_are_refused(
     source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nobody knows what else is wrong with it."""
@@ -285,7 +285,7 @@ def test_a_file_whose_time_index_is_not_whole_is_refused(
         assert content_of(target) == before
 
 
-def test_a_damaged_time_index_stays_behind_with_a_warning(
+def test_a_damaged_time_index_is_left_out_with_a_warning(
     source: Path,
     target: Path,
     tmp_path: Path,
@@ -395,7 +395,7 @@ def test_an_import_is_refused_while_an_archive_uses_the_directory(
     assert payloads(target, 3) == payloads(source, 1)
 
 
-def test_differences_are_told(
+def test_differences_are_reported(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of descriptors, positions and bytes, and what only one of them has."""

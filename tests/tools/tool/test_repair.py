@@ -219,7 +219,7 @@ def test_a_segment_cut_short_is_filled(
 
 
 @pytest.mark.parametrize("cause", ["the last file is gone", "truncated by the Java archive"])
-def test_a_recording_that_ends_with_a_segment_has_an_empty_file_behind_it(
+def test_a_recording_that_ends_with_a_segment_has_an_empty_next_file(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], cause: str
 ) -> None:
     """As recorders leave it: verify, which looks for it, takes the recording for a sound one."""
@@ -402,7 +402,7 @@ def test_states_of_others_stay(archive: Path, capsys: pytest.CaptureFixture[str]
     assert main(["tool", str(archive), "repair", "9"]) == 1
 
 
-def test_what_verify_has_put_behind_the_end_is_kept(
+def test_data_that_verify_put_after_the_end_is_preserved(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has a recording end where a page is lost, as ArchiveTool's does: an extension would

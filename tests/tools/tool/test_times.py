@@ -80,7 +80,7 @@ def _first(built: Built) -> int:
     return next(m.position for m in built.stream.messages if m.position >= length)
 
 
-def test_without_an_index_it_is_told(built: Built, capsys: Capture) -> None:
+def test_a_missing_index_is_reported(built: Built, capsys: Capture) -> None:
     built.path.unlink()
     rows, err = tool(built, capsys, "dump", *between(built, 20, 39))
     assert err.count("recording 0 has no time index") == 1

@@ -178,7 +178,7 @@ def test_a_missing_segment_is_named(archive: Path, capsys: pytest.CaptureFixture
     assert check["problems"][0]["position"] == 131_072
 
 
-def test_bytes_behind_the_stop_position_and_a_lost_end_are_problems(
+def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A stop position that is not where the frames end is reported in both directions."""

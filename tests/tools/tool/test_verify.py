@@ -151,7 +151,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
     assert kept.read_bytes().rstrip(b"\0") == torn
 
 
-def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_bad_frame_is_reported(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With file, offset and position, also after others; valid frames in between are counted."""
     main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
     main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
@@ -220,7 +220,7 @@ def test_what_is_marked_invalid_can_be_brought_back(
     assert served(directory)[: len(before_damage)] == before_damage
 
 
-def test_a_stop_position_that_was_changed_is_told(
+def test_a_changed_stop_position_is_reported(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what it was before, for nothing else keeps that."""
@@ -237,7 +237,7 @@ def test_a_stop_position_that_was_changed_is_told(
     assert end_of(directory) == end
 
 
-def test_frames_behind_a_stop_position_that_was_lowered_are_told(
+def test_frames_after_a_lowered_stop_position_are_reported(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where they are and what keeps them: before it is done `repair` in place, then as a copy."""
