@@ -40,7 +40,6 @@ from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.mark.ownership import claim
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
-from aerotape.collection import collection_paused
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
@@ -196,8 +195,7 @@ class Archive(Closing):
 
     def _start_parts(self, mark_file: MarkFile) -> None:
         config = self.config
-        with collection_paused():
-            catalog = self._open_catalog()
+        catalog = self._open_catalog()
         mailbox = _native.Mailbox()
         client = self._open(
             _native.AeronClient(

@@ -214,24 +214,6 @@ def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
     return descriptor.term_buffer_length << 31
 
 
-def are_possible(
-    start_position: int, stop_position: int, segment_file_length: int, term_buffer_length: int
-) -> bool:
-    """Whether a recording can have these figures, those of a `RecordingExtent`; told quickly."""
-    return (
-        0 <= start_position <= term_buffer_length << 31
-        and not start_position % FRAME_ALIGNMENT
-        and (
-            stop_position == NULL_VALUE
-            or (
-                start_position <= stop_position <= term_buffer_length << 31
-                and not stop_position % FRAME_ALIGNMENT
-            )
-        )
-        and not lengths_problem(term_buffer_length, segment_file_length)
-    )
-
-
 def describe_problem(descriptor: RecordingDescriptor | RecordingExtent) -> str:
     """Say what makes a descriptor's figures impossible; empty when they can be."""
     problem = lengths_problem(descriptor.term_buffer_length, descriptor.segment_file_length)

@@ -1,7 +1,7 @@
 """Write the Python source of a codec module from a schema's tree.
 
-Knows the constructs that Aeron's own schemas use: single numbers, enums, ASCII text and bytes, in
-a little-endian schema. Any other construct is refused by name rather than left out.
+Supports the constructs that Aeron's schemas use: single numbers, enums, ASCII text and bytes, in
+a little-endian schema. Any other construct is an error that names it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aerotape.errors import CodecError
 
 _LINE_LENGTH = 100
 _MAX_VAR_DATA_LENGTH = 1 << 30  # as in codecs/runtime.py
-# Names that a local variable of decode_body cannot have, and a field (first row) neither.
+# Names that are not allowed for fields, and for local variables of decode_body.
 _RESERVED_FIELDS = {"encode", "encode_body", "decode_body", "self"}
 _RESERVED_LOCALS = {"buffer", "offset", "block_length", "version", "cls", "end"}
 
@@ -37,7 +37,7 @@ def module_source(schema: Schema, schema_file: str, arguments: str = "") -> str:
     Args:
         schema: the schema's tree.
         schema_file: file name of the schema, for the header.
-        arguments: what to give `codecs/generate.py` to make this module again, for the header.
+        arguments: the arguments of `codecs/generate.py` for this module, for the header.
 
     Raises:
         CodecError: the schema has a construct that is not supported.
@@ -51,7 +51,7 @@ def module_source(schema: Schema, schema_file: str, arguments: str = "") -> str:
 
 
 def snake_case(name: str) -> str:
-    """Turn ``controlSessionId`` into ``control_session_id``."""
+    """Convert ``controlSessionId`` to ``control_session_id``."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     return f"{snake}_" if keyword.iskeyword(snake) or snake in _RESERVED_FIELDS else snake
 
@@ -60,13 +60,17 @@ def _check_header(schema: Schema) -> None:
     shape = [(member.name, member.offset) for member in schema.header.members]
     names = ("blockLength", "templateId", "schemaId", "version")
     if shape != [(name, 2 * index) for index, name in enumerate(names)]:
-        raise CodecError(f"schema {schema.package}: its message header is not SBE's usual one")
+        raise CodecError(
+            f"schema {schema.package}: the message header is not the standard one of SBE"
+        )
     for member in schema.header.members:
         if not isinstance(member.type, Encoding) or member.type.primitive.name != "uint16":
-            raise CodecError(f"schema {schema.package}: {member.name} of its header is no uint16")
+            raise CodecError(
+                f"schema {schema.package}: {member.name} of the message header is not uint16"
+            )
         # The byte order is one for a whole schema.
         if member.type.byte_order is not ByteOrder.LITTLE_ENDIAN:
-            raise CodecError(f"schema {schema.package} is big endian: that is not supported")
+            raise CodecError(f"schema {schema.package} is big endian, which is not supported")
 
 
 def _head(schema: Schema, schema_file: str, arguments: str) -> str:
@@ -75,7 +79,7 @@ def _head(schema: Schema, schema_file: str, arguments: str) -> str:
         f"id {schema.id}, version {schema.version}.",
         "",
         f"Generated from {schema_file} with sbe-tool by codecs/generate.py; do not edit.",
-        f"Generate anew: python -m aerotape.codecs.generate {arguments}".rstrip(),
+        f"Regenerate: python -m aerotape.codecs.generate {arguments}".rstrip(),
         '"""',
         "",
         "from __future__ import annotations",
@@ -141,7 +145,7 @@ def decode(buffer: Buffer) -> Message:
 
 
 class _MessageSource:
-    """The source of one message's class, with the structs that it needs in front."""
+    """The source of one message class, preceded by its structs."""
 
     def __init__(self, schema: Schema, message: Message) -> None:
         self.schema = schema
@@ -159,7 +163,9 @@ class _MessageSource:
         self.versions = sorted(since | {0}, reverse=True)
 
     def unsupported(self, name: str, what: str) -> CodecError:
-        return CodecError(f"{self.message.name}.{name} {what}: the generator does not support that")
+        return CodecError(
+            f"{self.message.name}.{name} {what}, which the generator does not support"
+        )
 
     def check_field(self, field: Field) -> None:
         kind: Type = field.type

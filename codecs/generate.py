@@ -3,10 +3,10 @@
     python -m aerotape.codecs.generate [--schemas DIR] [--sbe-jar JAR] [--out DIR] [--check]
     python -m aerotape.codecs.generate SCHEMA MODULE [--sbe-jar JAR] [--check]
 
-The first form makes the committed modules of Aeron Archive's own messages, the second one module
-from any schema within what `codecs/emitter.py` supports. Both run sbe-tool for its intermediate
-representation, read that (`codecs/ir.py`) and write one module a schema. Aeron's schemas are not
-part of this project: they come with the Aeron sources that the native core is built from.
+The first form writes the committed modules of Aeron Archive's messages, the second one the module
+of any schema that `codecs/emitter.py` supports. Both run sbe-tool, read its intermediate
+representation (`codecs/ir.py`) and write one module per schema. Aeron's schemas are not part of
+this project: they come with the Aeron sources that the native core is built from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aerotape.codecs.sbe_tool import find_sbe_jar, find_schema_folder
 from aerotape.codecs.schema_files import schema_from_xml
 from aerotape.errors import AerotapeError
 
-# Schema file to module, both beside each other in their folders.
+# Module by schema file.
 MODULES = {
     "aeron-archive-codecs.xml": "archive.py",
     "aeron-archive-mark-codecs.xml": "mark.py",
@@ -31,7 +31,7 @@ def generate_archive_modules(schema_folder: Path, sbe_jar: Path) -> dict[str, st
     """Generate the modules of Aeron Archive's schemas and return their text by file name.
 
     Raises:
-        CodecError: a schema is wrong, or has a construct that the generator does not know.
+        CodecError: a schema is invalid, or has a construct that is not supported.
         ConfigurationError: a schema is missing, or sbe-tool cannot be run.
     """
     return {
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.schema is not None and options.module is None:
-        parser.error("name the module to write behind the schema")
+        parser.error("MODULE is required after SCHEMA")
     try:
         sbe_jar = options.sbe_jar or find_sbe_jar()
         if options.schema is None:
@@ -68,7 +68,7 @@ def _write(texts: dict[Path, str], *, check: bool) -> int:
             print(f"{path}: up to date")
         elif check:
             stale = True
-            print(f"{path}: out of date; generate it without --check", file=sys.stderr)
+            print(f"{path}: out of date: run without --check", file=sys.stderr)
         else:
             path.write_text(text)
             print(f"{path}: written")
@@ -82,19 +82,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("schema", type=Path, nargs="?", metavar="SCHEMA", help="an SBE schema")
     parser.add_argument(
-        "module", type=Path, nargs="?", metavar="MODULE", help="the Python file to write for it"
+        "module", type=Path, nargs="?", metavar="MODULE", help="the Python file to write"
     )
     parser.add_argument(
         "--schemas",
         type=Path,
         metavar="DIR",
-        help="folder of Aeron's schemas (default: that in the sources cargo fetched)",
+        help="folder of Aeron's schemas (default: from the sources that cargo fetched)",
     )
     parser.add_argument(
         "--sbe-jar",
         type=Path,
         metavar="JAR",
-        help="sbe-all jar (default: the newest in $AEROTAPE_JARS, or where make puts the jars)",
+        help="sbe-all jar (default: the newest in $AEROTAPE_JARS or in the known folders)",
     )
     parser.add_argument(
         "--out",

@@ -1,9 +1,9 @@
 """Read sbe-tool's intermediate representation (`.sbeir`) into a `Schema`.
 
-An `.sbeir` file is what sbe-tool leaves behind after it has parsed and checked a schema: every
-type resolved, every offset computed. Reading it instead of the XML means that the rules of SBE
+sbe-tool writes an `.sbeir` file after it has parsed and checked a schema: every type is resolved,
+every offset computed. Reading it instead of the XML means that the rules of SBE
 (default offsets, inherited presence, null values, includes) are applied by the reference tool and
-not a second time here.
+not reimplemented here.
 
 The layout is that of the schema `sbe-ir.xml` inside sbe-tool's own jar: one *frame* and then
 *tokens* up to the end of the file, all little endian and without message headers. A frame is
@@ -45,7 +45,7 @@ from aerotape.errors import CodecError
 
 
 class Signal(IntEnum):
-    """What a token begins, ends or holds (`SignalCodec` of sbe-ir.xml)."""
+    """The kind of a token (`SignalCodec` of sbe-ir.xml)."""
 
     BEGIN_MESSAGE = 1
     END_MESSAGE = 2
@@ -68,7 +68,7 @@ class Signal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token of the file, as it stands there. Offsets and sizes in bytes."""
+    """One token of the file, unchanged. Offsets and sizes in bytes."""
 
     offset: int
     size: int
@@ -98,7 +98,7 @@ def read_schema(path: str | Path) -> Schema:
     """Read an `.sbeir` file.
 
     Raises:
-        CodecError: the file is not what sbe-tool writes, or is cut short.
+        CodecError: the file is not a valid `.sbeir` file, or is truncated.
         OSError: the file cannot be read.
     """
     source = Path(path)
@@ -112,11 +112,11 @@ def parse_schema(ir: bytes) -> Schema:
     """Parse the bytes of an `.sbeir` file.
 
     Raises:
-        CodecError: the bytes are not what sbe-tool writes, or are cut short.
+        CodecError: the bytes are not a valid `.sbeir` file, or are truncated.
     """
     schema_id, ir_version, version, package, semantic_version, tokens = _read_tokens(ir)
     if ir_version != 0:
-        raise CodecError(f"SBE IR version {ir_version} is not known; use an sbe-tool of 1.x")
+        raise CodecError(f"unsupported SBE IR version {ir_version}: expected 0; use sbe-tool 1.x")
     cursor = _Cursor(tokens)
     header = cursor.composite()
     messages = []
@@ -137,7 +137,7 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, str, list[Token]]:
     def fixed(layout: struct.Struct) -> tuple[int, ...]:
         nonlocal position
         if position + layout.size > len(ir):
-            raise CodecError(f"SBE IR is cut short at byte {len(ir)}: run sbe-tool again")
+            raise CodecError(f"SBE IR is truncated at byte {len(ir)}: run sbe-tool again")
         values = layout.unpack_from(ir, position)
         position += layout.size
         return values
@@ -146,7 +146,7 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, str, list[Token]]:
         nonlocal position
         (length,) = fixed(_LENGTH)
         if position + length > len(ir):
-            raise CodecError(f"SBE IR is cut short at byte {len(ir)}: run sbe-tool again")
+            raise CodecError(f"SBE IR is truncated at byte {len(ir)}: run sbe-tool again")
         value = ir[position : position + length]
         position += length
         return value
@@ -189,7 +189,7 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, str, list[Token]]:
 
 
 class _Cursor:
-    """Walks the tokens and builds the tree; one method a construct, named for what it returns."""
+    """Walks the tokens and builds the tree; one method per construct, named for its result."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -266,7 +266,9 @@ class _Cursor:
         length = composite.member("length").type
         data = composite.member("varData")
         if not isinstance(length, Encoding) or not isinstance(data.type, Encoding):
-            raise CodecError(f"{composite.name} of {token.name} is no length and bytes")
+            raise CodecError(
+                f"{composite.name} of {token.name}: expected a length and variable data"
+            )
         return VarData(
             token.name,
             token.field_id,
@@ -285,7 +287,7 @@ class _Cursor:
         presence = token.presence
         constant: Scalar | None = None
         if isinstance(kind, Encoding):
-            # A type's own presence counts where the field says nothing else.
+            # The presence of the type is the default for the field.
             if presence is Presence.REQUIRED:
                 presence = kind.presence
             constant = kind.constant
@@ -361,7 +363,7 @@ class _Cursor:
 
 def _primitive(token: Token) -> Primitive:
     if token.primitive is None:
-        raise CodecError(f"SBE IR gives {token.name} no primitive type")
+        raise CodecError(f"SBE IR has no primitive type for {token.name}")
     return token.primitive
 
 
@@ -398,7 +400,7 @@ def _integer(value: Scalar | None) -> int:
         return value[0]
     if isinstance(value, int):
         return value
-    raise CodecError(f"SBE IR has {value!r} where an integer must be")
+    raise CodecError(f"SBE IR has {value!r}: expected an integer")
 
 
 def _enum_constant(enum: Enum, token: Token) -> int:

@@ -1,9 +1,8 @@
 """Compile a `Schema` into the plan by which the native decoder turns payloads into columns.
 
-A plan says what to read where and nothing else: types are resolved, members of composites have
-offsets from the block, byte orders, null values and constants are bytes. `native/src/sbe/plan.rs`
-has the same shapes under the same names. What column each construct becomes is told in
-`aerotape.codecs.payloads`.
+A plan lists the types and offsets to read: types are resolved, members of composites have offsets
+from the block, null values and constants are bytes. `native/src/sbe/plan.rs` has the same structs
+under the same names. `aerotape.codecs.payloads` describes the column of each construct.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from aerotape.errors import CodecError
 EnumColumns = Literal["name", "number"]
 SetColumns = Literal["struct", "number"]
 
-# Character encodings by what the decoder makes of them, names as XML and Java write them in any
-# case. Everything else stays bytes: better than wrong characters.
+# Column types of character encodings, by their names in XML and Java, in lower case. Text in any
+# other encoding stays bytes, as wrong characters would be worse.
 _CHARACTERS: Final = {
     "": "bytes",
     "ascii": "utf-8",
@@ -58,7 +57,7 @@ class ColumnPlan:
         kind: number, numbers (an array), utf-8, latin-1 or bytes (an array of characters or
             bytes), enum, set, struct.
         offset: bytes from the first byte of the block.
-        length: elements, 1 where it is no array.
+        length: number of elements, 1 if it is not an array.
         null: the bytes of one element, least significant first, that mean null.
         constant: the bytes that stand for those of the block, least significant first.
         names: of an enum its values as unsigned numbers, of a set its bits.
@@ -114,7 +113,7 @@ class VarDataPlan:
 
 @dataclass(frozen=True, slots=True)
 class BodyPlan:
-    """What a message and a group entry have in common.
+    """The common part of a message and a group entry.
 
     Attributes:
         extents: for each version that added fields, the bytes that a block of that version or a
@@ -317,7 +316,7 @@ def _kind(encoding: Encoding) -> str:
 
 
 def characters(encoding: str) -> str:
-    """Return what the decoder makes of a character encoding: utf-8, latin-1 or bytes."""
+    """Return the column type of a character encoding: utf-8, latin-1 or bytes."""
     return _CHARACTERS.get(encoding.strip().lower(), "bytes")
 
 
@@ -338,17 +337,17 @@ def _var_data(data: VarData) -> VarDataPlan:
 def _header_number(composite: Composite, name: str) -> HeaderNumberPlan:
     member = composite.member(name)
     if not isinstance(member.type, Encoding):
-        raise CodecError(f"{name} of composite {composite.name} is no number")
+        raise CodecError(f"{name} of composite {composite.name}: expected a number")
     primitive = _unsigned_name(member.type, f"{composite.name}.{name}")
     return HeaderNumberPlan(member.offset, primitive, _is_big_endian(member.type))
 
 
 def _unsigned_name(encoding: Encoding, what: str) -> str:
-    # Signed types are in use for these, too; no negative value has a meaning.
+    # Schemas use signed types for these too; negative values have no meaning.
     name = encoding.primitive.name
     unsigned = name if name.startswith("u") else f"u{name}"
     if unsigned not in ("uint8", "uint16", "uint32", "uint64") or encoding.length > 1:
-        raise CodecError(f"{what} is {name}, where an integer must be")
+        raise CodecError(f"{what} is {name}: expected an integer")
     return unsigned
 
 
@@ -372,7 +371,7 @@ def _extents(fields: Iterable[Field]) -> tuple[tuple[int, int], ...]:
 def _ends(
     kind: Type, since: int, offset: int, constant: Scalar | None
 ) -> Iterable[tuple[int, int]]:
-    """Yield versions, each with the end of what it brought of a field."""
+    """Yield versions, each with the end offset of the parts of a field that it added."""
     if isinstance(kind, Composite):
         for member in kind.members:
             inner = member.type.constant if isinstance(member.type, Encoding) else None

@@ -4,13 +4,13 @@
     for batch in recording.to_batches(columns=["position", "payload"]):
         orders = schema.decode(batch)
 
-What a schema's constructs become:
+Columns of the constructs of a schema:
 
 =========================  ====================================================================
 SBE                        column
 =========================  ====================================================================
 int8 … int64               int8 … int64
-uint8, uint16, uint32      int16, int32, int64: Spark knows no unsigned numbers
+uint8, uint16, uint32      int16, int32, int64, as Spark has no unsigned numbers
 uint64                     decimal(20, 0)
 float, double              float32, float64
 char, array of char        string, up to the first NUL
@@ -20,15 +20,15 @@ enum                       string, the value's name; with ``enums="number"`` its
 set                        struct of booleans; with ``sets="number"`` its number
 composite                  struct
 group                      list of structs, nested groups within
-variable data              string, or binary without a character encoding that is known here
+variable data              string, or binary without a supported character encoding
 constant                   like a field with that value
 =========================  ====================================================================
 
-Known are US-ASCII, UTF-8 and ISO-8859-1; bytes that are no UTF-8 become U+FFFD. Null is an optional
-field with its null value (any NaN of an optional float), an enum with its null value, and whatever
-is newer than the version of the payload's sender. An enum value without a name is its number in
-digits. Where the sender is newer, what it has added is skipped. A group in which nothing would be a
-column has none.
+Supported character encodings are US-ASCII, UTF-8 and ISO-8859-1; bytes that are not valid UTF-8
+become U+FFFD. A column is null for an optional field with its null value (any NaN of an optional
+float), for an enum with its null value, and for fields newer than the version of the payload's
+sender. An enum value without a name is its number in digits. Fields that a newer sender has added
+are skipped. A group without any columns has no column.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ if TYPE_CHECKING:
     import pyarrow
 
 TEMPLATE_COLUMN = "template"
-"""Where all templates are decoded: the name of each payload's template."""
+"""The column with the name of each payload's template, if all templates are decoded."""
 
 
 class DecodedMessages(NamedTuple):
-    """Rows made of payloads, and what became of the others.
+    """The rows decoded from payloads, and the problems found.
 
     Attributes:
         batch: the rows, with the columns of the schema.
-        kept: which payloads they are, ascending indices; None when nothing was left out. After a
-            malformed payload that ended decoding there are no more rows.
-        problems: index of each malformed payload, and what is wrong with it.
+        kept: indices of the payloads of the rows, ascending; None if no payload was dropped.
+            There are no rows after a malformed payload that ended decoding.
+        problems: index of each malformed payload, and the reason.
     """
 
     batch: pyarrow.RecordBatch
@@ -82,14 +82,15 @@ class PayloadSchema:
     """A decoder of payloads; can be pickled, and used by several threads.
 
     With a template, its fields, groups and variable data are the columns, and payloads of other
-    templates are rows of nulls. Without one, each template that has any is a struct column under
-    its name, null where the payload is of another; the column `template` has its name. Payloads
-    of other schemas are rows of nulls in either case.
+    templates are rows of nulls. Without one, each template with fields is a struct column of its
+    name, null for payloads of other templates; the column `template` has the name of the template.
+    Payloads of other schemas are rows of nulls in both cases.
 
     Attributes:
-        plan: what the native decoder goes by.
-        error_column: name of one more column, which tells what is wrong with a payload, null for
-            a sound one; a wrong payload is then a row of nulls. Without the column it is an error.
+        plan: the plan of the native decoder.
+        error_column: name of an additional column with the reason why a payload is malformed, null
+            for a valid one; the other columns of a malformed payload are null. Without this
+            column a malformed payload is an error.
     """
 
     plan: Plan
@@ -99,13 +100,13 @@ class PayloadSchema:
         """Refuse columns that would have the same name (ConfigurationError)."""
         if not self.plan.flat and any(m.name == TEMPLATE_COLUMN for m in self.plan.messages):
             raise ConfigurationError(
-                f"template: the schema has a message {TEMPLATE_COLUMN!r}, as the column with the "
-                "names of messages would be: name one template",
+                f"template: the schema has a message {TEMPLATE_COLUMN!r}, the name of the column "
+                "of template names; select one template",
                 "template",
             )
         if self.error_column in self._column_names():
             raise ConfigurationError(
-                f"error_column: the payloads have a column {self.error_column!r} of their own",
+                f"error_column: the payloads already have a column {self.error_column!r}",
                 "error_column",
             )
 
@@ -128,8 +129,8 @@ class PayloadSchema:
             enums: columns of enums are names or numbers.
             sets: columns of sets are structs of booleans or numbers.
             error_column: see the class.
-            sbe_jar: `sbe-all-*.jar`; when None it is looked for in the folder $AEROTAPE_JARS, else
-                in Maven's and Spark's caches of this user.
+            sbe_jar: `sbe-all-*.jar`; by default searched in the folder $AEROTAPE_JARS, else in
+                this user's Maven and Spark caches.
 
         Raises:
             CodecError: sbe-tool refuses the schema, or it has no such template.
@@ -183,19 +184,19 @@ class PayloadSchema:
         sets: SetColumns = "struct",
         error_column: str | None = None,
     ) -> PayloadSchema:
-        """Take a schema that was read before. Arguments and errors as for `from_xml`."""
+        """Create a decoder from a `Schema`. Arguments and errors as for `from_xml`."""
         plan = compile_plan(schema, template, enums=enums, sets=sets)
         return cls(plan, error_column=error_column)
 
     @property
     def arrow_schema(self) -> pyarrow.Schema:
-        """The columns that `decode_payloads` makes."""
+        """The columns of `decode_payloads`."""
         import pyarrow
 
         return pyarrow.schema(self._decoder.schema)
 
     def decode(self, batch: pyarrow.RecordBatch, column: str = "payload") -> pyarrow.RecordBatch:
-        """Decode a column of payloads; the others stay in front of the new ones.
+        """Decode a column of payloads; the other columns precede the new ones.
 
         Args:
             batch: rows with a binary column of payloads, each from its message header on. Null
@@ -203,8 +204,8 @@ class PayloadSchema:
             column: its name.
 
         Raises:
-            CodecError: a payload is not what the schema says, and there is no error column; the
-                message has its row in the batch.
+            CodecError: a payload is malformed, and there is no error column; the message has its
+                row in the batch.
             ConfigurationError: there is no such column, or a column of the batch has the name of
                 one of the new ones.
         """
@@ -213,15 +214,15 @@ class PayloadSchema:
         names = batch.schema.names
         if column not in names:
             raise ConfigurationError(
-                f"no column {column!r}; there are {', '.join(names)}", "column"
+                f"no column {column!r}: expected one of {', '.join(names)}", "column"
             )
         kept = [name for name in names if name != column]
         decoded = self.decode_payloads(batch.column(names.index(column)))
         twice = sorted(set(kept) & set(decoded.schema.names))
         if twice:
             raise ConfigurationError(
-                f"both the batch and the payloads have columns named {', '.join(twice)}: leave "
-                "them out of the batch, or rename them there",
+                f"both the batch and the payloads have columns named {', '.join(twice)}: drop or "
+                "rename them in the batch",
                 "column",
             )
         fields = [batch.schema.field(name) for name in kept] + list(decoded.schema)
@@ -234,8 +235,8 @@ class PayloadSchema:
         """Decode an array of payloads into the columns of `arrow_schema`.
 
         Raises:
-            CodecError: as for `decode`; or the payloads are no binary array, or too much for one
-                batch.
+            CodecError: as for `decode`; or the payloads are not a binary array, or too large for
+                one batch.
         """
         import pyarrow
 
@@ -252,16 +253,16 @@ class PayloadSchema:
         malformed: Literal["fail", "drop", "null"],
         keep_others: bool,
     ) -> DecodedMessages:
-        """Decode those payloads that are to be rows. For schemas without an error column.
+        """Decode payloads with a choice of how to handle malformed ones, without an error column.
 
         Args:
             payloads: binary; null ones are rows of nulls.
-            malformed: what becomes of a payload that is not what the schema says: no row from it
-                on, no row, or a row of nulls.
+            malformed: handling of a malformed payload: end decoding, drop it, or make a row of
+                nulls.
             keep_others: whether payloads of other templates and schemas are rows of nulls.
 
         Raises:
-            CodecError: the payloads are no binary array, or too much for one batch.
+            CodecError: the payloads are not a binary array, or too large for one batch.
         """
         import pyarrow
 
@@ -277,7 +278,7 @@ class PayloadSchema:
         )
 
     def choose(self, columns: Collection[str]) -> PayloadSchema:
-        """Return a decoder that makes only some of the columns; the same payloads are its rows."""
+        """Return a decoder of only some of the columns, with the same rows."""
         plan = choose_columns(self.plan, columns)
         return PayloadSchema(plan, error_column=self.error_column)
 
@@ -298,11 +299,11 @@ class PayloadSchema:
                 error_column=self.error_column,
             )
         except (OverflowError, TypeError, ValueError) as error:
-            # Numbers that no schema has; sbe-tool writes none, so its file was damaged.
+            # sbe-tool does not write such numbers, so its file was damaged.
             raise CodecError(f"the schema is damaged: {error}; run sbe-tool again") from None
 
     def __getstate__(self) -> dict[str, object]:
-        # The native decoder stays behind; it is made anew from the plan.
+        # The native decoder is not pickled; it is created again from the plan.
         return {"plan": self.plan, "error_column": self.error_column}
 
 

@@ -1,11 +1,11 @@
-"""What the generated codec modules share: the base class of messages and the checks on bytes.
+"""The base class of generated messages, and the checks on bytes that their modules share.
 
 A message on the wire is an 8-byte header (block length, template id, schema id, version: four
 uint16), a block of fixed fields, then variable data, each a uint32 length and that many bytes.
-Everything is little endian. A receiver trusts none of these lengths: every helper here checks
-against the end of the buffer first and raises `CodecError` otherwise.
+Everything is little endian. Received lengths are not trusted: every helper checks them against the
+end of the buffer first and raises `CodecError` otherwise.
 
-Kept apart from the generated modules so that a change to a check needs no regeneration.
+Separate from the generated modules so that a change to a check needs no regeneration.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ HEADER_LENGTH = HEADER.size
 VAR_DATA_LENGTH = struct.Struct("<I")
 MAX_VAR_DATA_LENGTH = 1 << 30
 
-# What struct, str.encode and len raise when a field holds what its type does not allow.
+# Exceptions of struct, str.encode and len for a value that the type of a field does not allow.
 ENCODE_FAULTS = (struct.error, UnicodeError, AttributeError, TypeError)
 
 EnumT = TypeVar("EnumT", bound=IntEnum)
 
 
 class Message:
-    """Base of all generated messages, which are equal when all their fields are.
+    """Base of all generated messages, which are equal if all their fields are.
 
-    Not dataclasses, though they look alike: to make the methods of fifty of those takes longer than
-    all else at the start of a client or an archive.
+    Messages are not dataclasses because creating fifty of those classes would dominate the start of
+    a client or an archive.
 
     Attributes:
         TEMPLATE_ID: the message's id in its schema.
@@ -85,7 +85,7 @@ class Message:
 
         Args:
             buffer: bytes that hold at least the body; what follows it is ignored.
-            offset: where the body begins, bytes.
+            offset: the start of the body, bytes.
             block_length: bytes of the sender's block; fields beyond ours are skipped.
             version: the sender's schema version; fields newer than it are None.
 
@@ -107,7 +107,7 @@ def decode_message(
         messages: the schema's message classes by template id.
 
     Raises:
-        CodecError: too short, of another schema, of an unknown template, or damaged.
+        CodecError: the message is too short, of another schema or template, or damaged.
     """
     if len(buffer) < HEADER_LENGTH:
         raise CodecError(
@@ -115,7 +115,7 @@ def decode_message(
         )
     block_length, template_id, found_schema_id, version = HEADER.unpack_from(buffer)
     if found_schema_id != schema_id:
-        raise CodecError(f"message of schema {found_schema_id}, not {schema_id} ({name})")
+        raise CodecError(f"message of schema {found_schema_id}, expected {schema_id} ({name})")
     message = messages.get(template_id)
     if message is None:
         raise CodecError(
@@ -127,27 +127,29 @@ def decode_message(
 def check_block(
     name: str, buffer: Buffer, offset: int, block_length: int, needed_bytes: int
 ) -> int:
-    """Check that a block is whole and return where it ends.
+    """Check that a block is complete and return its end offset.
 
     Args:
         needed_bytes: the least that the sender's version must have in its block.
 
     Raises:
-        CodecError: the block is shorter than that, or runs over the end of the buffer.
+        CodecError: the block is shorter than that, or exceeds the end of the buffer.
     """
     if block_length < needed_bytes:
-        raise CodecError(f"{name}: block of {block_length} bytes, at least {needed_bytes} needed")
+        raise CodecError(
+            f"{name}: block of {block_length} bytes is too short: expected at least {needed_bytes}"
+        )
     end = offset + block_length
     if offset < 0 or end > len(buffer):
         raise CodecError(
-            f"{name}: block of {block_length} bytes at offset {offset} runs over the end of the "
+            f"{name}: block of {block_length} bytes at offset {offset} exceeds the end of the "
             f"buffer at {len(buffer)}"
         )
     return end
 
 
 def enum_member(enum: type[EnumT], value: int, name: str) -> EnumT:
-    """Turn a number into the enum's member.
+    """Return the member of an enum with a value.
 
     Raises:
         CodecError: no member has the value.
@@ -155,32 +157,32 @@ def enum_member(enum: type[EnumT], value: int, name: str) -> EnumT:
     try:
         return enum(value)
     except ValueError:
-        raise CodecError(f"{name}: {value} is no {enum.__name__}") from None
+        raise CodecError(f"{name}: {value} is not a valid {enum.__name__}") from None
 
 
 def read_data(buffer: Buffer, offset: int, name: str) -> tuple[bytes, int]:
-    """Read one variable data field and return it with the offset behind it.
+    """Read one variable data field and return it with the offset after it.
 
     Raises:
-        CodecError: its length, or the data, runs over the end of the buffer.
+        CodecError: its length, or the data, exceeds the end of the buffer.
     """
     start = offset + VAR_DATA_LENGTH.size
     if start > len(buffer):
         raise CodecError(
-            f"{name}: length at offset {offset} runs over the end of the buffer at {len(buffer)}"
+            f"{name}: length at offset {offset} exceeds the end of the buffer at {len(buffer)}"
         )
     (length,) = VAR_DATA_LENGTH.unpack_from(buffer, offset)
     end: int = start + length
     if end > len(buffer):
         raise CodecError(
-            f"{name}: {length} bytes at offset {start} run over the end of the buffer at "
+            f"{name}: {length} bytes at offset {start} exceed the end of the buffer at "
             f"{len(buffer)}"
         )
     return bytes(buffer[start:end]), end
 
 
 def read_text(buffer: Buffer, offset: int, name: str) -> tuple[str, int]:
-    r"""Read one ASCII variable data field and return it with the offset behind it.
+    r"""Read one ASCII variable data field and return it with the offset after it.
 
     A byte beyond ASCII, which the schema forbids, reads as an escape such as ``\xe9``: a
     message is not refused over one odd character, and the text stays printable.
@@ -193,7 +195,7 @@ def read_text(buffer: Buffer, offset: int, name: str) -> tuple[str, int]:
 
 
 def data_field(value: bytes | None) -> bytes:
-    """Return the value with its length in front, as it goes on the wire.
+    """Return the wire format of a value: its length, then the value.
 
     Raises:
         CodecError: the value is longer than the schema allows.
@@ -202,26 +204,28 @@ def data_field(value: bytes | None) -> bytes:
         value = b""
     length = len(value)
     if length > MAX_VAR_DATA_LENGTH:
-        raise CodecError(f"{length} bytes of variable data, at most {MAX_VAR_DATA_LENGTH} allowed")
+        raise CodecError(
+            f"{length} bytes of variable data are too long: at most {MAX_VAR_DATA_LENGTH}"
+        )
     return VAR_DATA_LENGTH.pack(length) + value
 
 
 def text_field(value: str | None) -> bytes:
-    """Return the ASCII text with its length in front, as it goes on the wire.
+    """Return the wire format of an ASCII text: its length, then the text.
 
     Raises:
         CodecError: the text is longer than the schema allows.
-        UnicodeEncodeError: it is not ASCII; `encode` makes a `CodecError` of that.
+        UnicodeEncodeError: the text is not ASCII; `encode` raises a `CodecError` instead.
     """
     return data_field(None if value is None else value.encode("ascii"))
 
 
 def encode_error(message: Message, layout: struct.Struct, fault: Exception) -> CodecError:
-    """Say which field of a message could not be encoded, and why.
+    """Return the error for a message that cannot be encoded, with the field and the reason.
 
     Args:
         layout: the struct of header and block.
-        fault: what packing the message raised.
+        fault: the exception of packing the message.
     """
     kind = type(message).__name__
     codes = [code for code in layout.format if code.isalpha() and code != "x"][4:]

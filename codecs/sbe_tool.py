@@ -1,6 +1,6 @@
 """Find and run sbe-tool, and find the schemas of Aeron Archive.
 
-Separate from the generator because users' own schemas need the tool too, but not Aeron's schemas.
+Separate from the generator because schemas of users need the tool too, but not Aeron's schemas.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from aerotape.errors import CodecError, ConfigurationError
 _SCHEMAS_IN_CRATE = Path("aeron/aeron-archive/src/main/resources/archive")
 _CRATE = "rusteron-client"
 
-# The checkout, when this is one; an installed package has nothing of what is looked for there.
+# The root of a checkout; an installed package does not have these files.
 _ROOT = Path(__file__).resolve().parents[1]
 _JARS_IN_CHECKOUT = _ROOT / ".make" / "jars"
 _CARGO_LOCK = _ROOT / "native" / "Cargo.lock"
 
 _SBE_ARTIFACT = "uk.co.real-logic:sbe-all:1.38.1"
-# Not its sources, nor its documentation. Ivy puts the group's name in front.
+# Excludes the jars of sources and documentation. Ivy adds the group as a prefix.
 _SBE_JAR = re.compile(r"(uk\.co\.real-logic_)?sbe-all-[\d.]+\.jar")
 
 
 def find_sbe_jar() -> Path:
-    """Find the newest `sbe-all-*.jar`: in $AEROTAPE_JARS, else in the folders that have some.
+    """Find the newest `sbe-all-*.jar`: in $AEROTAPE_JARS, else in known folders.
 
-    These are where `make` puts the jars of a checkout, Maven's local repository and what Spark
-    fetches for `spark.jars.packages`.
+    These are the jars of a checkout (`make`), Maven's local repository and the cache of Spark's
+    `spark.jars.packages`.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: no jar was found.
     """
     named = os.environ.get("AEROTAPE_JARS")
     folders = [Path(named)] if named else [_JARS_IN_CHECKOUT, *_jar_caches()]
@@ -42,12 +42,12 @@ def find_sbe_jar() -> Path:
         jars = [jar for jar in folder.glob("*sbe-all-*.jar") if _SBE_JAR.fullmatch(jar.name)]
         if jars:
             return max(jars, key=_version_in_name)
-    where = f"{named} has no sbe-all-*.jar" if named else "sbe-all-*.jar is nowhere to be found"
+    where = f"{named} has no sbe-all-*.jar" if named else "no sbe-all-*.jar found"
     raise ConfigurationError(
-        f"{where}, and without it (sbe-tool) an XML schema cannot be read: get it with `mvn "
-        f"dependency:get -Dartifact={_SBE_ARTIFACT}`, or from Maven Central into a folder that "
-        "AEROTAPE_JARS names; or use the .sbeir file that sbe-tool writes with "
-        "-Dsbe.generate.ir=true, which needs neither the jar nor Java",
+        f"{where}, which is required (sbe-tool) to read an XML schema: get it with `mvn "
+        f"dependency:get -Dartifact={_SBE_ARTIFACT}`, or put it into the folder AEROTAPE_JARS; "
+        "or use the .sbeir file that sbe-tool writes with -Dsbe.generate.ir=true, which requires "
+        "neither the jar nor Java",
         "AEROTAPE_JARS",
     )
 
@@ -61,7 +61,7 @@ def _jar_caches() -> list[Path]:
 def find_schema_folder() -> Path:
     """Find Aeron Archive's schemas among the sources that cargo fetched for the native core.
 
-    Of several versions that of the native core's Cargo.lock counts, without one the newest.
+    Selects the version in the native core's Cargo.lock, or the newest without that file.
 
     Raises:
         ConfigurationError: cargo has not fetched them yet.
@@ -77,24 +77,24 @@ def find_schema_folder() -> Path:
     ]
     if not folders:
         raise ConfigurationError(
-            f"{crates} has no {_CRATE} {_locked_version()}: run cargo fetch in native/, or name "
+            f"{crates} has no {_CRATE} {_locked_version()}: run cargo fetch in native/, or give "
             "the folder of Aeron's archive schemas with --schemas"
         )
     return folders[-1]
 
 
 def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
-    """Let sbe-tool parse a schema; return the `.sbeir` file that it writes to the folder.
+    """Run sbe-tool on a schema; return the `.sbeir` file that it writes to the folder.
 
-    What a schema includes (`xi:include`) is looked for beside it.
+    Files that a schema includes (`xi:include`) must be in the same folder.
 
     Raises:
-        CodecError: sbe-tool refuses the schema; the message has its words.
+        CodecError: sbe-tool rejects the schema; the message has its reasons.
         ConfigurationError: the schema or the jar is missing, or there is no Java.
     """
     for file in (schema_file, sbe_jar):
         if not file.is_file():
-            raise ConfigurationError(f"{file} is not there")
+            raise ConfigurationError(f"{file}: no such file")
     command = [
         _java(),
         "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
@@ -111,17 +111,17 @@ def run_sbe_tool(schema_file: Path, sbe_jar: Path, output_folder: Path) -> Path:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise ConfigurationError(
-            f"{command[0]} is not there: sbe-tool needs Java, 17 or newer, on the PATH or in "
+            f"{command[0]} not found: sbe-tool requires Java 17 or later on the PATH or in "
             "JAVA_HOME"
         ) from None
     written = sorted(output_folder.glob("*.sbeir"))
     if result.returncode != 0 or len(written) != 1:
-        raise CodecError(f"sbe-tool refuses {schema_file}: {_reasons(result.stderr)}")
+        raise CodecError(f"sbe-tool rejects {schema_file}: {_reasons(result.stderr)}")
     return written[0]
 
 
 def _java() -> str:
-    # As Spark finds it: who has that running need not set up anything else.
+    # As Spark does, so that no other setup is needed beside Spark's.
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 
@@ -134,10 +134,10 @@ def _locked_version() -> str:
 
 
 def _reasons(stderr: str) -> str:
-    # Java's stack trace says nothing to somebody whose schema is wrong; the first lines do.
+    # The first lines have the reasons; the stack trace is useless to the author of a schema.
     lines = [line for line in stderr.splitlines() if not line.startswith("\tat ")]
     reasons = [line for line in lines if line.startswith(("ERROR:", "WARNING:"))]
-    return "; ".join(reasons or lines) or "it says nothing"
+    return "; ".join(reasons or lines) or "no reason given"
 
 
 def _version_in_name(path: Path) -> list[int]:

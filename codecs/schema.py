@@ -1,7 +1,7 @@
 """The tree of an SBE schema, every type resolved and every offset known.
 
 `codecs/ir.py` builds it from what sbe-tool makes of a schema; `codecs/emitter.py` writes Python
-modules from it, and whoever decodes a user's own payloads can walk it. Offsets and sizes are in
+modules from it, and the decoder of users' payloads walks it. Offsets and sizes are in
 bytes; the names are those of the SBE specification.
 """
 
@@ -46,7 +46,7 @@ class Primitive(NamedTuple):
 
 
 _NAN = float("nan")
-# Index: PrimitiveTypeCodec of sbe-ir.xml. 0 means that the token has no type of its own.
+# Index: PrimitiveTypeCodec of sbe-ir.xml. 0 means that the token has no primitive type.
 PRIMITIVES: tuple[Primitive | None, ...] = (
     None,
     Primitive("char", "c", 1, b"\0"),

@@ -1,4 +1,4 @@
-"""Read SBE schemas from the files that users have: XML, or what sbe-tool made of it."""
+"""Read SBE schemas from files: XML, or the representation written by sbe-tool (`.sbeir`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from aerotape.codecs.schema import Schema
 from aerotape.errors import CodecError, ConfigurationError
 from aerotape.url_path import UrlPath
 
-# After the schema's id, sbe-tool writes the version of its representation, which is 0: XML has no
-# such bytes, in whatever encoding.
+# After the schema id, sbe-tool writes the version of its representation, which is 0: XML does not
+# contain these bytes in any encoding.
 _IR_VERSION: Final = slice(4, 8)
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
@@ -24,17 +24,17 @@ def load_schema(
     sbe_jar: str | Path | None = None,
     storage: StorageOptions = NO_OPTIONS,
 ) -> Schema:
-    """Read a schema, XML (through sbe-tool) or `.sbeir`; which it is, its content tells.
+    """Read a schema, XML (through sbe-tool) or `.sbeir`, detected by content.
 
     Args:
-        schema_file: a path, or the URL of a single file in a storage elsewhere.
+        schema_file: a path, or the URL of a file in remote storage.
         sbe_jar: as for `schema_from_xml`.
-        storage: how that storage is reached.
+        storage: options of the remote storage.
 
     Raises:
-        CodecError: the file is neither, or sbe-tool refuses it.
+        CodecError: the file is neither, or sbe-tool rejects it.
         ConfigurationError: the file cannot be read; for XML: the jar or Java are missing.
-        StorageError: the storage elsewhere cannot be reached, or refuses.
+        StorageError: the remote storage cannot be accessed.
     """
     source = parse_location(schema_file, "schema")
     if not isinstance(source, UrlPath):
@@ -45,7 +45,7 @@ def load_schema(
         content = ObjectFolder(UrlPath(source.parent), storage).read(source.name)
     except FileNotFoundError:
         raise ConfigurationError(
-            f"cannot read the SBE schema {source}: it is not there", "schema"
+            f"cannot read the SBE schema {source}: no such file", "schema"
         ) from None
     with tempfile.TemporaryDirectory(prefix="aerotape-sbe-") as folder:
         copy = Path(folder) / source.name
@@ -65,11 +65,11 @@ def _load(source: Path, sbe_jar: str | Path | None) -> Schema:
         ) from error
     if not head.startswith(_BYTE_ORDER_MARKS) and not head.lstrip().startswith(b"<"):
         raise CodecError(
-            f"{source} is no SBE schema: neither XML nor what sbe-tool makes of it (.sbeir)"
+            f"{source} is not an SBE schema: neither XML nor an .sbeir file of sbe-tool"
         )
     if source.suffix != ".xml":
         raise ConfigurationError(
-            f"{source} is XML, and sbe-tool takes that only from files whose names end with .xml: "
+            f"{source} is XML, and sbe-tool accepts XML only in files whose names end with .xml: "
             "rename it",
             "schema",
         )
@@ -80,11 +80,11 @@ def schema_from_xml(schema_file: str | Path, sbe_jar: str | Path | None = None) 
     """Read an XML schema through sbe-tool, which needs Java and its jar.
 
     Args:
-        schema_file: the schema; what it includes stands beside it.
-        sbe_jar: `sbe-all-*.jar`; looked for (`find_sbe_jar`) when None.
+        schema_file: the schema; files that it includes are in the same folder.
+        sbe_jar: `sbe-all-*.jar`; found by `find_sbe_jar` if None.
 
     Raises:
-        CodecError: sbe-tool refuses the schema.
+        CodecError: sbe-tool rejects the schema.
         ConfigurationError: schema, jar or Java are missing.
     """
     jar = find_sbe_jar() if sbe_jar is None else Path(sbe_jar)

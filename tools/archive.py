@@ -1,9 +1,8 @@
 """Run the archive: record and replay streams for any Aeron Archive client.
 
-Settings come from the environment (AERON_ARCHIVE_DIR for aeron.archive.dir), then from the
-properties files in the order given, then from -D, then from the options; what comes later wins.
-Property names are those of the Java archive and of the C media driver. --print-config shows what
-they come to.
+Settings are read from the environment (AERON_ARCHIVE_DIR for aeron.archive.dir), the properties
+files in the order given, -D and the options; later ones override earlier ones. Property names are
+those of the Java archive and of the C media driver. --print-config shows the effective values.
 """
 
 from __future__ import annotations
@@ -45,16 +44,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--driver",
         choices=("embedded", "external"),
         default="embedded",
-        help="start a media driver in this process (the default), or use the one that runs in "
+        help="start a media driver in this process (the default), or use the one running in "
         "--aeron-dir",
     )
     parser.add_argument(
-        "--users", metavar="FILE", help="only let in who is in this file (see `aerotape users`)"
+        "--users",
+        metavar="FILE",
+        help="accept only clients of the users in this file (see `aerotape users`)",
     )
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="show all settings and where they come from, and run nothing",
+        help="print all settings with their origins, and exit",
     )
     add_property_arguments(parser)
 
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     )
     from aerotape.archive.archive import Archive
 
-    # Before the start, so that a signal during it ends in a clean stop too.
+    # Before the start, so that a signal during the start leads to a clean stop too.
     stop = StopSignals()
     with Archive(config, args.driver) as archive:
         _say_ready(archive, as_json=args.json)

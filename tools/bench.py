@@ -1,10 +1,10 @@
-"""Measure this machine: recording, replaying, scanning, verifying, and the Parquet job.
+"""Measure recording, replaying, scanning, verifying and the Parquet job on this machine.
 
-Records over IPC with a media driver of its own, reads recordings that it makes, and removes all
-of that again. Files are in the system's place for temporary ones or below --dir: on a disk, the
-disk is measured too; /dev/shm is memory. Figures are medians of the rounds, with the slowest and
-the fastest; MB/s count what is in segment files, 10^6 bytes, frame headers too. Nothing is
-compared with: `make bench` in a checkout measures against the Java archive.
+Starts a media driver, records over IPC, reads the recordings, and deletes all files at the end.
+Files are created in the system's temporary directory or in --dir: on a disk, the disk is measured
+too; /dev/shm is memory. Results are medians of the rounds, with the slowest and the fastest; MB/s
+are 10^6 bytes of segment files, frame headers included. `make bench` in a checkout compares with
+the Java archive.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "measurements",
         nargs="*",
         metavar="WHAT",
-        help=f"what to measure, of {', '.join(_NAMES)} (default: all that can be)",
+        help=f"what to measure, of {', '.join(_NAMES)} (default: all that can run)",
     )
     parser.add_argument(
         "--bytes",
@@ -48,39 +48,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_size,
         default=_DEFAULT_BYTES,
-        help="length of each recording, bytes, or with k, m or g (default: 256m)",
+        help="length of each recording, bytes, optionally with k, m or g (default: 256m)",
     )
     parser.add_argument(
         "--message-bytes",
         metavar="N",
         type=_message_bytes,
         default=256,
-        help="length of each message (default: 256)",
+        help="length of each message, bytes (default: 256)",
     )
     parser.add_argument(
         "--rounds",
         metavar="N",
         type=_rounds,
         default=5,
-        help="how often each is measured, besides a first time that does not count (5); after a "
-        "minute no other round begins",
+        help="rounds of each measurement, after one that does not count (default: 5); no round "
+        "starts after a minute",
     )
     parser.add_argument(
         "--dir",
         metavar="D",
         type=Path,
-        help="make files below this directory (default: $TMPDIR, or /tmp)",
+        help="create files in this directory (default: $TMPDIR, or /tmp)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print a table of it."""
+    """Measure, and print a table of the results."""
     chosen = _chosen(args.measurements)
     from aerotape.tools._bench import suite
     from aerotape.tools._bench.measurement import Load
     from aerotape.tools._bench.workspace import workspace
 
-    # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
+    # At Ctrl-C py4j logs a traceback to the root logger, which would print it.
     logging.getLogger().addHandler(logging.NullHandler())
     load = Load(args.length, args.message_bytes, args.rounds)
     needs_driver = not suite.LIVE.isdisjoint(chosen)
@@ -102,11 +102,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(asked: list[str]) -> list[str]:
-    """Return what to measure: what was asked for, or all for which there is what it needs."""
+    """Return the measurements given, or by default all whose requirements are installed."""
     for name in asked:
         if name not in _NAMES:
             raise ConfigurationError(
-                f"there is no measurement {name!r}; there are {', '.join(_NAMES)}", "WHAT"
+                f"unknown measurement {name!r}: expected {', '.join(_NAMES)}", "WHAT"
             )
         if missing := _missing(name):
             raise ConfigurationError(f"{name}: {missing}", "WHAT")
@@ -116,7 +116,7 @@ def _chosen(asked: list[str]) -> list[str]:
             if name in asked:
                 chosen.append(name)
         elif missing := _missing(name):
-            note(f"left out: {name}: {missing}")
+            note(f"skipped: {name}: {missing}")
         else:
             chosen.append(name)
     return chosen
@@ -141,7 +141,7 @@ def _size(text: str) -> int:
         size = -1
     if not _MIN_BYTES <= size <= _MAX_BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size of 1m to 1024g: digits with an optional k, m or g"
+            f"{text!r} is not a size from 1m to 1024g: expected digits with an optional k, m or g"
         )
     return size
 

@@ -1,7 +1,7 @@
 """Show the counters of a media driver and of all archives and clients on it.
 
-Reads the driver's file and is no client of it, so it also works on what a driver that died has
-left. Archives have the type ids 100 to 113; `--type` picks one.
+Reads the driver's CnC file without connecting, so it also works after the driver has died.
+Archives use the type ids 100 to 113; `--type` selects one.
 """
 
 from __future__ import annotations
@@ -29,23 +29,21 @@ _CONTROL_SESSION: Final = 113
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "--type", dest="type_id", metavar="ID", type=int32, help="counters of this type only"
+        "--type", dest="type_id", metavar="ID", type=int32, help="only counters of this type"
     )
-    parser.add_argument(
-        "--watch", action="store_true", help="show them again and again, until interrupted"
-    )
+    parser.add_argument("--watch", action="store_true", help="repeat until interrupted")
     parser.add_argument(
         "--interval",
         metavar="TIME",
         type=duration_s,
         default=1.0,
-        help="of --watch: 1, 500ms (default: 1s)",
+        help="the interval of --watch: 1, 500ms (default: 1s)",
     )
     add_driver_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the counters, once or over and over."""
+    """Print the counters, once or repeatedly."""
     from aerotape.cnc import CncFile
 
     directory = driver_directory(args)
@@ -58,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         _show(file, args)
         _note_if_dead(file)
         time.sleep(args.interval)
-        # A driver that was started again has another file.
+        # A restarted driver has a new file.
         file = CncFile(directory)
 
 
@@ -96,7 +94,7 @@ def _row(counter: CounterRecord, for_machine: bool) -> dict[str, Any]:
 
 
 def _archive_key(counter: CounterRecord) -> dict[str, int]:
-    """What the key of an archive's counter says."""
+    """The fields in the key of an archive's counter."""
     if counter.type_id == _RECORDING_POSITION:
         recording_id, session_id, length = struct.unpack_from("<qii", counter.key)
         found = {"recording_id": recording_id, "session_id": session_id}
@@ -118,9 +116,9 @@ def _note_if_dead(file: CncFile) -> None:
         if file.is_active():
             return
     except AeronError:
-        return  # gone since: what it last had was shown
+        return  # the file is gone: its last counters were shown
     if heartbeat_ms < 0:
         note(f"the driver of {file.path} has ended (pid {file.pid})")
     else:
         age_s = time.time() - heartbeat_ms / 1_000
-        note(f"no sign of life from the driver of {file.path} for {age_s:.0f} s (pid {file.pid})")
+        note(f"no heartbeat of the driver of {file.path} for {age_s:.0f} s (pid {file.pid})")

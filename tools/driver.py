@@ -1,7 +1,7 @@
-"""Run just the C media driver, for archives and clients on this machine.
+"""Run only the C media driver, for archives and clients on this machine.
 
-Settings come from the properties files in the order given, then from -D, then from the options;
-what comes later wins. Property names are those of the C media driver (aeron.*).
+Settings are read from the properties files in the order given, -D and the options; later ones
+override earlier ones. Property names are those of the C media driver (aeron.*).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
 
     given = gather(args, {"aeron.dir": ("--aeron-dir", args.aeron_dir)}).values
-    # A file may be one that an archive uses too.
+    # A properties file may be shared with an archive.
     not_ours = (ARCHIVE_PREFIX, OWN_PREFIX)
     settings = {name: given[name] for name in given if not name.startswith(not_ours)}
     for name in settings:

@@ -1,7 +1,7 @@
-"""Show the error logs of an archive and of its media driver, each error once.
+"""Show the error logs of an archive and of its media driver, each distinct error once.
 
-With DIR: the archive's log in its mark file, then the log of the driver that the mark file
-names. With --aeron-dir alone: the log of that driver. Archive and driver may run or be dead.
+With DIR, shows the log in the archive's mark file, then the log of the driver that the mark file
+names. With only --aeron-dir, shows the log of that driver. Neither needs to be running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the errors; that there are none is said on standard error."""
+    """Print the errors, or a note on standard error if there are none."""
     if args.directory is not None:
         show_errors(args.directory, args, aeron_dir=args.aeron_dir)
         return 0
@@ -50,8 +50,8 @@ def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | No
         aeron_dir: the driver's directory when it is not the one that the mark file names.
 
     Raises:
-        MarkFileError: there is no archive's mark file.
-        AeronError: `aeron_dir` was given and has no driver's file.
+        MarkFileError: there is no mark file of an archive.
+        AeronError: `aeron_dir` was given and has no CnC file.
     """
     from aerotape.catalog.mark.mark_file import MarkFile
     from aerotape.cnc import CncFile
@@ -65,8 +65,8 @@ def show_errors(archive_dir: Path, args: argparse.Namespace, aeron_dir: str | No
     except AeronError as error:
         if aeron_dir is not None:
             raise
-        # A driver takes its file along when it ends; the archive's errors are there all the same.
-        note(f"the driver's errors are not shown: {error}")
+        # A driver may delete its file when it ends; the archive's errors remain.
+        note(f"warning: the errors of the media driver cannot be read: {error}")
     _print(rows, args)
 
 

@@ -1,7 +1,7 @@
-"""Record on, behind the end of a recording that has stopped.
+"""Extend a stopped recording: continue recording at its stop position.
 
-The publication must begin where the recording ends: `aerotape position` prints the parameters that
-its channel must have.
+The publication must start at the stop position of the recording: `aerotape position` prints the
+parameters that its channel must have.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=ascii_text,
         help=FRAGMENT_HELP,
     )
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32, help="the stream's id")
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32, help="the stream id")
     parser.add_argument(
         "session_id",
         metavar="SESSION_ID",
         type=int32,
-        help="the session's id, as `aerotape list` shows it",
+        help="the session id, as shown by `aerotape list`",
     )
     parser.add_argument(
         "--from",
@@ -31,13 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         type=identity,
         default=0,
-        help="the least id (default: 0)",
+        help="the lowest recording id (default: 0)",
     )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the recording's id; that there is none is a failure."""
+    """Print the recording id; no match is a failure."""
     with connect(args) as client:
         found = client.find_last_matching_recording(
             args.from_id, args.channel, args.stream_id, args.session_id

@@ -1,6 +1,6 @@
-"""List recordings through the control channel.
+"""List the recordings of a running archive.
 
-A live recording has no stop position; its row shows how far it has come.
+A live recording has no stop position; its row shows its current position.
 """
 
 from __future__ import annotations
@@ -23,21 +23,27 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--id", metavar="ID", type=identity, help="this recording only")
+    parser.add_argument("--id", metavar="ID", type=identity, help="only this recording")
     parser.add_argument(
-        "--from", dest="from_id", metavar="ID", type=identity, help="the first id (default: 0)"
+        "--from",
+        dest="from_id",
+        metavar="ID",
+        type=identity,
+        help="the first recording id (default: 0)",
     )
-    parser.add_argument("--to", dest="to_id", metavar="ID", type=identity, help="the last id")
-    parser.add_argument("--count", metavar="N", type=count, help="at most so many")
+    parser.add_argument(
+        "--to", dest="to_id", metavar="ID", type=identity, help="the last recording id"
+    )
+    parser.add_argument("--count", metavar="N", type=count, help="the maximum number of recordings")
     add_stream_filter(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the archive and print a row a recording."""
+    """Request the descriptors and print a row per recording."""
     filters = (args.from_id, args.to_id, args.count, args.channel, args.stream_id)
     if args.id is not None and any(given is not None for given in filters):
-        raise ConfigurationError("--id names one recording: give it without the other filters")
+        raise ConfigurationError("--id selects one recording and excludes the other filters")
     with connect(args) as client:
         rows = (_row(client, found, args.json) for found in _select(client, args))
         some = any(given is not None for given in filters)
@@ -57,7 +63,7 @@ def _select(client: ArchiveClient, args: argparse.Namespace) -> Iterable[Recordi
 def _in_range(client: ArchiveClient, args: argparse.Namespace) -> Iterator[RecordingDescriptor]:
     first = 0 if args.from_id is None else args.from_id
     if args.stream_id is not None:
-        # The archive takes an empty text for any channel.
+        # An empty fragment matches any channel.
         listed = client.list_recordings_for_uri(args.channel or "", args.stream_id, first)
     else:
         listed = client.list_recordings(first)

@@ -1,10 +1,10 @@
 """Convert recordings of an archive directory to Parquet, as a Spark job.
 
-OUT becomes a table with a folder for each recording (recording_id=N), zstd-compressed, sorted by
-position, with the recording's descriptor in each file's metadata and in _manifest.json. It is a
-path, or a URL such as s3://bucket/table. What a table has already is not converted again: a second
-run adds what was recorded since. New files of a recording appear all at once. The directory's
-archive may be running. A recording that cannot be read to its end is left out and named.
+OUT is a table with a partition for each recording (recording_id=N), zstd-compressed, sorted by
+position, with the recording's descriptor in the metadata of each file and in _manifest.json. It is
+a path, or a URL such as s3://bucket/table. Each run adds what was recorded since the last one. New
+files of a recording appear atomically. The archive may be running. A recording that cannot be read
+to its end is skipped and reported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
 _ABOUT_PAYLOADS: Final = {
     "schema": "an SBE schema, XML or .sbeir: the payloads' fields become columns",
-    "template": "name or id of the message of that schema that is wanted (default: all)",
+    "template": "name or id of the one message of the schema to convert (default: all)",
     "others": "messages of other templates: drop (the default) or null",
     "enums": "columns of enums: name (the default) or number",
     "sets": "columns of sets: struct (the default) or number",
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "archive_dir", type=parse_location, metavar="DIR", help="the archive directory, or its URL"
     )
-    parser.add_argument("out", metavar="OUT", help="the folder of the table, a path or a URL")
+    parser.add_argument("out", metavar="OUT", help="the table, a path or a URL")
     _configure_choice(parser)
     parser.add_argument(
         "--checksum",
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--mode",
         type=option(parse_mode, "--mode"),
         default="FAILFAST",
-        help="what becomes of damaged messages and malformed payloads: FAILFAST (the default), "
+        help="handling of damaged messages and malformed payloads: FAILFAST (the default), "
         "DROPMALFORMED or PERMISSIVE, as in the data source",
     )
     for name, help_text in _ABOUT_PAYLOADS.items():
@@ -75,32 +75,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=option(parse.parse_partition_bytes, "--partition-bytes"),
         default=parse.DEFAULT_PARTITION_BYTES,
         metavar="N[k|m|g]",
-        help="bytes of recording for each task and file (default: 128m)",
+        help="bytes of recording per task and file (default: 128m)",
     )
     parser.add_argument(
         "--by-date",
         action="store_true",
-        help="make folders for dates (date=YYYY-MM-DD, UTC) in those of the recordings",
+        help="partition each recording by UTC date (date=YYYY-MM-DD)",
     )
     parser.add_argument(
         "--storage",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="how the storage of a URL is reached, e.g. endpoint_override=HOST:PORT (repeatable; "
-        "keep credentials in the environment)",
+        help="an option of the storage of a URL, e.g. endpoint_override=HOST:PORT (repeatable; "
+        "give credentials in the environment)",
     )
     parser.add_argument(
-        "--master", metavar="URL", help="Spark's master (default: all cores of this machine)"
+        "--master", metavar="URL", help="the Spark master URL (default: all cores of this machine)"
     )
     parser.add_argument(
         "--if-changed",
         choices=["refuse", "reconvert"],
         default="refuse",
-        help="what to do about a recording that was truncated or replaced since (default: refuse)",
+        help="handling of a recording that was truncated or replaced since (default: refuse)",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="convert anew what OUT already holds"
+        "--overwrite", action="store_true", help="convert again what OUT already has"
     )
     parser.add_argument(
         "--watch",
@@ -108,22 +108,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=duration_s,
         const=_WATCH_S,
         metavar="TIME",
-        help="go on, looking for what is new every so often (default: 10s), until stopped",
+        help="repeat at this interval (default: 10s) until interrupted",
     )
     parser.add_argument(
         "--min-bytes",
         type=option(parse.parse_partition_bytes, "--min-bytes"),
         metavar="N[k|m|g]",
-        help="leave a live recording alone until it has so much new (default: with --watch 16m)",
+        help="skip a live recording until it has this much new data (default: 16m with --watch)",
     )
     parser.add_argument(
         "--max-delay",
         type=duration_s,
         metavar="TIME",
-        help="with --watch, convert less than that after so long (default: 300s)",
+        help="with --watch, convert less than --min-bytes after this time (default: 300s)",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be converted, change nothing"
+        "--dry-run", action="store_true", help="show what would be converted, and change nothing"
     )
 
 
@@ -137,7 +137,9 @@ def _configure_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--channel", metavar="FRAGMENT", help="only recordings whose original channel contains this"
     )
-    parser.add_argument("--stream-id", type=int32, metavar="ID", help="only recordings of it")
+    parser.add_argument(
+        "--stream-id", type=int32, metavar="ID", help="only recordings of this stream"
+    )
     parser.add_argument(
         "--from-position",
         type=option(parse.parse_position, "--from-position"),
@@ -160,9 +162,9 @@ def run(args: argparse.Namespace) -> int:
 
     require_spark()
     if args.watch is None and args.max_delay is not None:
-        raise ConfigurationError("--max-delay is for --watch: one run waits for nothing")
+        raise ConfigurationError("--max-delay requires --watch")
     if args.watch is not None and args.dry_run:
-        raise ConfigurationError("--dry-run says what one run would do: leave out --watch")
+        raise ConfigurationError("--dry-run cannot be used with --watch")
     # At Ctrl-C py4j hands the root logger a traceback, which else would end up on the terminal.
     logging.getLogger().addHandler(logging.NullHandler())
     options = _job_options(args)
@@ -227,7 +229,7 @@ def _storage(given: list[str]) -> StorageOptions:
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise ConfigurationError("--storage takes NAME=VALUE", "--storage")
+            raise ConfigurationError("--storage: expected NAME=VALUE", "--storage")
         options[name] = value
     return StorageOptions.of(options)
 

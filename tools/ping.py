@@ -1,4 +1,4 @@
-"""Ask an archive who it is, and measure how long it takes to answer."""
+"""Request the id of an archive, and measure the round-trip time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from aerotape.tools._cli.output import emit
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "--count", metavar="N", type=count, default=10, help="how often to ask (default: 10)"
+        "--count", metavar="N", type=count, default=10, help="the number of requests (default: 10)"
     )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask so often, and print the archive's answer and the times."""
+    """Send the requests, and print the archive's id and the times."""
     if args.count == 0:
-        raise ConfigurationError("--count 0: asking no times gives no answer", "--count")
+        raise ConfigurationError("--count must be at least 1, got 0", "--count")
     with connect(args) as client:
         took_ns = [client.ping() for _ in range(args.count)]
         emit(

@@ -1,8 +1,8 @@
-"""Draw a recording's rate and message lengths into a file.
+"""Draw the rate and the message lengths of a recording into an image file.
 
-Over time where it is known when what was recorded, else over positions. Gaps, where there are no
-frames though there should be, are hatched, and make the exit code 3. The archive may be running.
-Needs matplotlib, which the extra `plot` brings: `pip install '.[plot]'` in aerotape's checkout.
+The horizontal axis is time where the recording has a time index, otherwise position. Gaps, ranges
+without the frames they should have, are hatched; with gaps the exit code is 3. The archive may be
+running. Requires matplotlib: `pip install '.[plot]'` in a checkout of aerotape.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._cli.times import tell_what_is_known, time_range
+from aerotape.tools._cli.times import note_time_index, time_range
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import ArchiveDirectory, Recording
@@ -35,14 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "archive_dir",
         type=parse_location,
         metavar="DIR",
-        help="the archive directory, or the URL of a copy of one",
+        help="the archive directory, or the URL of a copy",
     )
     parser.add_argument(
         "recording_id",
         type=identity,
         nargs="?",
         metavar="RECORDING_ID",
-        help="the recording; may be left out where there is only one",
+        help="the recording (default: the only one)",
     )
     parser.add_argument(
         "-o",
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw the picture and say where it is."""
+    """Draw the image and print its name."""
     from aerotape.catalog.directory import open_directory
 
     if args.out is not None:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
     length = max(recording.recorded_position - recording.start_position, 0)
-    tell_what_is_known(recording, time_range(args))
+    note_time_index(recording, time_range(args))
     with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
         statistics = picture_statistics(
             recording,
@@ -99,7 +99,7 @@ def _chosen(directory: ArchiveDirectory, recording_id: int | None) -> Recording:
     ids = [str(recording.recording_id) for recording in recordings[:_LISTED_IDS]]
     more = ", …" if len(recordings) > _LISTED_IDS else ""
     raise ConfigurationError(
-        f"which of the {len(recordings)} recordings? Give RECORDING_ID, one of "
+        f"{len(recordings)} recordings in {directory.path}: give RECORDING_ID, one of "
         f"{', '.join(ids)}{more}",
         "RECORDING_ID",
     )
@@ -109,22 +109,22 @@ def _format(out: Path) -> str:
     chosen = out.suffix.lower().removeprefix(".")
     if chosen not in _FORMATS:
         raise ConfigurationError(
-            f"cannot draw into {out}: its name must end in .{', .'.join(_FORMATS)}", "--out"
+            f"cannot write an image to {out}: the name must end in .{', .'.join(_FORMATS)}", "--out"
         )
     return chosen
 
 
 def _save(statistics: RecordingStatistics, out: Path) -> None:
-    """Draw into a file beside it and rename: nobody sees half a picture."""
+    """Write a temporary file and rename it, so that the image is complete or absent."""
     from aerotape.replay.statistics import plot
 
     figure = plot.new_figure()
     plot.draw(statistics, figure)
-    beside = out.with_name(f".{out.name}.{os.getpid()}")
+    temporary = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        figure.savefig(beside, format=_format(out), dpi=_DOTS_PER_INCH)
-        beside.replace(out)
+        figure.savefig(temporary, format=_format(out), dpi=_DOTS_PER_INCH)
+        temporary.replace(out)
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror or error}", out) from error
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

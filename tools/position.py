@@ -1,7 +1,7 @@
-"""Tell where a recording starts, how far it has come and whether it has stopped.
+"""Show the start, current and stop position of a recording.
 
-A publication whose channel has the extension_parameters goes on where the recording has ended: for
-`aerotape extend`.
+A publication whose channel has the extension_parameters starts at the stop position of the
+recording, as `aerotape extend` requires.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for each of the positions; -1 is none."""
+    """Request and print the positions; -1 means none."""
     from aerotape.archive.client.channels import extension_channel
 
     with connect(args) as client:

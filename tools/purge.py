@@ -18,9 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, purge and print how many segment files went."""
+    """Confirm, purge and print the number of deleted segment files."""
     with connect(args) as client:
-        if not args.yes:  # else the archive's own answer will do
+        if not args.yes:  # otherwise the archive's error is enough
             end_of_stopped(client, args.recording_id)
         confirm(args, f"delete recording {args.recording_id} with all its segment files")
         deleted = client.purge_recording(args.recording_id)

@@ -1,7 +1,7 @@
 """Start recording a channel and stream.
 
-The archive goes on recording after the command has ended: end it with `aerotape stop`, with the
-same channel and stream id or with the subscription id that is printed.
+The archive continues to record after the command has ended. `aerotape stop` stops it, given the
+same channel and stream id, or the subscription id that is printed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how to record."""
+    """Add the options of a recording."""
     parser.add_argument(
         "--source",
         choices=("local", "remote"),
         default="local",
-        help="local: the publishers use the archive's media driver (the default)",
+        help="local (the default): the publishers use the archive's media driver",
     )
-    parser.add_argument("--auto-stop", action="store_true", help="stop when the first stream ends")
+    parser.add_argument(
+        "--auto-stop", action="store_true", help="stop recording when the first image ends"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

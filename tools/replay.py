@@ -1,8 +1,8 @@
-"""Replay a recording: count it, print it, write it to a file, or send it to a channel.
+"""Replay a recording: count its messages, print them, write them to a file or to a channel.
 
-Without --to the messages come to this command, which says how many there were and where they
-began and ended. A recording that is live is followed until it stops, unless --no-follow. With
---to the archive replays into the channel by itself and the command returns at once.
+Without --to, this command receives the messages and prints their number and positions. A live
+recording is followed until it stops, unless --no-follow is given. With --to, the archive replays
+to the channel and the command returns at once.
 """
 
 from __future__ import annotations
@@ -43,28 +43,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--position",
         metavar="P",
         type=int64,
-        help="from here, bytes (default: the recording's start)",
+        help="the start position, bytes (default: the recording's start)",
     )
     parser.add_argument(
-        "--length", metavar="N", type=int64, help="so much, bytes (default: to the end)"
+        "--length", metavar="N", type=int64, help="the length, bytes (default: to the end)"
     )
     add_time_options(parser)
     parser.add_argument(
         "--archive-dir",
         metavar="DIR",
         type=Path,
-        help="for times: the archive's directory on this machine, where they are looked up",
+        help="the archive's directory on this machine, required for times",
     )
     parser.add_argument(
         "--no-follow",
         dest="follow",
         action="store_false",
-        help="end where a live recording is now",
+        help="end at the current position of a live recording",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--to", metavar="CHANNEL", type=channel, help="let the archive replay into this channel"
-    )
+    where.add_argument("--to", metavar="CHANNEL", type=channel, help="replay to this channel")
     where.add_argument("--out", metavar="FILE", help="write the payloads to a file (-: stdout)")
     where.add_argument(
         "--print", dest="print_messages", action="store_true", help="print each message"
@@ -74,37 +72,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--limit-counter",
         metavar="ID",
         type=count,
-        help="never go beyond the value of this counter of the media driver",
+        help="do not replay past the value of this counter of the media driver",
     )
     parser.add_argument(
         "--file-io-max-length",
         metavar="N",
         type=byte_length,
-        help="let the archive read at most so much at a time, bytes",
+        help="the most the archive reads at a time, bytes",
     )
     parser.add_argument("--force", action="store_true", help="replace FILE of --out if it exists")
     parser.add_argument(
         "--framing",
         choices=("none", "length"),
         default="none",
-        help="for --out; length: before each payload its length, 4 bytes little-endian",
+        help="for --out; length: write the length before each payload, 4 bytes little-endian",
     )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay as asked for; an incomplete replay is a failure."""
+    """Replay; an incomplete replay is a failure."""
     if (args.to is None) != (args.stream_id is None):
-        raise ConfigurationError("--to and --stream-id belong together", "--to")
+        raise ConfigurationError("--to and --stream-id are used together: give both", "--to")
     if args.framing != "none" and args.out is None:
-        raise ConfigurationError("--framing is for --out", "--framing")
+        raise ConfigurationError("--framing requires --out", "--framing")
     if args.force and args.out is None:
-        raise ConfigurationError("--force is for --out", "--force")
+        raise ConfigurationError("--force requires --out", "--force")
     times = time_range(args)
     if times and args.archive_dir is None:
         raise ConfigurationError(
-            "--from-time and --to-time need --archive-dir: an archive is asked for positions, and "
-            "when they were recorded is written down in its directory only",
+            "--from-time and --to-time require --archive-dir: the time index is only in the "
+            "archive's directory",
             "--archive-dir",
         )
     with connect(args) as client:
@@ -116,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -> None:
-    """Put positions in the place of times."""
+    """Replace the times by positions."""
     from aerotape.catalog.directory import open_directory
 
     recording_id = args.recording_id
@@ -130,17 +128,17 @@ def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -
         ours.stream_id,
     ):
         raise ConfigurationError(
-            f"--archive-dir {args.archive_dir} is not the directory of the archive that was "
-            f"connected to: it has another recording {recording_id}",
+            f"--archive-dir {args.archive_dir} is not the directory of the connected archive: "
+            f"it has another recording {recording_id}",
             "--archive-dir",
         )
     begin, end = positions(recording, times)
     begin = max(begin, args.position or 0)
-    # Without an end in time, a live recording is followed as ever.
+    # Without --to-time, a live recording is followed as usual.
     is_bounded = times.to_ns is not None
     if begin >= end and (is_bounded or not ours.is_active):
         raise AerotapeError(
-            f"nothing of recording {recording_id} that was asked for was recorded in that time"
+            f"no data of recording {recording_id} in the requested range was recorded in that time"
         )
     args.position = begin
     if is_bounded:
@@ -198,7 +196,7 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
             summary["messages"] += 1
             summary["bytes"] += len(message.payload)
             progress.update(message.end_position - replay.start_position)
-            if replay.expected_length is None:  # following: who reads along wants it now
+            if replay.expected_length is None:  # following: the reader of the output wants it now
                 sys.stdout.flush()
         summary["end_position"] = replay.position
     if not args.print_messages and args.out != "-":

@@ -1,4 +1,4 @@
-"""Let the archive copy a recording from another archive, the source.
+"""Replicate a recording from another archive, the source.
 
 The command ends when copying has begun, and the archive continues; with --follow it shows the
 progress and ends with the replication. Interrupting the command does not stop the replication:
@@ -25,70 +25,82 @@ _LOOK_NS: Final = 200_000_000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "src_recording_id", metavar="SOURCE_ID", type=identity, help="the recording's id there"
+        "src_recording_id",
+        metavar="SOURCE_ID",
+        type=identity,
+        help="the recording id in the source archive",
     )
     parser.add_argument(
         "src_control_channel",
         metavar="SOURCE_CHANNEL",
         type=channel,
-        help="where the source archive listens, as the archive reaches it",
+        help="the source archive's control channel, as reached from the archive",
     )
     parser.add_argument(
         "--source-stream-id",
         metavar="ID",
         type=int32,
         default=10,
-        help="stream there (default: 10)",
+        help="the source archive's control stream (default: 10)",
     )
     parser.add_argument(
-        "--extend", metavar="ID", type=identity, help="a stopped recording here to be extended"
+        "--extend", metavar="ID", type=identity, help="extend this stopped recording of the archive"
     )
-    parser.add_argument("--stop-position", metavar="P", type=identity, help="end there, bytes")
+    parser.add_argument(
+        "--stop-position", metavar="P", type=identity, help="the position at which to stop, bytes"
+    )
     parser.add_argument(
         "--live-destination",
         metavar="CHANNEL",
         type=channel,
-        help="join the live stream there once the copy has caught up",
+        help="join the live stream at this destination once the copy has caught up",
     )
     parser.add_argument(
         "--replication-channel",
         metavar="CHANNEL",
         type=channel,
-        help="to which the source replays (default: the archive's own setting)",
+        help="the channel to which the source replays (default: the archive's setting)",
     )
-    parser.add_argument("--channel-tag", metavar="ID", type=identity, help="of the subscription")
+    parser.add_argument(
+        "--channel-tag", metavar="ID", type=identity, help="the channel tag of the subscription"
+    )
     parser.add_argument(
         "--subscription-tag",
         metavar="ID",
         type=identity,
-        help="of the subscription that the copy is recorded from",
+        help="the subscription tag of the subscription",
     )
     parser.add_argument(
-        "--session-id", metavar="ID", type=int32, help="of the replay (default: any)"
+        "--session-id", metavar="ID", type=int32, help="the session id of the replay (default: any)"
     )
     parser.add_argument(
         "--file-io-max-length",
         metavar="N",
         type=byte_length,
-        help="what the source reads at once",
+        help="the most the source reads at a time, bytes",
     )
     parser.add_argument(
-        "--source-credentials-file", metavar="F", type=Path, help="what F holds goes to the source"
+        "--source-credentials-file",
+        metavar="F",
+        type=Path,
+        help="send the content of F to the source as credentials",
     )
     parser.add_argument(
         "--source-response-channel",
         metavar="CHANNEL",
         type=channel,
-        help="a response channel of the source",
+        help="the channel for responses of the source",
     )
-    parser.add_argument("--follow", action="store_true", help="wait until it is over")
+    parser.add_argument("--follow", action="store_true", help="wait until the replication ends")
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Send the request, wait for the begin, or with --follow for the end, and print the outcome."""
     if args.live_destination is not None and args.session_id is not None:
-        raise ConfigurationError("--session-id is not for --live-destination", "--session-id")
+        raise ConfigurationError(
+            "--session-id cannot be used with --live-destination", "--session-id"
+        )
     credentials = b""
     if args.source_credentials_file is not None:
         credentials = args.source_credentials_file.read_bytes()
@@ -124,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Follower:
-    """Watches a replication to its end."""
+    """Follows a replication until it ends."""
 
     def __init__(
         self, client: ArchiveClient, replication_id: int, stop_position: int | None
@@ -147,11 +159,11 @@ class _Follower:
             self._raise_error()
 
     def follow(self) -> dict[str, Any]:
-        """Return what has become of it.
+        """Return the outcome of the replication.
 
         Raises:
             ArchiveError: the replication failed.
-            AerotapeError: it ended before the stop position.
+            AerotapeError: the replication ended before the stop position.
         """
         label = f"replication {self._replication_id}"
         with Progress(self._stop_position, label, unit="bytes") as progress:

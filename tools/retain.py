@@ -1,10 +1,10 @@
-"""Delete recorded data that a policy does not keep: old segment files, recordings too many.
+"""Delete recorded data that a retention policy does not retain, by age, size or count.
 
-The policy is a TOML file (docs/archive-directory.md tells what it may say). --dry-run tells what
-would go and why. Where an archive is using the directory, ours or a Java archive, it is asked to
-delete, over the connection that its mark file names unless options do; it refuses what is being
-replayed. Where none is, the files are deleted from here. An archive of ours can do the same by
-itself, each few minutes: aerotape archive -Daerotape.retention.file=POLICY.
+The policy is a TOML file, described in docs/archive-directory.md. --dry-run shows what would be
+deleted and why. If an archive, of this package or Java's, is using the directory, the command
+requests the deletions from it, over the connection in its mark file unless options are given; data
+being replayed is not deleted. Otherwise the command deletes the files itself. `aerotape archive`
+applies a policy regularly with -Daerotape.retention.file=POLICY.
 """
 
 from __future__ import annotations
@@ -33,16 +33,20 @@ _EXIT_FAILURE = 1
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="the archive directory")
-    parser.add_argument("policy", metavar="POLICY", type=Path, help="what is to be kept, TOML")
     parser.add_argument(
-        "--dry-run", action="store_true", help="tell what would go and why, and delete nothing"
+        "policy", metavar="POLICY", type=Path, help="the retention policy, a TOML file"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what would be deleted and why, and delete nothing",
     )
     add_confirmation_option(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, ask, delete, and tell what went."""
+    """Plan, confirm, delete, and print what was deleted."""
     from aerotape.archive.retention.policy import read_policy
     from aerotape.catalog.location import why_no_directory
     from aerotape.errors import StorageError
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _active_mark(directory: Path) -> MarkFileHeader | None:
-    """Return what the mark file says of the archive that is using a directory."""
+    """Return the mark file's header if an archive is using the directory, else None."""
     from aerotape.catalog.mark.mark_file import MarkFile
     from aerotape.errors import MarkFileError
 
@@ -80,14 +84,13 @@ def _active_mark(directory: Path) -> MarkFileHeader | None:
 
 
 def _check_same(directory: Path, header: MarkFileHeader, client: ArchiveClient) -> None:
-    """Raise ConfigurationError when options have led to the archive of another directory."""
+    """Raise ConfigurationError if the options connect to the archive of another directory."""
     from aerotape.errors import ConfigurationError
 
     if header.archive_id not in (-1, client.get_archive_id()):
         raise ConfigurationError(
-            f"the archive that was connected to has id {client.get_archive_id()}, the one that uses"
-            f" {directory} has id {header.archive_id}: leave the options of the connection out, or"
-            " mend them",
+            f"the connected archive has id {client.get_archive_id()}, but the one that uses"
+            f" {directory} has id {header.archive_id}: correct or omit the connection options",
             "--control-channel",
         )
 
@@ -108,7 +111,7 @@ def _run_offline(args: argparse.Namespace, policy: RetentionPolicy) -> int:
             checksum = checksum_of_descriptors(catalog)
         with (
             unused(directory, DEFAULT_LIVENESS_TIMEOUT_MS),
-            # On storage before files go: a catalog is not to claim what is not there.
+            # Synced before files are deleted: the catalog must not claim missing files.
             Catalog.open(
                 directory,
                 capacity_bytes=MIN_CAPACITY_BYTES,
@@ -134,7 +137,7 @@ def _plan(args: argparse.Namespace, policy: RetentionPolicy, usage: Usage) -> Re
 
 
 def _usage(directory: Path, client: ArchiveClient) -> Usage:
-    """Return how far recordings in progress have come; who replays them, the archive knows."""
+    """Return the positions of live recordings; the archive itself checks for replays."""
     from aerotape.archive.retention.survey import Usage
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.entries import entry_damage
@@ -153,7 +156,7 @@ def _usage(directory: Path, client: ArchiveClient) -> Usage:
 
 
 def _purge(client: ArchiveClient, removal: Removal) -> str:
-    """Ask an archive for a removal, or for as much of it as it grants; return why not for all."""
+    """Request a removal, or as much of it as the archive allows; return why the rest remains."""
     from aerotape.catalog.segment.migrate import base_positions
     from aerotape.errors import ArchiveError
 
@@ -165,7 +168,7 @@ def _purge(client: ArchiveClient, removal: Removal) -> str:
             return ""
         except ArchiveError as error:
             end, problem = descriptor.stop_position - 1, str(error)
-    # Where segments begin, from the last that is to be the first one back to the second.
+    # Segment base positions, from the planned new start back to the second segment.
     for base in reversed(base_positions(descriptor, descriptor.start_position, end + 1)[1:]):
         try:
             client.purge_segments(recording_id, base)
@@ -180,9 +183,9 @@ def _carry_out(
     make_plan: Callable[[], RetentionPlan],
     removing: Callable[[], AbstractContextManager[Callable[[Removal], str]]],
 ) -> int:
-    """Have each removal made by what `removing` gives, which returns why not all of it was.
+    """Confirm the plan and do each removal with the function that `removing` yields.
 
-    The directory is nobody's while the question stands: it is planned anew afterwards.
+    The directory is not locked while the user is asked, so it is planned again afterwards.
     """
     from aerotape.errors import AerotapeError
 
@@ -214,14 +217,16 @@ def _carry_out(
             f"not all of {removal}: {row['problem']}" if row["problem"] else f"{done} of {removal}"
         )
     for each in plan.kept:
-        print(f"kept of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}")
+        print(
+            f"retained of recording {each.recording_id}: {', '.join(each.reasons)}: {each.in_use}"
+        )
     if not plan.removals:
         print("nothing to delete")
     return code
 
 
 def _still_planned(confirmed: RetentionPlan, fresh: RetentionPlan) -> RetentionPlan:
-    """Return what a fresh plan holds of the one that was confirmed, and tell what it does not."""
+    """Return the removals of a fresh plan that were confirmed; note those that are not in it."""
     from aerotape.archive.retention.plan import RetentionPlan
 
     agreed = {_extent(removal) for removal in confirmed.removals}
@@ -230,12 +235,12 @@ def _still_planned(confirmed: RetentionPlan, fresh: RetentionPlan) -> RetentionP
     changed = [each.recording_id for each in confirmed.removals if each.recording_id not in left]
     if changed:
         numbers = ", ".join(map(str, changed))
-        note(f"left out, for they have changed meanwhile: recordings {numbers}")
+        note(f"skipped because they have changed: recordings {numbers}")
     return RetentionPlan(removals, fresh.kept, fresh.size_bytes)
 
 
 def _extent(removal: Removal) -> tuple[int, int, int | None, int | None]:
-    """Return what a removal takes: of which recording, from where, to where."""
+    """Return the recording, start and end of a removal."""
     descriptor, end = removal.descriptor, removal.new_start_position
     stop = descriptor.stop_position if end is None else None
     return removal.recording_id, descriptor.start_position, end, stop

@@ -1,10 +1,10 @@
-"""Take segment files away from the front of a recording, or put them there.
+"""Detach, delete, purge, attach or migrate segment files at the start of a recording.
 
-detach   let the recording start at POSITION; the files before stay, unused
+detach   move the start to POSITION; the files before it remain, unused
 delete   delete the detached files
-purge    both in one
-attach   let the recording start with the earliest of its detached files again
-migrate  move all files of one recording to another, which they continue or precede
+purge    detach and delete
+attach   move the start back to the earliest detached file
+migrate  move all files of a recording to another one, which they must follow or precede
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aerotape.tools._cli.requests import add_common_options
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient
 
-_POSITION_HELP: Final = "the new start, bytes: where a segment begins (`position` tells)"
+_POSITION_HELP: Final = "the new start position, bytes: the start of a segment"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, run_it in _ACTIONS.items():
         action = commands.add_parser(name, description=run_it.__doc__, help=run_it.__doc__)
         if name == "migrate":
-            action.add_argument("source_id", metavar="SOURCE_ID", type=identity)
-            action.add_argument("target_id", metavar="TARGET_ID", type=identity)
+            action.add_argument(
+                "source_id", metavar="SOURCE_ID", type=identity, help="the recording to move from"
+            )
+            action.add_argument(
+                "target_id", metavar="TARGET_ID", type=identity, help="the recording to move to"
+            )
         else:
             add_recording_id(action)
         if name in ("detach", "purge"):
@@ -44,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for and print the outcome."""
+    """Send the request and print the outcome."""
     with connect(args) as client:
         if args.action in ("delete", "purge") and not args.yes:
             client.start_position(args.recording_id)  # an error where there is no such recording
@@ -62,7 +66,7 @@ def _deletion(args: argparse.Namespace) -> str:
 
 
 def _detach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
-    """Let a recording start later; the files before stay."""
+    """Move the start of a recording forward; the files before it remain."""
     client.detach_segments(args.recording_id, args.position)
     return _now(client, args.recording_id)
 
@@ -74,13 +78,13 @@ def _delete(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _purge(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
-    """Let a recording start later and delete the files before."""
+    """Move the start of a recording forward and delete the files before it."""
     deleted = client.purge_segments(args.recording_id, args.position)
     return {**_now(client, args.recording_id), "segment_files_deleted": deleted}
 
 
 def _attach(client: ArchiveClient, args: argparse.Namespace) -> dict[str, Any]:
-    """Let a recording start with its earliest file again."""
+    """Move the start of a recording back to its earliest file."""
     attached = client.attach_segments(args.recording_id)
     return {**_now(client, args.recording_id), "segment_files_attached": attached}
 

@@ -1,9 +1,9 @@
-"""Watch an archive's recordings: a line whenever one starts, stops, is extended or deleted.
+"""Print a line whenever a recording starts, stops, is extended or deleted.
 
-An archive signals what happens to a recording only to the client behind it, unless it runs with
-aerotape.recording.signals=all. This command finds the same for all recordings by asking for them
-again and again, until a signal shows that there is no need to. It ends with Ctrl-C, or after
---count.
+An archive sends the signals of a recording only to the client that requested it, unless it runs
+with aerotape.recording.signals=all. This command therefore lists the recordings at intervals and
+compares, until a first signal shows that the archive sends them all. It ends with Ctrl-C, or
+after --count lines.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Happening:
+class RecordingChange:
     """One change of a recording.
 
     Attributes:
-        signal: ``start``, ``stop``, ``extend`` or, when it is gone from the list, ``delete``; by an
+        signal: ``start``, ``stop``, ``extend`` or, if it is no longer listed, ``delete``; from an
             archive that signals to all sessions also ``replicate``, ``sync``, ``merge`` and
             ``replicate_end``.
         position: position of the change in bytes, -1 where it is not known.
@@ -49,38 +49,38 @@ class Happening:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--recording", metavar="ID", type=identity, help="this recording only")
+    parser.add_argument("--recording", metavar="ID", type=identity, help="only this recording")
     add_stream_filter(parser)
-    parser.add_argument("--count", metavar="N", type=count, help="end after so many lines")
+    parser.add_argument("--count", metavar="N", type=count, help="end after this number of lines")
     parser.add_argument(
         "--interval",
         metavar="TIME",
         type=duration_ns,
         default=500_000_000,
-        help="time between two looks (default: 500ms)",
+        help="time between two listings (default: 500ms)",
     )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what happens until interrupted."""
+    """Print changes until interrupted."""
     shown = 0
     with connect(args) as client:
         watch = Watch(client, _is_wanted(args), args.interval)
-        note(f"watching; {watch.begin()} recordings so far")
+        note(f"watching; {watch.begin()} recordings")
         while args.count is None or shown < args.count:
-            for happening in watch.wait():
+            for change in watch.wait():
                 if args.count is None or shown < args.count:
-                    _print(happening, args)
+                    _print(change, args)
                     shown += 1
     return 0
 
 
 class Watch:
-    """Finds what happens: by looking, until a signal comes.
+    """Finds changes of recordings: by comparing listings, until a signal is received.
 
-    A client that asks for nothing but lists is behind no recording, so a signal shows that the
-    archive tells everybody, and all that happens from there on is signalled.
+    This client requests only listings, so it receives a signal only if the archive sends signals
+    to all sessions; from then on every change is signalled.
     """
 
     def __init__(
@@ -103,38 +103,38 @@ class Watch:
         self._known: dict[int, RecordingDescriptor] = {}
         # Recordings with signals that were purged before their descriptor was requested.
         self._unlisted: set[int] = set()
-        # Signals that have come: the client keeps no more than so many.
+        # Signals received; the client itself buffers a limited number.
         self._events: deque[RecordingSignalEvent] = deque()
-        # What the last look has found: signals of it may still be on their way.
-        self._found: list[Happening] = []
+        # Changes found by the last listing, whose signals may still arrive.
+        self._found: list[RecordingChange] = []
 
     def begin(self) -> int:
-        """Take note of what there is; return how many recordings that is."""
-        self._known = self._look()
+        """List the recordings; return their number."""
+        self._known = self._list()
         return len(self._known)
 
-    def wait(self) -> list[Happening]:
-        """Return what has happened since, nothing when nothing has for the interval."""
+    def wait(self) -> list[RecordingChange]:
+        """Return the changes since the last call, none if the interval has passed without any."""
         if not self._events:
             try:
                 self._events.append(next(self._signals))
             except AeronTimeoutError:
-                return [] if self._is_signalled else self._looked()
-        # While the archive is asked about one, more of them come.
+                return [] if self._is_signalled else self._compared()
+        # More may arrive during the request for one descriptor.
         self._events += self._signals.poll()
-        return self._told(self._events.popleft())
+        return self._signalled(self._events.popleft())
 
-    def _told(self, event: RecordingSignalEvent) -> list[Happening]:
+    def _signalled(self, event: RecordingSignalEvent) -> list[RecordingChange]:
         self._is_signalled = True
-        if event.recording_id < 0:  # a replication that never had one
+        if event.recording_id < 0:  # a replication that ended without a recording
             return []
         listed = self._client.list_recording(event.recording_id)
         if listed is not None:
             if event.signal is RecordingSignal.DELETE:
-                return []  # of segment files: the recording lives on
+                return []  # of segment files: the recording still exists
             self._known[event.recording_id] = listed
         is_deletion = event.signal is RecordingSignal.DELETE
-        # A deleted recording is known from before; its deletion is reported once.
+        # A deleted recording was listed before; its deletion is reported once.
         descriptor = self._known.get(event.recording_id)
         if descriptor is None:
             if is_deletion and event.recording_id not in self._unlisted:
@@ -145,21 +145,19 @@ class Watch:
             self._unlisted.discard(event.recording_id)
         if not self._is_wanted(event.recording_id, descriptor):
             return []
-        happening = _happening(
-            event.signal.name.lower(), event.recording_id, descriptor, event.position
-        )
-        if happening in self._found:
-            self._found.remove(happening)
+        change = _change(event.signal.name.lower(), event.recording_id, descriptor, event.position)
+        if change in self._found:
+            self._found.remove(change)
             return []
-        return [happening]
+        return [change]
 
-    def _looked(self) -> list[Happening]:
-        now = self._look()
+    def _compared(self) -> list[RecordingChange]:
+        now = self._list()
         self._found = list(changes(self._known, now))
         self._known = now
         return list(self._found)
 
-    def _look(self) -> dict[int, RecordingDescriptor]:
+    def _list(self) -> dict[int, RecordingDescriptor]:
         found = self._client.list_recordings()
         return {
             each.recording_id: each for each in found if self._is_wanted(each.recording_id, each)
@@ -168,33 +166,33 @@ class Watch:
 
 def changes(
     known: dict[int, RecordingDescriptor], now: dict[int, RecordingDescriptor]
-) -> Iterator[Happening]:
-    """Tell what has happened from one look at the recordings to the next, by their ids."""
+) -> Iterator[RecordingChange]:
+    """Iterate the changes from one listing to the next, by recording id."""
     for recording_id in sorted(known.keys() | now.keys()):
         before, after = known.get(recording_id), now.get(recording_id)
         if after is None:
             assert before is not None
-            yield _happening("delete", recording_id, before, -1)
+            yield _change("delete", recording_id, before, -1)
         elif before is None:
-            yield _happening("start", recording_id, after, after.start_position)
+            yield _change("start", recording_id, after, after.start_position)
             if not after.is_active:
-                yield _happening("stop", recording_id, after, after.stop_position)
+                yield _change("stop", recording_id, after, after.stop_position)
         elif before.is_active != after.is_active:
             if after.is_active:
-                yield _happening("extend", recording_id, after, before.stop_position)
+                yield _change("extend", recording_id, after, before.stop_position)
             else:
-                yield _happening("stop", recording_id, after, after.stop_position)
+                yield _change("stop", recording_id, after, after.stop_position)
         elif after.stop_position > before.stop_position:  # extended and stopped in between
-            yield _happening("extend", recording_id, after, before.stop_position)
-            yield _happening("stop", recording_id, after, after.stop_position)
+            yield _change("extend", recording_id, after, before.stop_position)
+            yield _change("stop", recording_id, after, after.stop_position)
 
 
-def _happening(
+def _change(
     signal: str, recording_id: int, descriptor: RecordingDescriptor | None, position: int
-) -> Happening:
+) -> RecordingChange:
     if descriptor is None:
-        return Happening(signal, recording_id, position)
-    return Happening(
+        return RecordingChange(signal, recording_id, position)
+    return RecordingChange(
         signal,
         recording_id,
         position,
@@ -220,15 +218,11 @@ def _is_wanted(args: argparse.Namespace) -> Callable[[int, RecordingDescriptor |
     return is_wanted
 
 
-def _print(happening: Happening, args: argparse.Namespace) -> None:
-    text = (
-        f"{happening.signal:<7} recording {happening.recording_id} position {happening.position} "
-    )
-    if happening.stream_id is None:
+def _print(change: RecordingChange, args: argparse.Namespace) -> None:
+    text = f"{change.signal:<7} recording {change.recording_id} position {change.position} "
+    if change.stream_id is None:
         text += "(purged before its descriptor was requested)"
     else:
-        text += (
-            f"stream {happening.stream_id} session {happening.session_id} {happening.channel}"
-        )
-    emit_line(happening, text, args)
+        text += f"stream {change.stream_id} session {change.session_id} {change.channel}"
+    emit_line(change, text, args)
     sys.stdout.flush()

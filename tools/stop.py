@@ -1,4 +1,4 @@
-"""Stop recording: a channel and stream, a recording subscription, or one recording."""
+"""Stop recording, by channel and stream, by recording subscription or by recording."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from aerotape.tools._cli.output import emit
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "channel", metavar="CHANNEL", type=channel, nargs="?", help="as given to `record`"
+        "channel", metavar="CHANNEL", type=channel, nargs="?", help="the channel given to `record`"
     )
-    parser.add_argument("stream_id", metavar="STREAM_ID", nargs="?", type=int32)
     parser.add_argument(
-        "--subscription", metavar="ID", type=int64, help="the id that `record` has printed"
+        "stream_id", metavar="STREAM_ID", nargs="?", type=int32, help="the stream id"
     )
-    parser.add_argument("--recording", metavar="ID", type=identity, help="a live recording's id")
+    parser.add_argument(
+        "--subscription", metavar="ID", type=int64, help="the subscription id that `record` printed"
+    )
+    parser.add_argument(
+        "--recording", metavar="ID", type=identity, help="the id of a live recording"
+    )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the request; nothing to be stopped is a failure."""
+    """Send the request; if there is nothing to stop, that is a failure."""
     by_channel = args.channel is not None
     ways = (by_channel, args.subscription is not None, args.recording is not None)
     if sum(ways) != 1 or by_channel != (args.stream_id is not None):

@@ -1,4 +1,4 @@
-"""Stop a replay, all replays of a recording, or all that there are.
+"""Stop a replay, all replays of a recording, or all replays.
 
 It is a failure when no replay with the id is running. The Java archive does not report that.
 """
@@ -21,10 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="REPLAY_SESSION_ID",
         type=int64,
         nargs="?",
-        help="the id that `replay --to` has printed",
+        help="the id that `replay --to` printed",
     )
-    parser.add_argument("--recording", metavar="ID", type=identity, help="all of this recording")
-    parser.add_argument("--all", action="store_true", help="all, whoever has started them")
+    parser.add_argument(
+        "--recording", metavar="ID", type=identity, help="all replays of this recording"
+    )
+    parser.add_argument("--all", action="store_true", help="all replays, of all clients")
     add_connection_options(parser)
 
 

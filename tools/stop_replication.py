@@ -15,13 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "replication_id",
         metavar="REPLICATION_ID",
         type=int64,
-        help="the id that `replicate` has printed",
+        help="the id that `replicate` printed",
     )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the request; that there is no such replication is a failure."""
+    """Send the request; an unknown replication is a failure."""
     with connect(args) as client:
         client.stop_replication(args.replication_id)
     emit({"stopped": "replication", "replication_id": args.replication_id}, args)

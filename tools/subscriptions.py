@@ -1,4 +1,4 @@
-"""List what the archive records or waits to record: its recording subscriptions."""
+"""List the recording subscriptions: the channels and streams that the archive records."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from aerotape.tools._cli.output import emit
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_stream_filter(parser)
-    parser.add_argument("--count", metavar="N", type=count, help="at most so many")
+    parser.add_argument(
+        "--count", metavar="N", type=count, help="the maximum number of subscriptions"
+    )
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the archive and print a row a subscription."""
+    """Request the subscriptions and print a row for each."""
     with connect(args) as client:
         emit(
             (

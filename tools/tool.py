@@ -1,8 +1,8 @@
-"""Look into an archive directory, check and change it, offline; commands as of Aeron's ArchiveTool.
+"""Inspect, verify, repair or change an archive directory, as Aeron's ArchiveTool does.
 
-Commands that write are refused while an archive is using the directory, and have --dry-run. All
-others write nothing, and the archive may be running. The exit code is 3 when data was found to be
-lost or suspect.
+Commands that write have --dry-run, and are refused while an archive is using the directory. Other
+commands write nothing, and the archive may be running. The exit code is 3 if data is lost or
+suspect.
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ from aerotape.catalog.location import parse_location, require_local, why_no_dire
 from aerotape.errors import StorageError
 from aerotape.url_path import UrlPath
 
-# The modules of `_offline` in the order of the help, and what they add.
-MODULES: Final = {
-    "describing": ("describe", "describe-all", "count-entries", "pid", "errors"),
-    "dumping": ("dump",),
-    "verifying": ("verify",),
-    "statistics": ("stats",),
-    "timing": ("time-index",),
-    "cataloguing": ("mark-invalid", "mark-valid", "capacity", "compact"),
-    "orphans": ("delete-orphaned-segments",),
-    "checksums": ("checksum",),
-    "repairing": ("repair",),
-    "transferring": ("export", "import"),
-    "comparing": ("diff",),
-    "migrating": ("migrate",),
-}
+# The modules of `_tool` in the order of the help.
+MODULES: Final = (
+    "describe",
+    "count_entries",
+    "pid",
+    "errors",
+    "dump",
+    "verify",
+    "stats",
+    "time_index",
+    "mark",
+    "capacity",
+    "compact",
+    "delete_orphaned_segments",
+    "checksum",
+    "repair",
+    "export",
+    "import_",
+    "diff",
+    "migrate",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,15 +45,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Add what these arguments need: the command that is named, or all of them."""
+    """Add the command named in these arguments, or all commands."""
     parser.add_argument(
         "directory",
         metavar="DIR",
         type=parse_location,
         help="the archive directory; describe, count-entries, dump, verify, stats and time-index "
-        "take a URL too",
+        "accept a URL too",
     )
-    # Told how it is called, for otherwise argparse works out its usage to find that out.
+    # Given explicitly because argparse otherwise formats the whole usage to find it.
     commands = parser.add_subparsers(
         dest="action", metavar="COMMAND", required=True, prog=f"{parser.prog} DIR"
     )
@@ -56,10 +62,16 @@ def configure_for(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> 
         module.add_commands(commands)
 
 
-def _modules_for(arguments: Sequence[str]) -> list[str]:
-    given = set(arguments)
-    named = [name for name, commands in MODULES.items() if given.intersection(commands)]
-    return named if named and not given & {"-h", "--help"} else list(MODULES)
+def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the modules of the commands among these arguments, all for the help."""
+    if {"-h", "--help"}.intersection(arguments):
+        return MODULES
+    named = {
+        name
+        for command in (argument.replace("-", "_") for argument in arguments)
+        for name in (command, f"{command}_", command.partition("_")[0])
+    }
+    return [name for name in MODULES if name in named] or MODULES
 
 
 def run(args: argparse.Namespace) -> int:

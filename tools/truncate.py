@@ -1,4 +1,4 @@
-"""Cut a stopped recording off at a position; what is behind it is lost."""
+"""Truncate a stopped recording at a position; the data after it is deleted."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_recording_id(parser)
     parser.add_argument(
-        "position", metavar="POSITION", type=identity, help="the new end, bytes: where a frame is"
+        "position",
+        metavar="POSITION",
+        type=identity,
+        help="the new stop position, bytes: the start of a frame",
     )
     add_confirmation_option(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, truncate and print how many segment files went."""
+    """Confirm, truncate and print the number of deleted segment files."""
     with connect(args) as client:
         lost = max(end_of_stopped(client, args.recording_id) - args.position, 0)
-        if lost:  # else there is nothing to be sorry for, or the archive refuses
+        if lost:  # otherwise there is nothing to lose, or the archive refuses
             confirm(
                 args,
-                f"cut recording {args.recording_id} off at position {args.position}: "
-                f"the {lost} bytes behind are lost",
+                f"truncate recording {args.recording_id} at position {args.position} "
+                f"and delete the {lost} bytes after it",
             )
         deleted = client.truncate_recording(args.recording_id, args.position)
         position = client.stop_position(args.recording_id)

@@ -1,4 +1,4 @@
-"""Let a recording's descriptor name another channel; what was recorded stays as it is."""
+"""Change the channel in the descriptor of a recording; its data stays unchanged."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the request and print what the descriptor says now."""
+    """Send the request and print the channel in the descriptor."""
     with connect(args) as client:
         client.update_channel(args.recording_id, args.channel)
         found = client.list_recording(args.recording_id)
     if found is None:
         raise UnknownRecordingError(
-            f"recording {args.recording_id} was deleted just now", args.recording_id
+            f"recording {args.recording_id} was deleted meanwhile", args.recording_id
         )
     emit(
         {

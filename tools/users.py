@@ -1,13 +1,12 @@
-"""Manage a users file: who may connect to an archive, with which secret and role.
+"""Manage a users file: the users that may connect to an archive, with secrets and roles.
 
-    aerotape users FILE add alice --role read      asks for the secret
-    aerotape users FILE add bob --secret-file F    the first line of F, or of - (stdin)
+    aerotape users FILE add alice --role read      prompt for the secret
+    aerotape users FILE add bob --secret-file F    read it from the first line of F (-: stdin)
     aerotape users FILE remove alice
     aerotape users FILE list
-    aerotape archive --users FILE                  only lets those in
+    aerotape archive --users FILE                  accept only these users
 
-An archive that runs takes changes of the file by itself. The file holds no secrets, only what
-checks them.
+A running archive reads changes of the file. The file has no secrets, only verifiers of them.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _ROLES = ("read", "record", "admin")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="the users file; `add` makes it")
-    parser.add_argument("action", choices=("add", "remove", "list"), help="what to do")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the users file; `add` creates it")
+    parser.add_argument("action", choices=("add", "remove", "list"), help="the action")
     parser.add_argument("name", metavar="NAME", nargs="?", help="the user to add or remove")
     group = parser.add_argument_group(
-        "add", "of a user that is there already: gives it another secret and role"
+        "add", "Options of `add`, which replaces the secret and the role of an existing user."
     )
     group.add_argument(
         "--role",
@@ -40,10 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="read: list and replay (default); record: also start and stop; admin: everything",
     )
     group.add_argument(
-        "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
+        "--secret-file", metavar="F", help="read the secret from the first line of F (-: stdin)"
     )
     group.add_argument(
-        "--iterations", metavar="N", type=count, help="how slow guessing is to be (default: 200000)"
+        "--iterations",
+        metavar="N",
+        type=count,
+        help="PBKDF2 iterations: more make guessing slower (default: 200000)",
     )
 
 
@@ -52,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
     from aerotape.archive.security import scram, users_file
 
     if (args.name is None) != (args.action == "list"):
-        raise ConfigurationError("give a NAME to add and remove, none to list", "NAME")
+        raise ConfigurationError(
+            "NAME is required for add and remove, and not used for list", "NAME"
+        )
     if args.action == "list":
         rows = users_file.read_users(args.file).values()
         emit(
@@ -86,10 +90,10 @@ def _secret(args: argparse.Namespace) -> bytes:
         return read_secret(args.secret_file)
     if not sys.stdin.isatty():
         raise ConfigurationError(
-            "give the secret with --secret-file F, or --secret-file - for standard input",
+            "standard input is not a terminal: give the secret with --secret-file F (-: stdin)",
             "--secret-file",
         )
     secret = getpass.getpass(f"secret of {args.name}: ")
-    if getpass.getpass("once more: ") != secret:
+    if getpass.getpass("repeat: ") != secret:
         raise ConfigurationError("the secrets differ: nothing was changed")
     return secret.encode()

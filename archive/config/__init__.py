@@ -1,1 +1,1 @@
-"""The configuration: its properties, where their values come from, how they are read."""
+"""The configuration: its properties, the sources of their values, their parsers."""

@@ -1,15 +1,16 @@
-"""The archive's configuration: every `aeron.archive.*` property with a meaning here.
+"""The archive's configuration: every supported `aeron.archive.*` property.
 
 Names, defaults and value syntax are those of the Java archive (Archive.Configuration and
-AeronArchive.Configuration), so that its property files serve unchanged. Two defaults are added
-where the Java archive has none and refuses to start: the control channel and the replication
-channel (both on localhost). Properties that begin with `aeron.` but not with `aeron.archive.` are
-the media driver's and go to it untouched.
+AeronArchive.Configuration), so that its properties files can be used unchanged. Two properties have
+defaults that the Java archive lacks and requires: the control channel and the replication channel
+(both on localhost). Properties that begin with `aeron.` but not with `aeron.archive.` are passed
+unchanged to the media driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -37,7 +38,6 @@ from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.catalog import layout
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
-from aerotape.records import field, record
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS
@@ -46,20 +46,20 @@ TERM_MIN_LENGTH_BYTES = 64 * 1024
 TERM_MAX_LENGTH_BYTES = 1 << 30
 
 
-# Properties whose default is what the media driver has been given for this.
+# Properties whose default is the value of a media driver property.
 DERIVED = {
     "aeron.archive.control.mtu.length": ("aeron.mtu.length", SIZE),
     "aeron.archive.replay.linger.timeout": ("aeron.publication.linger.timeout", DURATION),
 }
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class ArchiveConfig:
-    """What an archive runs with. Field defaults are the reference's.
+    """The settings of an archive. Field defaults are those of the Java archive.
 
     Attributes:
         driver_properties: `aeron.*` properties for the media driver, as given.
-        warnings: what was given and will not be honoured, in words.
+        warnings: messages about settings that have no effect.
     """
 
     archive_dir: Path = Path("aeron-archive")
@@ -114,7 +114,7 @@ class ArchiveConfig:
     authorisation_service_supplier: str = ""
     users_file: Path | None = None
     recording_signals: Literal["requester", "all"] = "requester"
-    # Zero: no time index is written.
+    # 0 disables the time index.
     time_index_interval_ns: int = 100_000_000
     time_index_length: int = 64 * 1024
     retention_file: Path | None = None
@@ -130,10 +130,10 @@ class ArchiveConfig:
         """Build a configuration from property names and their text values, and check it.
 
         Args:
-            origins: where properties come from, for errors.
+            origins: the sources of properties, for errors.
 
         Raises:
-            ConfigurationError: a value that cannot be used; it names the property and the value.
+            ConfigurationError: an invalid value; the message has the property and the value.
         """
         config = cls()
         try:
@@ -170,26 +170,26 @@ class ArchiveConfig:
     def _take_driver_property(self, name: str, value: str) -> None:
         if name == DRIVER_TIMEOUT:
             self.driver_timeout_ms = COUNT.parse(name, value)
-        # The driver takes names it does not know without a word.
+        # The media driver silently accepts unknown names.
         hint = nearest(name, PROPERTIES, cutoff=0.9)
         if hint:
             self.warnings.append(
-                f"{name} is not a property of the archive, left to the driver{hint}"
+                f"{name} is not a property of the archive, passed to the media driver{hint}"
             )
         self.driver_properties[name] = value
 
     def _derive(self, properties: Mapping[str, str]) -> None:
-        """Take over what the reference takes from the media driver's settings."""
+        """Set the defaults that depend on settings of the media driver."""
         for name, (driver_name, kind) in DERIVED.items():
             if name not in properties and driver_name in properties:
                 value = kind.parse(driver_name, properties[driver_name].strip())
                 setattr(self, PROPERTIES[name].attribute, value)
 
     def validate(self) -> None:
-        """Check what single values cannot tell: ranges and combinations.
+        """Check ranges and combinations of values.
 
         Raises:
-            ConfigurationError: naming the property to change.
+            ConfigurationError: an invalid value or combination; the message has the property.
         """
         if self.catalog_file_sync_level < self.file_sync_level:
             raise _invalid(
@@ -230,7 +230,7 @@ class ArchiveConfig:
         if self.users_file is not None and self.authenticator_supplier != DEFAULT_AUTHENTICATOR:
             raise ConfigurationError(
                 f"{USERS_FILE}={self.users_file} and aeron.archive.authenticator.supplier="
-                f"{self.authenticator_supplier} both say who may connect: give one",
+                f"{self.authenticator_supplier} both set the authenticator: give one",
                 USERS_FILE,
             )
         self._validate_channels()

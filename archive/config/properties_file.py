@@ -1,6 +1,7 @@
-"""Java .properties files: what the archive and the driver are configured with, as text.
+"""Java .properties files, as configuration of the archive and the media driver.
 
-Comments with # and !, `=`, `:` or blanks between name and value, continuation lines, escapes.
+Supported are comments with # and !, `=`, `:` or blanks between name and value, continuation lines
+and escapes.
 """
 
 from __future__ import annotations
@@ -8,25 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from aerotape.errors import ConfigurationError
 
 MAX_FILE_LENGTH = 4 * 1024 * 1024
-_URL_PREFIXES = ("file:", "http:", "https:")
-_URL_TIMEOUT_S = 10.0
-# Java knows these line ends and these blanks, no others.
+# The line ends and blanks of java.util.Properties.
 _LINE_END = re.compile("\r\n|\n|\r")
 _BLANKS = " \t\f"
 
 
 def read_properties_file(place: Path | str) -> dict[str, str]:
-    """Read a Java .properties file: comments, ``=``, ``:`` or blank between, line continuation.
+    """Read a Java .properties file.
 
     Args:
-        place: a path, or a URL with `file:`, `http:` or `https:`.
+        place: a path or a `file:` URL.
 
     Raises:
-        ConfigurationError: the file cannot be read, or is not one of properties.
+        ConfigurationError: the file cannot be read, or is not a properties file.
     """
     try:
         return parse_properties(_LINE_END.split(_read(str(place))))
@@ -35,45 +35,33 @@ def read_properties_file(place: Path | str) -> dict[str, str]:
 
 
 def _read(place: str) -> str:
+    if place.startswith(("http:", "https:")):
+        raise ConfigurationError("not a local file; download it first")
     try:
-        if place.startswith(_URL_PREFIXES):
-            data = _fetch(place)
-        else:
-            with Path(place).open("rb") as file:
-                data = file.read(MAX_FILE_LENGTH + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "reason", None) or error
-        why = getattr(why, "strerror", None) or why
-        raise ConfigurationError(f"cannot be read: {why}") from error
-    if len(data) > MAX_FILE_LENGTH:
-        raise ConfigurationError(f"is longer than {MAX_FILE_LENGTH} bytes")
-    # What Java writes in these files is Latin-1 with \\uXXXX escapes.
-    return data.decode("latin-1")
-
-
-def _fetch(url: str) -> bytes:
-    import urllib.request
-    from http.client import HTTPException
-
-    try:
-        with urllib.request.urlopen(url, timeout=_URL_TIMEOUT_S) as response:
-            data: bytes = response.read(MAX_FILE_LENGTH + 1)
-    except HTTPException as error:
+        path = unquote(urlsplit(place).path) if place.startswith("file:") else place
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_FILE_LENGTH + 1)
+    except OSError as error:
+        raise ConfigurationError(f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise ConfigurationError(f"cannot be read: {error}") from error
-    return data
+    if len(data) > MAX_FILE_LENGTH:
+        raise ConfigurationError(f"longer than {MAX_FILE_LENGTH} bytes")
+    # Java writes these files in Latin-1 with \\uXXXX escapes.
+    return data.decode("latin-1")
 
 
 def parse_properties(lines: Iterable[str]) -> dict[str, str]:
     """Return the properties that the lines of a .properties file set.
 
     Raises:
-        ConfigurationError: a malformed escape; it says in which line.
+        ConfigurationError: a malformed escape; the message has the line number.
     """
     properties: dict[str, str] = {}
     logical, begun = "", 0
     for number, line in enumerate(lines, 1):
         line = line.lstrip(_BLANKS)
-        # A backslash alone begins nothing: what follows it may still be a comment.
+        # A line of a backslash alone starts no property: the next may still be a comment.
         if not logical:
             if not line or line[0] in "#!":
                 continue
@@ -127,10 +115,12 @@ def _unescape(text: str) -> str:
         if escaped == "u":
             digits = text[index : index + 4]
             if not _HEX.fullmatch(digits):
-                raise ConfigurationError(f"\\u{digits} is not an escape: \\u and four digits")
+                raise ConfigurationError(
+                    f"\\u{digits} is not an escape: expected \\u and four hexadecimal digits"
+                )
             out.append(chr(int(digits, 16)))
             index += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    # A character beyond 16 bits comes as two escapes.
+    # A character outside the BMP is written as two escapes.
     return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,19 +1,20 @@
-"""The properties of the archive by name: which field of `ArchiveConfig` each sets, and how.
+"""The properties of the archive by name, with the field of `ArchiveConfig` and the kind of value.
 
-Names are those of Archive.Configuration and AeronArchive.Configuration of Aeron 1.54. What such a
-name means to the Java archive and cannot mean here is in `WITHOUT_EFFECT`, with the reason.
+Names are those of Archive.Configuration and AeronArchive.Configuration of Aeron 1.54. Properties of
+the Java archive that have no effect here are in `WITHOUT_EFFECT`, with the reason.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from aerotape.archive.config import values as kinds
 from aerotape.archive.config.values import Kind
-from aerotape.records import record
 
 ARCHIVE_PREFIX = "aeron.archive."
-# Our own properties, which no other archive has.
+# Properties of this package.
 OWN_PREFIX = "aerotape."
 USERS_FILE = "aerotape.users.file"
 RECORDING_SIGNALS = "aerotape.recording.signals"
@@ -21,12 +22,12 @@ TIME_INDEX_INTERVAL = "aerotape.time.index.interval"
 TIME_INDEX_LENGTH = "aerotape.time.index.length"
 RETENTION_FILE = "aerotape.retention.file"
 RETENTION_INTERVAL = "aerotape.retention.interval"
-# The media driver's, which the archive takes note of too.
+# Media driver properties that the archive uses too.
 AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Property:
     """A property: its name, the field it sets, and the kind of its values."""
 
@@ -107,20 +108,18 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     )
 }
 
-# What commands that are clients take besides; in a shared properties file it is not amiss.
+# Properties of commands that are clients; a properties file may be shared with them.
 CLIENT_PROPERTIES = frozenset(
     {"aerotape.user", "aerotape.secret.file", "aerotape.credentials.file"}
 )
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a property: upper case, with _ for the dots."""
+    """Return the environment variable of a property: upper case, _ for dots."""
     return name.upper().replace(".", "_")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.8) -> str:
-    """Return ``: did you mean …?`` with the known name that is most like this one, or nothing."""
-    import difflib
-
+    """Return ``: did you mean …?`` with the most similar known name, or an empty text."""
     found = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f": did you mean {found[0]}?" if found else ""

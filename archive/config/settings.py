@@ -1,13 +1,14 @@
-"""Where the archive's settings come from, and what they come to.
+"""The sources of the archive's settings, and the effective values.
 
-From the weakest to the strongest: the environment (`AERON_ARCHIVE_SEGMENT_FILE_LENGTH` for
-`aeron.archive.segment.file.length`), properties files in the order given, -D, options of their
-own. The environment of the media driver is its own to read.
+In ascending priority: the environment (`AERON_ARCHIVE_SEGMENT_FILE_LENGTH` for
+`aeron.archive.segment.file.length`), properties files in the order given, -D, options. The media
+driver reads its environment variables itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from aerotape.archive.config.archive_config import DERIVED, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
@@ -18,7 +19,6 @@ from aerotape.archive.config.property_table import (
     nearest,
     variable,
 )
-from aerotape.records import field, record
 
 DEFAULT = "default"
 _PREFIXES = (
@@ -30,21 +30,21 @@ _PREFIXES = (
 )
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class Settings:
-    """Properties, and where each comes from, in words."""
+    """Properties with their origins."""
 
     values: dict[str, str] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def put(self, name: str, value: str, origin: str) -> None:
-        """Set a property; what was set before is forgotten."""
+        """Set a property, replacing an earlier value."""
         self.values[name] = value
         self.origins[name] = origin
 
     def take_environment(self, environment: Mapping[str, str]) -> None:
-        """Take the variables that name properties; those that are empty count as not set."""
+        """Add the environment variables of properties; empty ones count as not set."""
         names = {variable(name): name for name in (*PROPERTIES, AERON_DIR)}
         ignored = {variable(name) for name in WITHOUT_EFFECT}
         for key in sorted(environment):
@@ -53,41 +53,41 @@ class Settings:
             if key in names:
                 self.put(names[key], environment[key], f"environment {key}")
             elif key.startswith(_PREFIXES) and key not in ignored:
-                # Clients share the environment: their settings are not worth a warning.
+                # No warning about settings of clients, which share the environment.
                 hint = nearest(key, names)
                 self.warnings.append(
                     f"environment {key} is not a property of the archive, ignored{hint}"
                 )
 
     def take_files(self, places: Iterable[str]) -> None:
-        """Take properties files, later ones over earlier ones.
+        """Add properties files; later ones override earlier ones.
 
         Raises:
-            ConfigurationError: one cannot be read.
+            ConfigurationError: a file cannot be read.
         """
         for place in places:
             for name, value in read_properties_file(place).items():
                 self.put(name, value, place)
 
     def config(self) -> ArchiveConfig:
-        """Make the configuration, and check it.
+        """Build the configuration and check it.
 
         Raises:
-            ConfigurationError: a value that cannot be used; it says where that comes from.
+            ConfigurationError: an invalid value; the message has its origin.
         """
         config = ArchiveConfig.from_properties(self.values, self.origins)
         config.warnings[:0] = self.warnings
         return config
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Setting:
-    """A property as the archive runs with it.
+    """The effective value of a property.
 
     Attributes:
-        value: as text, as it would be given.
-        origin: where it comes from; ``default`` when it was not given.
-        default: what it is when not given; None for the driver's, which knows its own.
+        value: as text, in the syntax of properties.
+        origin: the source of the value; ``default`` if it was not given.
+        default: the default as text; None for properties of the media driver.
     """
 
     name: str
@@ -100,7 +100,7 @@ def effective(config: ArchiveConfig, settings: Settings, aeron_dir: str) -> list
     """Return all properties of the archive, and those given for the media driver.
 
     Args:
-        aeron_dir: the media driver's directory when none is given.
+        aeron_dir: the default media driver directory.
     """
     defaults = ArchiveConfig()
     rows = []

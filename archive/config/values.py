@@ -1,17 +1,17 @@
-"""How the values of properties are read from text, and written back as text.
+"""Parsers and writers of the values of properties.
 
-A parser takes the property's name, which its errors tell, and the text; the writer returns text
-that the parser takes.
+A parser takes the property's name, for errors, and the text; the writer returns text that the
+parser accepts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 from aerotape.units import (
     format_duration,
     format_size,
@@ -57,7 +57,7 @@ _CHECKSUMS: Mapping[str, ChecksumName] = {
 }
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of value: `parse(name, text)` returns it, `write(value)` the text."""
 
@@ -80,30 +80,30 @@ def _optional_path(_name: str, value: str) -> Path | None:
 
 
 def _users_file(name: str, value: str) -> Path:
-    # An empty variable in somebody's script must not let everybody in.
+    # An empty variable in a script must not disable authentication.
     if not value:
         raise ConfigurationError(
-            f"{name} is empty: name a file, or leave it out to let everybody in", name
+            f"{name} is empty: give a file, or omit the property to accept all clients", name
         )
     return Path(value)
 
 
 def _boolean(name: str, value: str) -> bool:
     if value not in ("true", "false"):
-        raise ConfigurationError(f"{name}={value!r} must be true or false", name)
+        raise ConfigurationError(f"{name}={value!r}: must be true or false", name)
     return value == "true"
 
 
 def _integer(low: int, high: int) -> Callable[[str, str], int]:
     def parse(name: str, value: str) -> int:
         try:
-            if "_" in value:  # Python's own way to write numbers
+            if "_" in value:  # int() accepts underscores
                 raise ValueError
             number = int(value)
         except ValueError:
-            raise ConfigurationError(f"{name}={value!r} is not an integer", name) from None
+            raise ConfigurationError(f"{name}={value!r}: not an integer", name) from None
         if not low <= number <= high:
-            raise ConfigurationError(f"{name}={value} is not within {low} to {high}", name)
+            raise ConfigurationError(f"{name}={value}: must be between {low} and {high}", name)
         return number
 
     return parse
@@ -112,7 +112,7 @@ def _integer(low: int, high: int) -> Callable[[str, str], int]:
 def _size_int(name: str, value: str) -> int:
     size = parse_size(name, value)
     if size > MAX_INT:
-        raise ConfigurationError(f"{name}={value} is larger than {MAX_INT} bytes", name)
+        raise ConfigurationError(f"{name}={value}: larger than {MAX_INT} bytes", name)
     return size
 
 
@@ -126,7 +126,9 @@ def _positive_duration(name: str, value: str) -> int:
 def _checksum(name: str, value: str) -> ChecksumName:
     found = _CHECKSUMS.get(value) or _CHECKSUMS.get(value.lower())
     if found is None:
-        raise ConfigurationError(f"{name}={value!r}: know CRC-32 and CRC-32C", name)
+        raise ConfigurationError(
+            f"{name}={value!r}: unsupported checksum, expected CRC-32 or CRC-32C", name
+        )
     return found
 
 
@@ -138,8 +140,8 @@ def _idle(name: str, value: str) -> Idle:
     found = _IDLE_STRATEGIES.get(value.rpartition(".")[2])
     if found is None:
         raise ConfigurationError(
-            f"{name}={value!r}: know Agrona's Backoff-, Yielding-, BusySpin-, NoOp-, Sleeping- and"
-            " SleepingMillisIdleStrategy",
+            f"{name}={value!r}: unsupported idle strategy, expected Agrona's Backoff-, Yielding-,"
+            " BusySpin-, NoOp-, Sleeping- or SleepingMillisIdleStrategy",
             name,
         )
     return found
@@ -148,20 +150,20 @@ def _idle(name: str, value: str) -> Idle:
 def _threading_mode(name: str, value: str) -> str:
     if value == "INVOKER":
         raise ConfigurationError(
-            f"{name}=INVOKER: there is no thread of yours that could run the archive; SHARED or"
-            " DEDICATED",
+            f"{name}=INVOKER: not supported, as no application thread invokes the archive;"
+            " expected SHARED or DEDICATED",
             name,
         )
     if value not in ("SHARED", "DEDICATED"):
-        raise ConfigurationError(f"{name}={value!r} must be SHARED or DEDICATED", name)
+        raise ConfigurationError(f"{name}={value!r}: must be SHARED or DEDICATED", name)
     return value
 
 
 def _recording_signals(name: str, value: str) -> str:
     if value not in ("requester", "all"):
         raise ConfigurationError(
-            f"{name}={value!r} must be requester (signals go to who asked) or all (to every"
-            " control session)",
+            f"{name}={value!r}: must be requester (signals are sent to the requesting session) or"
+            " all (to all control sessions)",
             name,
         )
     return value
@@ -181,14 +183,14 @@ INT64 = Kind(_integer(-(1 << 63), (1 << 63) - 1))
 COUNT = Kind(_integer(0, MAX_INT))
 SYNC_LEVEL = Kind(_integer(0, 2))
 CPU = Kind(_integer(-1, 1023))
-# Sizes that the reference keeps as int, and as long.
+# Sizes that the Java archive stores as int and as long.
 SIZE = Kind(_size_int, format_size)
 LONG_SIZE = Kind(parse_size, format_size)
 DURATION = Kind(parse_duration_ns, format_duration)
 TIMEOUT = Kind(_positive_duration, format_duration)
 CHECKSUM = Kind(_checksum, _checksum_text)
 IDLE = Kind(_idle, lambda idle: _IDLE_NAMES[idle])
-# Empty: that of the archive.
+# Empty: the idle strategy of the archive.
 OPTIONAL_IDLE = Kind(
     lambda name, value: _idle(name, value) if value else None,
     lambda idle: "" if idle is None else _IDLE_NAMES[idle],

@@ -31,7 +31,6 @@ from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape._native import DescriptorIndex
-    from aerotape.catalog.file.sound_entries import SoundEntry
 
 
 @record(frozen=True, slots=True)
@@ -228,12 +227,6 @@ class CatalogLookup:
         """Iterate all entries in file order, those that are invalid or damaged too."""
         for place in self._places:
             yield read_entry(self._file.data, place)
-
-    def listed_entries(self) -> Iterator[SoundEntry | CatalogEntry]:
-        """Iterate as `entries` does, in a fraction of the time where there is nothing wrong."""
-        from aerotape.catalog.file.sound_entries import read_entries
-
-        return read_entries(self._file.data, self._places)
 
     def all_recording_ids(self) -> Iterator[int]:
         """Iterate the ids of all entries, valid or not, without looking at the rest of them."""

@@ -1,7 +1,7 @@
 """Messages of the SBE schema io.aeron.archive.codecs.mark, id 100, version 2.
 
 Generated from aeron-archive-mark-codecs.xml with sbe-tool by codecs/generate.py; do not edit.
-Generate anew: python -m aerotape.codecs.generate
+Regenerate: python -m aerotape.codecs.generate
 """
 
 from __future__ import annotations

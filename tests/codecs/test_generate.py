@@ -70,7 +70,7 @@ def test_one_schema_to_one_module(
     options = [str(tmp_path / "schema.xml"), str(module), "--sbe-jar", str(jars["sbe-all"])]
     assert generate.main(options) == 0
     command = "python -m aerotape.codecs.generate schema.xml quotes.py\n"
-    assert f"Generate anew: {command}" in module.read_text()
+    assert f"Regenerate: {command}" in module.read_text()
     assert generate.main([*options, "--check"]) == 0
     nowhere = [options[0], str(tmp_path / "no" / "quotes.py"), *options[2:]]
     assert generate.main(nowhere) == 1
@@ -78,7 +78,7 @@ def test_one_schema_to_one_module(
     with pytest.raises(SystemExit) as caught:
         generate.main(options[:1])
     assert caught.value.code == 2
-    assert "name the module" in capsys.readouterr().err
+    assert "MODULE is required" in capsys.readouterr().err
 
 
 def test_demo_module_is_up_to_date(
@@ -165,7 +165,7 @@ def test_generated_module_of_another_schema_works(
 
 def test_schema_that_sbe_tool_refuses(jars: dict[str, Path], tmp_path: Path) -> None:
     """A wrong schema fails with sbe-tool's own words and the file's name, without a stack trace."""
-    with pytest.raises(CodecError, match=r"refuses .*schema\.xml.*nosuchtype") as caught:
+    with pytest.raises(CodecError, match=r"rejects .*schema\.xml.*nosuchtype") as caught:
         schema_of(tmp_path, jars["sbe-all"], '<field name="x" id="1" type="nosuchtype"/>')
     assert "\tat " not in str(caught.value)
 
@@ -175,7 +175,7 @@ def test_missing_things_are_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """A missing schema, jar, crate or Java is a one-line error that says what to do."""
-    with pytest.raises(ConfigurationError, match=r"missing\.xml is not there"):
+    with pytest.raises(ConfigurationError, match=r"missing\.xml: no such file"):
         schema_from_xml(tmp_path / "missing.xml", jars["sbe-all"])
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match="run cargo fetch"):
@@ -188,7 +188,7 @@ def test_missing_things_are_named(
     assert not list(tmp_path.glob("*.py"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(ConfigurationError, match="java is not there: sbe-tool needs Java"):
+    with pytest.raises(ConfigurationError, match="java not found: sbe-tool requires Java"):
         schema_of(tmp_path, jars["sbe-all"], "")
 
 

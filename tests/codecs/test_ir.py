@@ -260,7 +260,7 @@ def test_cut_short(ir_file: Path, tmp_path: Path) -> None:
     assert complete == 2
     cut = tmp_path / "cut.sbeir"
     cut.write_bytes(whole[:100])
-    with pytest.raises(CodecError, match=r"cut\.sbeir: SBE IR is cut short at byte 100"):
+    with pytest.raises(CodecError, match=r"cut\.sbeir: SBE IR is truncated at byte 100"):
         read_schema(cut)
 
 

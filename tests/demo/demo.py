@@ -1,9 +1,9 @@
-"""The whole system at work on real Aeron streams, with figures: `make demo`.
+"""Demonstrate the whole system on real Aeron streams, with throughput figures: `make demo`.
 
 Two publishers (UDP and IPC) are recorded with CRC-32C; the recordings are listed and one is
 replayed from its middle and compared; the archive is killed while it records a third stream,
 started again, and its repair is shown; the directory is verified; Spark turns it into Parquet,
-which is read back and compared with what was published. Exit code 0 means that all was equal.
+which is read back and compared with what was published. The exit code is 0 if all data was equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STARTED_AT = time.perf_counter()
 
 
 class DemoError(Exception):
-    """Something was not as it should be."""
+    """A step of the demo had an unexpected result."""
 
 
 def say(text: str) -> None:
@@ -45,14 +45,14 @@ def say(text: str) -> None:
 
 
 def check(holds: bool, what: str) -> None:
-    """Print an outcome; stop the demo when it is not what it should be."""
+    """Print a successful check; raise DemoError for a failed one."""
     if not holds:
         raise DemoError(what)
     say(f"  ok: {what}")
 
 
 def free_udp_port() -> int:
-    """Find a UDP port on loopback that nobody uses now."""
+    """Find an unused UDP port on loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -100,7 +100,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Demo:
-    """The steps, and what they share."""
+    """The steps of the demo and their shared state."""
 
     def __init__(self, folder: Path, message_count: int) -> None:
         self.aeron_dir = Path("/dev/shm" if Path("/dev/shm").is_dir() else folder) / (
@@ -230,14 +230,16 @@ class Demo:
         with client.replay(recording_id, position=position) as replay:
             for message in replay:
                 if message.payload != next(expected, None):
-                    raise DemoError(f"message {compared} of the replay is not what was sent")
+                    raise DemoError(
+                        f"message {compared} of the replay differs from the published one"
+                    )
                 compared += 1
                 size_bytes += len(message.payload)
         seconds = time.perf_counter() - started_at
         check(
             compared == self.each - self.each // 2,
             f"replay of recording {recording_id} from position {position:,}: {compared:,} messages "
-            f"({size_bytes:,} bytes) equal to what was sent, in {seconds:.1f} s",
+            f"({size_bytes:,} bytes) equal to the published ones, in {seconds:.1f} s",
         )
 
     def crash_and_restart(self, archive: Process) -> Process:
@@ -254,7 +256,7 @@ class Demo:
         sent = publisher.report()
         before = open_directory(self.archive_dir).recording(recording_id).descriptor
         check(before.stop_position == -1, "after the crash the recording has no stop position")
-        say("starting it again: the mark file of a killed archive is stale after 10 s")
+        say("restart: the mark file of a killed archive is stale after 10 s")
         archive = self.restart()
         with self.connect() as client:
             after = client.list_recording(recording_id)
@@ -262,7 +264,7 @@ class Demo:
             raise DemoError(f"recording {recording_id} is gone after the restart")
         check(
             promised <= after.stop_position <= sent["position"],
-            f"the restart found the stop position {after.stop_position:,} (the archive had said "
+            f"the restart found the stop position {after.stop_position:,} (the archive reported "
             f"{promised:,}; the publisher was at {sent['position']:,})",
         )
         return archive
@@ -282,14 +284,14 @@ class Demo:
         first = subprocess.run(
             [sys.executable, *refused], capture_output=True, text=True, timeout=30, check=False
         )
-        check(first.returncode == 1, f"at once it is refused: {first.stderr.strip()}")
+        check(first.returncode == 1, f"an immediate restart is refused: {first.stderr.strip()}")
         time.sleep(MARK_FILE_LIVENESS_S)
         return self.start_archive()
 
     def verify(self) -> None:
         verified = run("tool", str(self.archive_dir), "verify", "-a", "-checksum", CHECKSUM)
         print(verified.stdout, end="")
-        check(verified.returncode == 0, "every frame of every segment has its CRC-32C")
+        check(verified.returncode == 0, "every frame of every segment has a valid CRC-32C")
 
     def to_parquet(self) -> None:
         started_at = time.perf_counter()
@@ -310,7 +312,7 @@ class Demo:
             check(
                 (rows.count, str(rows)) == expected,
                 f"Parquet of recording {recording.descriptor.recording_id}: {rows.count:,} rows, "
-                f"digest {rows} is that of what was published",
+                f"digest {rows} equals that of the published messages",
             )
 
     def read_back(self, recording_id: int) -> Digest:
@@ -327,10 +329,15 @@ class Demo:
 
 
 def main() -> int:
-    """Run the demo; 0 when everything was as it should be."""
+    """Run the demo; return 0 if all checks succeeded."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=1_200_000, help="in all (1,200,000)")
-    parser.add_argument("--keep", type=Path, help="work in this folder and leave it there")
+    parser.add_argument(
+        "--messages",
+        type=int,
+        default=1_200_000,
+        help="total number of messages (default: 1200000)",
+    )
+    parser.add_argument("--keep", type=Path, help="use this folder and do not delete it")
     options = parser.parse_args()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
@@ -338,7 +345,7 @@ def main() -> int:
     demo = Demo(folder, options.messages)
     try:
         demo.run()
-        say("the demo is done: everything came back as it was published")
+        say("the demo is done: all data was equal to the published data")
         return 0
     except (DemoError, aerotape.AerotapeError) as error:
         print(f"demo failed: {error}", file=sys.stderr)

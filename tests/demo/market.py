@@ -83,7 +83,7 @@ class Digest:
             self.add(payload)
 
     def add(self, payload: bytes) -> None:
-        """Take one more message; its length counts, so that borders between messages do."""
+        """Add a message; its length is included, so that message boundaries count."""
         self._hash.update(len(payload).to_bytes(4, "little"))
         self._hash.update(payload)
         self.count += 1

@@ -1,7 +1,7 @@
 """Messages of the SBE schema marketdata, id 900, version 0.
 
 Generated from market-data.xml with sbe-tool by codecs/generate.py; do not edit.
-Generate anew: python -m aerotape.codecs.generate market-data.xml market_data.py
+Regenerate: python -m aerotape.codecs.generate market-data.xml market_data.py
 """
 
 from __future__ import annotations

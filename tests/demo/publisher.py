@@ -1,4 +1,4 @@
-"""One publisher of the demo, a process of its own: sends messages and tells what it sent.
+"""One publisher of the demo, a separate process: sends messages and reports what it sent.
 
     publisher.py AERON_DIR CHANNEL STREAM_ID SEED COUNT
 
@@ -23,13 +23,13 @@ FLOOD_PAUSE_S = 0.0005
 
 
 def input_closed() -> bool:
-    """Tell whether the demo has closed our standard input."""
+    """Return whether the demo has closed standard input."""
     ready, _, _ = select.select([sys.stdin], [], [], 0)
     return bool(ready) and not sys.stdin.read(1)
 
 
 def main() -> int:
-    """Publish; the exit code is 0 when every message went out."""
+    """Publish; the exit code is 0 if all messages were sent."""
     aeron_dir, channel, stream_id, seed, count = sys.argv[1:6]
     total = int(count)
     sent = Digest()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Runs `aerotape` in a process of its own, told by the environment where the archive is."""
+    """Runs `aerotape` in a separate process, with the connection in the environment."""
 
     archive: ServedArchive
 

@@ -131,7 +131,7 @@ def test_replay_counts(cli: CommandLine, client: aerotape.ArchiveClient) -> None
 
 
 def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_path: Path) -> None:
-    """Payloads go to a file or standard output, one after the other or behind their lengths."""
+    """Payloads go to a file or standard output, one after the other or after their lengths."""
     made = recorded(client, 20)
     payloads = [payload for payload, _, _ in made.sent]
     out = tmp_path / "payloads"
@@ -179,11 +179,11 @@ def test_replay_to_a_channel(cli: CommandLine, client: aerotape.ArchiveClient) -
         messages = list(itertools.islice(subscription, 30))
     assert [each.payload for each in messages] == [payload for payload, _, _ in made.sent]
     assert messages[0].session_id & 0xFFFFFFFF == sent["replay_session_id"] & 0xFFFFFFFF
-    assert "belong together" in cli.error("replay", 0, "--to", "aeron:ipc", code=2)
+    assert "are used together" in cli.error("replay", 0, "--to", "aeron:ipc", code=2)
 
 
 def test_replay_follows(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """A live recording is printed as it grows, until Ctrl-C, which is no traceback."""
+    """A live recording is printed as it grows, until Ctrl-C, without a traceback."""
     made = start_recording(client, count=2)
     assert cli.json("replay", made.recording_id, "--no-follow")["messages"] == 2
     follower = subprocess.Popen(
@@ -238,7 +238,7 @@ def test_where_the_archive_is(cli: CommandLine) -> None:
 def test_bad_settings(cli: CommandLine, tmp_path: Path) -> None:
     """Values that cannot be used are usage errors; an archive that is not there is a failure."""
     assert "soon" in cli.error("list", "--timeout", "soon", code=2)
-    assert "must be more" in cli.error("list", "--timeout", "0", code=2)
+    assert "must be positive" in cli.error("list", "--timeout", "0", code=2)
     assert "control.stream.id" in cli.error("list", "-Daeron.archive.control.stream.id=x", code=2)
     assert "expected -Daeron" in cli.error("list", "-Dnonsense", code=2)
     assert "'not-a-number'" in cli.error("record", "aeron:ipc", "not-a-number", code=2)

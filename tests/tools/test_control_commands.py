@@ -45,7 +45,7 @@ def text(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
 
 
 def test_extend_and_position(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """A recording is extended by a publication that goes on where it has ended."""
+    """A recording is extended by a publication that starts at its stop position."""
     made = recorded(client, 5)
     before = cli.json("position", made.recording_id)
     parameters = before.pop("extension_parameters")
@@ -126,7 +126,7 @@ def test_asks_on_a_terminal(
 
 
 def test_segments(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Detach, attach, delete and purge move the start and tell of the files."""
+    """Detach, attach, delete and purge move the start and print the files."""
     made = recorded(client, 200)
     recording = made.recording_id
     assert cli.json("segments", "detach", recording, 3 * SEGMENT) == {
@@ -192,7 +192,7 @@ def test_update_channel_and_find(cli: CommandLine, client: aerotape.ArchiveClien
 
 
 def test_ping(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Who the archive is and how fast it answers."""
+    """The archive id and the round-trip times."""
     answer = cli.json("ping", "--count", 3)
     assert (answer["archive_id"], answer["round_trips"]) == (client.archive_id, 3)
     assert answer["protocol_version"] == client.archive_version
@@ -255,7 +255,7 @@ def test_bounded_replay(cli: CommandLine, client: aerotape.ArchiveClient) -> Non
 
 
 def test_replicate(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """A recording is copied; --follow ends with the copy and tells where it is."""
+    """A recording is copied; --follow ends with the copy and prints its recording."""
     made = recorded(client, 50)
     source = (made.recording_id, cli.archive.control_channel)
     answer = cli.json("replicate", *source, "--follow")
@@ -345,7 +345,7 @@ def _descriptor(recording_id: int, stop_position: int) -> RecordingDescriptor:
 
 
 def test_what_happened_between_two_looks() -> None:
-    """Every difference between two listings is told, in the order of the recordings' ids."""
+    """Every difference between two listings is reported, in the order of recording ids."""
 
     def told(known: dict[int, int], now: dict[int, int]) -> list[tuple[str, int, int]]:
         before = {each: _descriptor(each, end) for each, end in known.items()}

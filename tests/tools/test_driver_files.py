@@ -200,7 +200,7 @@ def test_the_drivers_errors_are_those_of_error_stat(
         shown = capsys.readouterr()
         assert shown.out.splitlines()[0].startswith("archive: 2 times, first at 1970-01-01")
         assert shown.out.splitlines()[1:] == ["  no paper"]
-        assert "driver's errors are not shown: no media driver in" in shown.err
+        assert "errors of the media driver cannot be read: no media driver in" in shown.err
         assert main(["errors", str(tmp_path), "--aeron-dir", str(aeron_dir)]) == 1
         assert "no media driver" in capsys.readouterr().err
 
@@ -224,8 +224,8 @@ def test_a_driver_that_has_died_is_still_read(
     assert main(["counters", "--aeron-dir", str(aeron_dir), "--json"]) == 0
     shown = capsys.readouterr()
     assert len(json.loads(shown.out)) > 30
-    assert "no sign of life from the driver" in shown.err
-    # The commands that would talk to an archive there wait no longer than they are told to.
+    assert "no heartbeat of the driver" in shown.err
+    # Commands that connect to an archive there wait no longer than their options say.
     assert main(["list", "--aeron-dir", str(aeron_dir)]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no sign of life from the media driver in {aeron_dir}; is it dead" in line
@@ -237,7 +237,7 @@ def test_a_driver_that_has_died_is_still_read(
 def test_the_wait_holds_for_finding_the_driver(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where there is none, a command says so when the time to wait is over."""
+    """Without an archive, a command fails after its wait time."""
     assert main(["list", "--aeron-dir", str(tmp_path), "--wait", "20ms"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no media driver in {tmp_path} (waited 0.02 s)" in line

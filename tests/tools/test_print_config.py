@@ -68,17 +68,17 @@ def test_a_bad_setting_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> N
     """Exit code 2, one line, with where it comes from."""
     assert main(["archive", "--print-config", "-Daeron.archive.id=first"]) == 2
     assert capsys.readouterr().err == (
-        "aerotape archive: aeron.archive.id='first' is not an integer (from -D)\n"
+        "aerotape archive: aeron.archive.id='first': not an integer (from -D)\n"
     )
     assert main(["archive", "--print-config", "-Daerotape.recording.signals=everybody"]) == 2
     assert capsys.readouterr().err == (
-        "aerotape archive: aerotape.recording.signals='everybody' must be requester (signals go to"
-        " who asked) or all (to every control session) (from -D)\n"
+        "aerotape archive: aerotape.recording.signals='everybody': must be requester (signals are"
+        " sent to the requesting session) or all (to all control sessions) (from -D)\n"
     )
     assert main(["archive", "--print-config", "--users", ""]) == 2
     assert capsys.readouterr().err == (
-        "aerotape archive: aerotape.users.file is empty: name a file, or leave it out to let"
-        " everybody in (from --users)\n"
+        "aerotape archive: aerotape.users.file is empty: give a file, or omit the property"
+        " to accept all clients (from --users)\n"
     )
     assert main(["archive", "--print-config", "none.properties"]) == 2
     assert "none.properties: cannot be read: No such file" in capsys.readouterr().err
@@ -98,8 +98,8 @@ def _processors(name: str) -> set[str]:
     return found
 
 
-def test_threads_run_where_they_are_told(tmp_path: Path, aeron_dir: Path) -> None:
-    """The recorder on one processor, the others and who started them wherever they like."""
+def test_threads_run_on_their_processors(tmp_path: Path, aeron_dir: Path) -> None:
+    """The recorder is bound to one processor, the other threads are not."""
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     properties = {"aeron.archive.control.channel.enabled": "false", CPU: cpu}

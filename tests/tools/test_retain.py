@@ -1,4 +1,4 @@
-"""`aerotape retain`: on a directory that nobody uses, and with archives that run in it."""
+"""`aerotape retain`: on an unused directory, and with running archives."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ def test_it_asks_first_and_no_is_no(
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["retain", str(directory), str(policy)]) == 2
-    assert "this would delete 4 segment files of 2 recordings" in capsys.readouterr().err
+    assert (
+        "confirmation required to delete 4 segment files of 2 recordings" in capsys.readouterr().err
+    )
     assert content(directory) == before
 
 
@@ -114,7 +116,7 @@ def test_what_changes_while_it_asks_is_left_out(
     monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
     assert main(["retain", str(directory), str(policy)]) == 0
     captured = capsys.readouterr()
-    assert "left out, for they have changed meanwhile: recordings 0" in captured.err
+    assert "skipped because they have changed: recordings 0" in captured.err
     assert all_segments(directory) == [[0, 1, 2], [], [0, 1], [0, 1]]
 
 
@@ -200,7 +202,7 @@ def test_a_crash_at_any_file_leaves_a_sound_directory(
     assert open_directory(directory).recording(0).start_position == 2 * SEGMENT_LENGTH
 
 
-def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
+def test_a_file_that_cannot_be_deleted_is_reported_and_the_rest_is_deleted(
     directory: Path,
     policy: Path,
     capsys: pytest.CaptureFixture[str],
@@ -221,7 +223,7 @@ def test_a_file_that_cannot_be_deleted_is_told_and_the_rest_goes(
     assert segments(directory, 1) == []
 
 
-def test_a_file_that_holds_something_else_is_left_and_told(
+def test_a_file_with_other_content_is_retained_and_reported(
     directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By mistake it has a name of a recording that goes as a whole."""
@@ -314,7 +316,7 @@ def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list
 
 
 def environment(cli: CommandLine) -> dict[str, str]:
-    """As of a shell that knows of no archive: the mark file tells where it is."""
+    """As in a shell without settings: the mark file has the connection."""
     return {
         name: value
         for name, value in cli.environment.items()
@@ -341,7 +343,7 @@ def test_a_running_archive_is_asked(
     assert set(planned) == set(paths)
     after = content(cli.archive.archive_dir)
     for name in before:
-        # Mark file and time index tell the time.
+        # Mark file and time index have timestamps.
         assert name.startswith(("archive-mark", "aerotape-")) or before[name] == after[name]
     with client.replay(replayed.recording_id) as replay:
         messages = iter(replay)
@@ -388,7 +390,7 @@ def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy:
 def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
     tmp_path: Path, policy: Path
 ) -> None:
-    """What is left is replayed to the byte, and ids go on."""
+    """The remaining data is replayed exactly, and new ids continue."""
     archive_dir = tmp_path / "archive"
     with (
         JavaArchive(archive_dir, tmp_path / "aeron") as archive,

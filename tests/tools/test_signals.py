@@ -1,4 +1,4 @@
-"""`aerotape signals`: what happens is told once, by the archive or because it was looked for."""
+"""`aerotape signals`: each change is printed once, from a signal or from a listing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aerotape import RecordingSignal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools.signals import Happening, Watch
+from aerotape.tools.signals import RecordingChange, Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -163,8 +163,8 @@ def test_without_signals_it_looks() -> None:
     assert rig.client.looks == 5
 
 
-def test_what_was_seen_first_and_is_signalled_then_is_told_once() -> None:
-    """A look may be quicker than the first signal; from there on nothing is looked for."""
+def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
+    """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()
     rig.client.recordings[2] = descriptor(2)
     assert rig.told() == [("start", 2, 64)]
@@ -200,9 +200,9 @@ def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
     """Its signals may be read late; they are reported without a stream, and each of them once."""
     rig = Rig(lambda _recording_id, found: True)
     for signal, position, reported in (
-        (RecordingSignal.START, 0, [Happening("start", 8, 0)]),
-        (RecordingSignal.STOP, 96, [Happening("stop", 8, 96)]),
-        (RecordingSignal.DELETE, -1, [Happening("delete", 8, -1)]),
+        (RecordingSignal.START, 0, [RecordingChange("start", 8, 0)]),
+        (RecordingSignal.STOP, 96, [RecordingChange("stop", 8, 96)]),
+        (RecordingSignal.DELETE, -1, [RecordingChange("delete", 8, -1)]),
         (RecordingSignal.DELETE, -1, []),
     ):
         rig.signalled(signal, 8, position)

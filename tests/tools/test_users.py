@@ -1,4 +1,4 @@
-"""The command `users`, and the options by which commands say who they are."""
+"""The command `users`, and the authentication options of commands."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_mistakes_are_one_line(run: Run, tmp_path: Path, secret_file: Path) -> N
     users = tmp_path / "users"
     add = ("users", users, "add")
     assert "--secret-file" in run(*add, "alice", code=2)
-    assert "give a NAME" in run(*add, code=2)
-    assert "none to list" in run("users", users, "list", "alice", code=2)
+    assert "NAME is required" in run(*add, code=2)
+    assert "not used for list" in run("users", users, "list", "alice", code=2)
     assert "user name 'a:b'" in run(*add, "a:b", "--secret-file", secret_file, code=2)
-    assert "no secret" in run(*add, "alice", "--secret-file", "-", stdin=b"\n", code=2)
+    assert "expected a secret" in run(*add, "alice", "--secret-file", "-", stdin=b"\n", code=2)
     assert "No such file" in run(*add, "alice", "--secret-file", tmp_path / "none", code=2)
     assert "No such file" in run("users", users, "list", code=2)
     assert not users.exists()
@@ -162,15 +162,17 @@ def test_a_secret_open_to_others_is_warned_about(
         ]
     )
     assert code == 0
-    assert capsys.readouterr().err == f"warning: {secret_file} is open to others: chmod 600 " + (
-        f"{secret_file}\n"
+    assert (
+        capsys.readouterr().err
+        == f"warning: {secret_file} is accessible to other users: run chmod 600 "
+        + (f"{secret_file}\n")
     )
 
 
 def test_streams_are_made_as_properties_say(
     guarded: ServedArchive, secret_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Term length, MTU and client name reach the driver; a misspelt name is told."""
+    """Term length, MTU and client name reach the driver; a misspelt name is a warning."""
     with aerotape.Aeron(guarded.aeron_dir) as aeron:
         seen: list[str] = []
 

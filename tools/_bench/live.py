@@ -1,7 +1,7 @@
-"""Recording and replaying over IPC: an archive with its own media driver, and a publisher.
+"""Measure recording and replaying over IPC, with an archive, a media driver and a publisher.
 
-All are threads of this process. The publisher and what takes a replay are native loops; only the
-rows that say Python go through it for each message.
+All are threads of this process. The publisher and the subscriber of a replay are native loops;
+only measurements with Python in their name run Python code for each message.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _T = TypeVar("_T")
 
 
 class LiveArchive(Closing):
-    """An archive that records one stream after the other, each of as many messages."""
+    """An archive that records streams of a fixed number of messages, one after the other."""
 
     def __init__(self, place: Workspace, load: Load, checksum: ChecksumName = "none") -> None:
-        """Start it."""
+        """Start the archive."""
         self.messages = max(1, load.length // frame_bytes(load.message_bytes))
         self.recorded_length = 0
         self._payload = counting_payload(load.message_bytes)
@@ -75,11 +75,11 @@ class LiveArchive(Closing):
             self._resources = stack.pop_all()
 
     def close(self) -> None:
-        """Stop it. Idempotent."""
+        """Stop the archive. Idempotent."""
         self._resources.close()
 
     def record(self) -> float:
-        """Record a flood in place of the last one; return the seconds until the last message."""
+        """Purge the last recording, record again, and return the seconds until the last message."""
         if self._recording_id is not None:
             self._client.purge_recording(self._recording_id)
             self._recording_id = None
@@ -90,24 +90,24 @@ class LiveArchive(Closing):
             self._client.start_recording(own, _STREAM_ID, auto_stop=True)
             counters = native.counters()
             recording_id, counter_id = _until(
-                lambda: _recording(counters, publication.session_id), "the recording does not begin"
+                lambda: _recording(counters, publication.session_id), "the recording did not start"
             )
             begin = time.perf_counter()
             self._flood(publication)
             end = publication.position
-            _until_moved(lambda: counters.value(counter_id), end, "the recording stands still")
+            _until_moved(lambda: counters.value(counter_id), end, "the recording does not advance")
             seconds = time.perf_counter() - begin
         finally:
             publication.close()
         _until(
             lambda: self._client.stop_position(recording_id) != NULL_POSITION,
-            "the recording does not stop",
+            "the recording did not stop",
         )
         self._recording_id, self.recorded_length = recording_id, end
         return seconds
 
     def replay(self) -> float:
-        """Replay what was recorded last to a subscriber that passes over it; return the seconds."""
+        """Replay the last recording to a subscriber that skips the data; return the seconds."""
         recording_id = self._recorded()
         subscription = self._aeron.native.add_subscription(CHANNEL, _REPLAY_STREAM_ID)
         try:
@@ -117,7 +117,7 @@ class LiveArchive(Closing):
                 (replay_session_id & 0xFFFFFFFF).to_bytes(4, "little"), "little", signed=True
             )
             image = _until(
-                lambda: subscription.image_by_session_id(session_id), "the replay does not begin"
+                lambda: subscription.image_by_session_id(session_id), "the replay did not start"
             )
             end = self.recorded_length
 
@@ -125,19 +125,19 @@ class LiveArchive(Closing):
                 image.skip_to(end, _FRAGMENTS)
                 return image.position
 
-            _until_moved(position, end, "the replay stands still")
+            _until_moved(position, end, "the replay does not advance")
             return time.perf_counter() - begin
         finally:
             subscription.close()
 
     def replay_into_python(self) -> float:
-        """Replay it to this package's client, message by message; return the seconds."""
+        """Replay the last recording to the Python client by message; return the seconds."""
         begin = time.perf_counter()
         with self._client.replay(self._recorded()) as messages:
             count = sum(1 for _ in messages)
         seconds = time.perf_counter() - begin
         if count != self.messages:
-            raise AerotapeError(f"a replay had {count} messages of {self.messages}")
+            raise AerotapeError(f"a replay had {count} messages, expected {self.messages}")
         return seconds
 
     def _recorded(self) -> int:
@@ -161,12 +161,12 @@ class LiveArchive(Closing):
                 deadline = time.monotonic() + _STALLED_S
             elif time.monotonic() >= deadline:
                 raise AerotapeError(
-                    f"the recorder took no message for {_STALLED_S:g} s (offers return {result})"
+                    f"no message was accepted for {_STALLED_S:g} s (offers return {result})"
                 )
 
 
 def _recording(counters: _native.CountersReader, session_id: int) -> tuple[int, int] | None:
-    """Return recording id and counter id of the recording of a session."""
+    """Return the recording id and the counter id of the recording of a session."""
     for counter_id, _, key, *_ in counters.rows(CounterType.RECORDING_POSITION):
         if int.from_bytes(key[8:12], "little", signed=True) == session_id:
             return int.from_bytes(key[:8], "little"), counter_id
@@ -174,7 +174,7 @@ def _recording(counters: _native.CountersReader, session_id: int) -> tuple[int, 
 
 
 def _until(found: Callable[[], _T | None], complaint: str) -> _T:
-    """Wait for what is not None, nor False, and return it."""
+    """Wait until a function returns a true value, and return it."""
     deadline = time.monotonic() + _STALLED_S
     while not (it := found()):
         if time.monotonic() >= deadline:
@@ -184,12 +184,12 @@ def _until(found: Callable[[], _T | None], complaint: str) -> _T:
 
 
 def _until_moved(position: Callable[[], int], end: int, complaint: str) -> None:
-    """Wait until a position is at the end, as long as it moves."""
+    """Wait until a position reaches the end; an error if it stops advancing."""
     last, deadline = -1, time.monotonic() + _STALLED_S
     while (now := position()) < end:
         if now > last:
             last, deadline = now, time.monotonic() + _STALLED_S
-            time.sleep(0)  # others want the interpreter, too
+            time.sleep(0)  # let other Python threads run
         elif time.monotonic() >= deadline:
             raise AerotapeError(f"{complaint} at position {now} of {end} ({_STALLED_S:g} s)")
         else:

@@ -1,4 +1,4 @@
-"""Rounds by the clock, and what a row of the table needs of them."""
+"""Timed rounds and their statistics."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 TIME_LIMIT_S: Final = 60.0
-"""When the rounds of a measurement have taken so long together, no other one begins."""
+"""No round of a measurement starts after this time since its first one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is measured with.
+    """The parameters of measurements.
 
     Attributes:
-        length: of a recording, frame headers included, bytes; at least.
-        message_bytes: of each message.
-        rounds: that count.
+        length: least length of a recording, frame headers included, bytes.
+        message_bytes: length of each message, bytes.
+        rounds: number of rounds that count.
     """
 
     length: int
@@ -29,13 +29,13 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Rounds of one thing.
+    """The rounds of one measurement.
 
     Attributes:
-        what: was measured.
-        messages: in a round.
-        length: bytes of segment files that a round is about.
-        seconds: of each round.
+        what: the name of the measurement.
+        messages: number of messages per round.
+        length: bytes of segment files per round.
+        seconds: the duration of each round.
     """
 
     what: str
@@ -44,7 +44,7 @@ class Measurement:
     seconds: list[float] = field(default_factory=list)
 
     def row(self, message_bytes: int) -> dict[str, Any]:
-        """Return medians, and the slowest and the fastest round."""
+        """Return the medians, and the slowest and the fastest round."""
         median = statistics.median(self.seconds)
         slowest, fastest = max(self.seconds), min(self.seconds)
         return {
@@ -59,7 +59,7 @@ class Measurement:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Return how long an action takes, seconds."""
+    """Return the duration of an action, seconds."""
     begin = time.perf_counter()
     action()
     return time.perf_counter() - begin
@@ -68,12 +68,12 @@ def timed(action: Callable[[], object]) -> float:
 def rounds_of(
     once: Callable[[], float], rounds: int, time_limit_s: float = TIME_LIMIT_S
 ) -> list[float]:
-    """Measure again and again, after a first time that does not count.
+    """Return the durations of rounds, after a first round that does not count.
 
     Args:
-        once: does it and returns how long it took, seconds.
-        rounds: how many times, one at least.
-        time_limit_s: by the clock, the first time included.
+        once: does a round and returns its duration, seconds.
+        rounds: number of rounds, at least one.
+        time_limit_s: no round starts after this time, the first round included.
     """
     begin = time.monotonic()
     once()

@@ -1,4 +1,4 @@
-"""Reading a recording without an archive: into Arrow, checking it, and into a Parquet table."""
+"""Measure scan, verify and Parquet conversion of a recording, without an archive."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def scan(recording: Recording, **arguments: Any) -> int:
 
 
 class WrittenArchive:
-    """A directory with one recording, which is read again and again."""
+    """An archive directory with one recording."""
 
     def __init__(self, archive_dir: Path, messages: int) -> None:
-        """Look at it; `messages` is how many there must be."""
+        """Use a directory whose recording has this number of messages."""
         self._archive_dir = archive_dir
         self._messages = messages
 
     def scan(
         self, columns: tuple[str, ...] | None = None, checksum: ChecksumName = "none"
     ) -> float:
-        """Read it into Arrow, on one processor; return the seconds."""
+        """Read the recording into Arrow on one processor; return the seconds."""
         recording = open_directory(self._archive_dir).recording(0)
         found = 0
 
@@ -50,7 +50,7 @@ class WrittenArchive:
         return seconds
 
     def verify(self, checksum: ChecksumName = "none") -> float:
-        """Look at every frame, on all processors; return the seconds."""
+        """Verify all frames on all processors; return the seconds."""
         directory = open_directory(self._archive_dir)
         checks = []
         seconds = timed(
@@ -61,7 +61,7 @@ class WrittenArchive:
         return seconds
 
     def convert(self, out: Path, tasks: TaskRunner) -> float:
-        """Make a Parquet table of it, in a Spark session that may run already; the seconds."""
+        """Convert the recording to Parquet in the Spark session; return the seconds."""
         from aerotape.spark.parquet.job import ParquetJob
         from aerotape.spark.parquet.plan import JobOptions
         from aerotape.spark.source.options import ReadOptions
@@ -77,4 +77,4 @@ class WrittenArchive:
 
     def _check(self, what: str, found: int) -> None:
         if found != self._messages:
-            raise AerotapeError(f"{what} found {found} messages of {self._messages}")
+            raise AerotapeError(f"{what} found {found} messages, expected {self._messages}")

@@ -1,4 +1,4 @@
-"""Which measurements there are, and their order."""
+"""The measurements and their order."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ ROWS: Final = {
     "verify": ("verify", "verify, CRC-32C"),
     "parquet": ("parquet",),
 }
-"""What the table shows for each measurement that can be asked for."""
+"""The rows of each measurement."""
 LIVE: Final = frozenset({"record", "replay"})
 CHECKSUM: Final[ChecksumName] = "crc-32c"
 
 
 def needed_bytes(load: Load) -> int:
-    """Return what files may take: a recording, the one before while it is deleted, a table."""
+    """Return the bytes for files: a recording, the last one while it is deleted, a table."""
     return 3 * load.length + SEGMENT_LENGTH
 
 
 def row_count(chosen: Collection[str]) -> int:
-    """Return how many measurements that makes."""
+    """Return the number of rows of these measurements."""
     return sum(len(ROWS[name]) for name in chosen)
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on besides the load."""
+    """Return the properties of the machine that the results depend on."""
     return {
         "aerotape": __version__,
         "python": platform.python_version(),
@@ -51,7 +51,7 @@ def machine() -> dict[str, Any]:
 
 
 def measure(place: Workspace, load: Load, chosen: Collection[str]) -> Iterator[Measurement]:
-    """Measure what was chosen of `ROWS`, in the order of that."""
+    """Run the chosen measurements, in the order of `ROWS`."""
     if LIVE.intersection(chosen):
         yield from _measure_live(place, load, chosen)
     if not LIVE.issuperset(chosen):
@@ -107,7 +107,7 @@ def _measure_offline(
 
 @contextmanager
 def _conversion(place: Workspace, archive: WrittenArchive) -> Iterator[Callable[[], float]]:
-    """Hold one Spark session, whose start the first round pays for, which does not count."""
+    """Yield the conversion in one Spark session, started by the round that does not count."""
     from aerotape.spark.parquet.task_runner import SparkTasks
 
     with SparkTasks(None) as tasks:

@@ -1,4 +1,4 @@
-"""Room for a benchmark's files, looked for beforehand and given back afterwards."""
+"""The directories of a benchmark, with a check of free space, deleted at the end."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from aerotape.errors import StorageError
 from aerotape.tools._cli.output import note
 
 LOG_BUFFER_BYTES: Final = 256 << 20
-"""What the media driver may need for the log buffers of a few streams, and its own files."""
+"""Space for the log buffers of a few streams and the media driver's files."""
 _IN_MEMORY: Final = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a benchmark may write.
+    """The directories of a benchmark.
 
     Attributes:
         folder: for recordings and tables.
-        aeron_dir: for a media driver; not there yet.
+        aeron_dir: for a media driver; does not exist yet.
     """
 
     folder: Path
@@ -35,22 +35,22 @@ class Workspace:
 
 @contextmanager
 def workspace(parent: Path | None, length: int, *, needs_driver: bool) -> Iterator[Workspace]:
-    """Make folders, and remove them at the end with all that is in them.
+    """Create directories, and delete them with their content at the end.
 
     Args:
-        parent: where; the system's place for temporary files when None.
-        length: bytes that there must be room for.
+        parent: the parent directory; the system's temporary directory if None.
+        length: bytes that must be free.
         needs_driver: whether a media driver will run.
 
     Raises:
-        StorageError: there is no such folder, or not enough room.
+        StorageError: there is no such directory, or not enough space.
     """
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     if (fault := why_no_directory(parent)) is not None:
         raise StorageError(fault, parent)
     aeron_parent = parent
     if needs_driver:
-        # Log buffers are memory that driver and clients share; a full tmpfs ends a process.
+        # Log buffers are shared memory; on a full tmpfs a write to them ends the process.
         if os.access(_IN_MEMORY, os.W_OK) and _free(_IN_MEMORY) >= LOG_BUFFER_BYTES:
             aeron_parent = _IN_MEMORY
         if _is_one_disk(parent, aeron_parent):
@@ -58,8 +58,8 @@ def workspace(parent: Path | None, length: int, *, needs_driver: bool) -> Iterat
     free = _free(parent)
     if free < length:
         raise StorageError(
-            f"not enough room in {parent}: {length >> 20:,} MiB are needed and {free >> 20:,} MiB "
-            "are free; choose another place with --dir, or a smaller --bytes",
+            f"not enough space in {parent}: {length >> 20:,} MiB required, {free >> 20:,} MiB "
+            "free; give another directory with --dir, or a smaller --bytes",
             parent,
         )
     made: list[Path] = []

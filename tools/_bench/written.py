@@ -1,7 +1,7 @@
-"""Long recordings written at once, without an archive: for benchmarks of what reads them.
+"""Write long recordings without an archive, for benchmarks of readers.
 
-All messages are of one length and differ in some bytes, which count them within a term; so a term
-is made once, and of the following ones only the term id is other.
+All messages have the same length and differ in some bytes, which number them within a term. A term
+is built once, and reused with other term ids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TERM_LENGTH: Final = 16 << 20
 SEGMENT_LENGTH: Final = 128 << 20
 MTU_LENGTH: Final = 65_504
 MAX_MESSAGE_BYTES: Final = MTU_LENGTH - FRAME_HEADER_LENGTH
-# The number of a message must have room in it.
+# A message contains its number.
 MIN_MESSAGE_BYTES: Final = 4
 _STREAM_ID: Final = 1001
 _SESSION_ID: Final = 1
@@ -40,12 +40,12 @@ _NUMBER_BYTES: Final = 4
 
 
 def frame_bytes(message_bytes: int) -> int:
-    """Return what a message takes in a segment file, header and alignment included."""
+    """Return the bytes of a message in a segment file, header and alignment included."""
     return align(FRAME_HEADER_LENGTH + message_bytes, FRAME_HEADER_LENGTH)
 
 
 def counting_payload(length: int) -> bytes:
-    """Return bytes that count up, for a message that says nothing."""
+    """Return ascending bytes as the payload of a message."""
     return bytes(number & 0xFF for number in range(length))
 
 
@@ -59,11 +59,11 @@ def write_recording(
     """Write a recording of whole terms into a directory; return its id and its messages.
 
     Args:
-        archive_dir: made if need be.
-        payload: of every message, for one frame; or several of one length, which take turns.
-        length: bytes at least.
-        checksum: which one each frame holds, if any.
-        counted_at: where in the payload the number of a message within its term stands, 4 bytes.
+        archive_dir: created if it does not exist.
+        payload: of every message, in one frame; or several of one length, used in turn.
+        length: least length of the recording, bytes.
+        checksum: the checksum in each frame.
+        counted_at: offset in the payload of the message's number within its term, 4 bytes.
     """
     archive_dir.mkdir(parents=True, exist_ok=True)
     terms = max(1, -(-length // TERM_LENGTH))
@@ -86,7 +86,7 @@ def write_recording(
     term, stride, count = _term(payloads, checksum, counted_at)
     has_padding = count * stride < TERM_LENGTH
     terms_per_segment = SEGMENT_LENGTH // TERM_LENGTH
-    # As a recorder leaves it: of full length, and the next one begun when the last is full.
+    # As a recorder writes them: of full length, with a next one after a full one.
     for first in range(0, terms + 1, terms_per_segment):
         path = archive_dir / f"{recording_id}-{first * TERM_LENGTH}.rec"
         with path.open("wb") as file:
@@ -101,7 +101,7 @@ def write_recording(
 def _term(
     payloads: Sequence[bytes], checksum: ChecksumName, counted_at: int
 ) -> tuple[bytearray, int, int]:
-    """Make a term; return it, the bytes from frame to frame, and the messages in it."""
+    """Build a term; return it, the distance of frames in bytes, and the number of messages."""
     length = FRAME_HEADER_LENGTH + len(payloads[0])
     stride = frame_bytes(len(payloads[0]))
     count = TERM_LENGTH // stride

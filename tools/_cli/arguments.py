@@ -1,6 +1,6 @@
-"""What turns the arguments of commands into values: numbers, channels, durations.
+"""Parsers of the arguments of commands: numbers, channels, durations.
 
-What cannot be one is an `argparse.ArgumentTypeError`; argparse shows it with the argument's name.
+An invalid value is an `argparse.ArgumentTypeError`; argparse shows it with the argument's name.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from aerotape.errors import ConfigurationError
 from aerotape.units import parse_duration_ns
 
 _T = TypeVar("_T")
-FRAGMENT_HELP: Final = "channels that hold this text, like endpoint=HOST:PORT"
+FRAGMENT_HELP: Final = "channels that contain this text, for example endpoint=HOST:PORT"
 _ANY_BASE: Final = 0
 _LONGEST_S: Final = 1_000_000_000
 _SECONDS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def add_recording_id(parser: argparse.ArgumentParser) -> None:
-    """Add the recording that a request to an archive is about."""
+    """Add the id of the recording that a request is for."""
     parser.add_argument(
         "recording_id",
         metavar="RECORDING_ID",
         type=identity,
-        help="the recording's id, as `aerotape list` shows it",
+        help="the recording id, as shown by `aerotape list`",
     )
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
     """Add channel and stream id."""
     parser.add_argument("channel", metavar="CHANNEL", type=channel, help="an Aeron channel URI")
-    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32, help="the stream's id on it")
+    parser.add_argument("stream_id", metavar="STREAM_ID", type=int32, help="the stream id")
 
 
 def add_stream_filter(parser: argparse.ArgumentParser) -> None:
-    """Add --channel and --stream-id, which choose."""
+    """Add the filters --channel and --stream-id."""
     parser.add_argument("--channel", metavar="FRAGMENT", type=ascii_text, help=FRAGMENT_HELP)
-    parser.add_argument("--stream-id", metavar="ID", type=int32, help="this stream only")
+    parser.add_argument("--stream-id", metavar="ID", type=int32, help="only this stream")
 
 
 def int32(text: str) -> int:
@@ -54,29 +54,29 @@ def int64(text: str) -> int:
 
 
 def identity(text: str) -> int:
-    """Parse an id or a position that an archive has given: 64 bits, not negative."""
+    """Parse a recording id or a position: 64 bits, not negative."""
     return integer(text, 0, (1 << 63) - 1)
 
 
 def byte_length(text: str) -> int:
-    """Parse a length, bytes: 32 bits, more than nothing."""
+    """Parse a length, bytes: 32 bits, positive."""
     return integer(text, 1, (1 << 31) - 1)
 
 
 def count(text: str) -> int:
-    """Parse a number of things: none or more."""
+    """Parse a number of items, 0 or more."""
     return integer(text, 0, (1 << 31) - 1)
 
 
 def ascii_text(text: str) -> str:
-    """Check what goes into an ASCII field of the control protocol."""
+    """Check the text of an ASCII field of the control protocol."""
     if not text.isascii():
-        raise argparse.ArgumentTypeError(f"{text!r} holds characters that are not ASCII")
+        raise argparse.ArgumentTypeError(f"{text!r} contains characters that are not ASCII")
     return text
 
 
 def channel(text: str) -> str:
-    """Check a channel URI, which the archive would refuse with more words."""
+    """Check a channel URI before it is sent."""
     try:
         ChannelUri.parse(ascii_text(text))
     except ConfigurationError as error:
@@ -91,21 +91,21 @@ def integer(text: str, least: int, most: int) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
     if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        raise argparse.ArgumentTypeError(f"{text} is not between {least} and {most}")
     return value
 
 
 def duration_ns(text: str) -> int:
     """Parse a duration: ``500ms``, ``5s``, or a bare number of seconds, as ``5`` or ``0.5``."""
-    # Aeron's properties count bare numbers in nanoseconds, which no one means who types `5`.
+    # Aeron's properties count bare numbers in nanoseconds; on a command line `5` means seconds.
     if _SECONDS.fullmatch(text):
         value_ns = round(min(float(text), 2 * _LONGEST_S) * 1e9)
     else:
         value_ns = property_duration_ns(text)
     if value_ns <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be more than nothing")
-    if value_ns > _LONGEST_S * 1_000_000_000:  # more than clocks and waits can take
-        raise argparse.ArgumentTypeError(f"{text!r} is more than {_LONGEST_S} s")
+        raise argparse.ArgumentTypeError(f"{text!r} must be positive")
+    if value_ns > _LONGEST_S * 1_000_000_000:  # beyond what clocks and waits accept
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than {_LONGEST_S} s")
     return value_ns
 
 
@@ -123,12 +123,12 @@ def property_duration_ns(text: str) -> int:
             f"{text!r} is not a duration like 5s or 500ms (units: ns, us, ms, s)"
         ) from None
     if value_ns <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be more than nothing")
+        raise argparse.ArgumentTypeError(f"{text!r} must be positive")
     return value_ns
 
 
 def option(convert: Callable[[str, str], _T], name: str) -> Callable[[str], _T]:
-    """Return what parses an option by a function that takes its text and its name, for errors."""
+    """Return a parser of an option, from a function of its text and its name."""
 
     def parse(text: str) -> _T:
         try:

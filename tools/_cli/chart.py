@@ -1,4 +1,4 @@
-"""Bars in a terminal, of block characters or of plain ASCII."""
+"""Bar charts for terminals, of block characters or of ASCII."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NEEDED: Final = "▁▂▃▄▅▆▇█▏▎▍▌▋▊▉│└─…"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The characters that pictures are made of.
+    """The characters of charts.
 
     Attributes:
         columns: parts of a character filled from below, the full one last.
         rows: parts of a character filled from the left, the full one last.
         axis: the vertical axis, its lower end and the horizontal axis.
-        ellipsis: where text was cut.
-        mark: under a column that something is the matter with.
+        ellipsis: the end of text that was cut.
+        mark: below a column with a gap.
     """
 
     columns: str
@@ -37,7 +37,7 @@ ASCII: Final = Style(".:#", "#", "|+-", "...", "x")
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:
-    """Choose what standard output, or the stream, can show."""
+    """Return the style that standard output, or the stream, can encode."""
     stream = sys.stdout if stream is None else stream
     if os.environ.get("TERM") == "dumb":
         return ASCII
@@ -49,12 +49,12 @@ def terminal_style(stream: TextIO | None = None) -> Style:
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal in characters: 80 when there is none, 40 at least."""
+    """Return the width of the terminal in characters: 80 without a terminal, at least 40."""
     return max(shutil.get_terminal_size().columns, MIN_WIDTH)
 
 
 def horizontal_bar(share: float, width: int, style: Style) -> str:
-    """Return a bar from the left, for a share from 0 to 1; what is not 0 can be seen."""
+    """Return a bar for a share from 0 to 1; any share above 0 is visible."""
     steps = len(style.rows)
     filled = min(round(share * width * steps), width * steps)
     if share > 0:
@@ -69,8 +69,8 @@ def columns(values: Sequence[float], height: int, top: float, style: Style) -> l
     Args:
         values: 0 or more.
         height: lines.
-        top: the value that reaches the top.
-        style: what it is made of.
+        top: the value of the full height.
+        style: the characters.
     """
     steps = len(style.columns)
     filled = []
@@ -87,7 +87,7 @@ def columns(values: Sequence[float], height: int, top: float, style: Style) -> l
 def spread(texts: Sequence[str], width: int) -> str:
     """Lay out three texts: at the left, in the middle and at the right of a line.
 
-    The one in the middle is left out when there is no room for it.
+    The middle text is left out when there is no room for it.
     """
     left, middle, right = texts
     room = width - len(left) - len(right)

@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone."""
+"""Confirmation of changes that cannot be undone."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ if TYPE_CHECKING:
 
 def add_confirmation_option(parser: argparse.ArgumentParser) -> None:
     """Add --yes."""
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def confirm(args: argparse.Namespace, deed: str, *, any_input: bool = False) -> None:
-    """Ask on the terminal whether to go on, unless --yes was given.
+    """Ask on the terminal for confirmation, unless --yes was given.
 
     Args:
-        deed: what will be done: "delete recording 3 with all its segment files".
-        any_input: take the answer from standard input also when that is no terminal.
+        deed: the change: "delete recording 3 with all its segment files".
+        any_input: read the answer from standard input even if it is not a terminal.
 
     Raises:
-        ConfigurationError: there is no terminal to ask on.
+        ConfigurationError: standard input is not a terminal, or has no answer.
         AerotapeError: the answer is not yes.
     """
     if args.yes:
         return
     if not any_input and not sys.stdin.isatty():
-        raise ConfigurationError(f"this would {deed}: give --yes to do it", "--yes")
-    sys.stderr.write(f"This will {printable(deed)}. Go on? [y/N] ")
+        raise ConfigurationError(f"confirmation required to {deed}: give --yes", "--yes")
+    sys.stderr.write(f"This will {printable(deed)}. Continue? [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer:
-        raise ConfigurationError(f"no answer; this would {deed}: give --yes to do it", "--yes")
+        raise ConfigurationError(
+            f"confirmation required to {deed}, but standard input has ended: give --yes", "--yes"
+        )
     if answer.strip().lower() not in ("y", "yes"):
         raise AerotapeError("not confirmed: nothing was done")
 
 
 def end_of_stopped(client: ArchiveClient, recording_id: int) -> int:
-    """Return the stop position of a recording that is to lose data, bytes: asked before `confirm`.
+    """Return the stop position of a stopped recording, bytes.
 
     Raises:
         ArchiveError: there is no such recording.

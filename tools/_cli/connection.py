@@ -1,7 +1,7 @@
-"""The options of every command that talks to a running archive, and the connect itself.
+"""The options of every command that connects to a running archive, and `connect`.
 
-An option given on the command line wins over `-D`, that over the environment variable of the
-same name (dots as underscores, upper case), that over the default: the ways of Aeron's clients.
+As for Aeron's clients, an option overrides `-D`, which overrides the environment variable of the
+same name (upper case, underscores for dots), which overrides the default.
 """
 
 from __future__ import annotations
@@ -41,53 +41,53 @@ RESPONSE_CHANNEL: Final = "aeron.archive.control.response.channel"
 RESPONSE_STREAM_ID: Final = "aeron.archive.control.response.stream.id"
 TIMEOUT: Final = "aeron.archive.message.timeout"
 CLIENT_NAME: Final = "aeron.archive.client.name"
-# What control streams are made with, where their channels do not say: URI parameter by property.
+# Parameters of control streams whose channels lack them: URI parameter by property.
 _STREAM_PARAMETERS: Final = {
     "aeron.archive.control.term.buffer.length": "term-length",
     "aeron.archive.control.mtu.length": "mtu",
     "aeron.archive.control.term.buffer.sparse": "sparse",
 }
-# Of this package's own.
+# Properties of this package.
 USER: Final = "aerotape.user"
 SECRET_FILE: Final = "aerotape.secret.file"
 CREDENTIALS_FILE: Final = "aerotape.credentials.file"
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the archive is."""
+    """Add the options of the connection to the archive."""
     group = parser.add_argument_group(
-        "connection", "What is not given is taken from -D, then from the environment."
+        "connection", "Options that are not given are taken from -D, then from the environment."
     )
     group.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
     group.add_argument(
         "--control-channel",
         metavar="CHANNEL",
         type=channel,
-        help="where the archive listens (default: aeron:ipc)",
+        help="the archive's control request channel (default: aeron:ipc)",
     )
     group.add_argument(
         "--control-stream-id",
         metavar="ID",
         type=int32,
-        help="stream of the control channel (default: 10)",
+        help="the control request stream (default: 10)",
     )
     group.add_argument(
         "--response-channel",
         metavar="CHANNEL",
         type=channel,
-        help="where the archive shall answer (default: chosen by the control channel)",
+        help="the channel for responses (default: derived from the control channel)",
     )
     group.add_argument(
         "--response-stream-id",
         metavar="ID",
         type=int32,
-        help="stream for the answers (default: 20)",
+        help="the stream for responses (default: 20)",
     )
     group.add_argument(
         "--timeout",
         metavar="TIME",
         type=duration_ns,
-        help="for the connect and each request: 5, 5s, 500ms (default: 10s)",
+        help="limit for the connect and for each request: 5, 5s, 500ms (default: 10s)",
     )
     group.add_argument(
         "--wait",
@@ -96,17 +96,18 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         type=duration_ns,
         const=_WAIT_NS,
         default=0,
-        help="wait for the media driver and the archive to be up, by default for 60s; place it "
-        "after other arguments, or write --wait=TIME",
+        help="wait for the media driver and the archive to start, by default 60s; place it after "
+        "other arguments, or write --wait=TIME",
     )
-    group.add_argument("--user", metavar="NAME", help="who to be for the archive")
+    group.add_argument("--user", metavar="NAME", help="the user name")
     group.add_argument(
-        "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
+        "--secret-file", metavar="F", help="read the secret from the first line of F (-: stdin)"
     )
     group.add_argument(
         "--credentials-file",
         metavar="F",
-        help="send F, or - (stdin), as it is: for archives with another authenticator",
+        help="send the content of F (-: stdin) as credentials, for archives with another "
+        "authenticator",
     )
     group.add_argument(
         "-D",
@@ -114,17 +115,17 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         metavar="name=value",
         action="append",
         default=[],
-        help="a property, as the Java client names it; may be given many times",
+        help="set a property of the Java client (repeatable)",
     )
 
 
 def add_driver_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that look at a driver's files."""
+    """Add the option of commands that read a media driver's files."""
     parser.add_argument("--aeron-dir", metavar="DIR", help=_AERON_DIR_HELP)
 
 
 def driver_directory(args: argparse.Namespace) -> str:
-    """Return the media driver's directory as `add_driver_option` has it."""
+    """Return the media driver's directory given by `add_driver_option`."""
     from aerotape.aeron import default_aeron_dir
 
     return args.aeron_dir or default_aeron_dir()
@@ -133,14 +134,14 @@ def driver_directory(args: argparse.Namespace) -> str:
 def connect(
     args: argparse.Namespace, defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> ArchiveClient:
-    """Connect as the options say.
+    """Connect to the archive.
 
     Args:
         args: the options of `add_connection_options`.
-        defaults: what to give `aerotape.connect` where neither options nor properties say.
+        defaults: arguments of `aerotape.connect` that neither options nor properties set.
 
     Raises:
-        ConfigurationError: an option or property has a value that cannot be used.
+        ConfigurationError: an option or property has an invalid value.
         AerotapeError: there is no media driver or no archive.
     """
     settings = _Settings(args)
@@ -162,8 +163,8 @@ def connect(
 
 
 def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
-    """Connect; for `wait_ns` try again while there is no driver or no archive."""
-    # The client brings the native core along, which --help does without.
+    """Connect; retry for `wait_ns` while there is no driver or no archive."""
+    # The client loads the native core, which --help does not need.
     from aerotape.archive.client import connect as connect_client
 
     deadline_ns = time.monotonic_ns() + wait_ns
@@ -179,7 +180,7 @@ def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
 
 
 def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:
-    """Put into both channels what properties say of control streams."""
+    """Add to both channels the parameters of control streams that properties set."""
     from aerotape.archive.client import channels
 
     wanted = {
@@ -224,11 +225,11 @@ def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserS
     secret_file = settings.get(args.secret_file, SECRET_FILE, str)
     credentials_file = settings.get(args.credentials_file, CREDENTIALS_FILE, str)
     if (user is None) != (secret_file is None):
-        raise ConfigurationError("--user and --secret-file belong together: give both", "--user")
+        raise ConfigurationError("--user and --secret-file are used together: give both", "--user")
     if credentials_file is not None:
         if user is not None:
             raise ConfigurationError(
-                "--credentials-file says who you are without --user: give one of them",
+                "--credentials-file replaces --user and --secret-file: give one of them",
                 "--credentials-file",
             )
         return read_secret_file(credentials_file)
@@ -258,7 +259,9 @@ class _Settings:
         for text in args.properties:
             name, equals, value = text.partition("=")
             if not equals or not name.startswith(("aeron.", "aerotape.")):
-                raise ConfigurationError(f"-D{text}: expected -Daeron.…=value", name)
+                raise ConfigurationError(
+                    f"-D{text}: expected -Daeron.…=value or -Daerotape.…=value", name
+                )
             self._properties[name] = value
             _warn_of_unknown(name)
 

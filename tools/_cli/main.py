@@ -1,18 +1,17 @@
 """The command `aerotape`: find the command's module, parse its arguments, run it, map its errors.
 
-Every module of this package whose name has no leading underscore is a command, but for this one
-and `output`; underscores in the name are hyphens in the command's. Such a module has a docstring,
-whose first line is its help,
+Every module of `aerotape.tools` whose name has no leading underscore is a command; underscores in
+the name are hyphens in the command's. Such a module has a docstring, whose first line is its help,
 
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
 
-and, where to add all arguments would take long, `configure_for(parser, arguments)`, which adds what
-these arguments need. It must import cheaply, for only what `run` needs should be loaded. `--json`
-and `-v/--verbose` are added to every command here.
+and, where adding all arguments takes long, `configure_for(parser, arguments)`, which adds only what
+these arguments need. Importing it must be cheap: heavy modules are imported in `run`. `--json` and
+`-v/--verbose` are added to every command here.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 done but data was lost or is suspect; 130, 143 and 141,
-as shells have it, when interrupted, terminated or when the reader of standard output went away.
+as in shells, when interrupted, terminated or when the reader of standard output has closed it.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_TERMINATED: Final = 143
 
-_MORE: Final = """`aerotape COMMAND --help` tells more.
+_MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
-Exit codes: 0 done; 1 failure; 2 arguments or settings that cannot be used, and nothing was done;
+Exit codes: 0 done; 1 failure; 2 invalid arguments or settings, nothing was done;
 3 done, but data was lost or is suspect; 130, 143, 141 interrupted, terminated, output closed."""
-# One file for each command.
+# The folder with one file per command.
 _COMMANDS: Final = Path(__file__).parents[1]
 
 
 class CommandModule(Protocol):
-    """What a module of this package offers to be a command."""
+    """The attributes of a command's module."""
 
     __doc__: str | None
     configure: Callable[[argparse.ArgumentParser], None]
@@ -78,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
             code = _exit_code(stop)
-        # What is still buffered must meet a closed pipe here, not in the interpreter's exit.
+        # Flush here, so that a closed pipe is reported here and not at the interpreter's exit.
         sys.stdout.flush()
         return code
     except _Terminated:
@@ -91,15 +90,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Point standard streams that the caller has closed nowhere.
+    """Open standard streams that the caller has closed on the null device.
 
-    Else the next file that is opened, one of the archive's, would be taken for one of them.
+    Otherwise the next file that is opened would get the descriptor of a standard stream.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free, so this one; what is started here has it, too.
+            # The lowest free descriptor, so this one; child processes inherit it.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
@@ -107,12 +106,12 @@ def _open_standard_streams() -> None:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, which is to end a command as tidily as Ctrl-C does."""
+    """SIGTERM, which ends a command as cleanly as Ctrl-C does."""
 
 
 @contextmanager
 def _terminating() -> Iterator[None]:
-    """Let SIGTERM raise `_Terminated` for the time of a command, unless somebody handles it."""
+    """Raise `_Terminated` on SIGTERM while a command runs, unless a handler is installed."""
     is_ours = (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -134,14 +133,14 @@ def _dispatch(arguments: list[str]) -> int:
     parser = _top_parser()
     top = parser.parse_args(arguments)
     if top.command is None:
-        parser.error("which command?")
+        parser.error("a command is required")
     if top.command not in command_names():
         parser.error(f"unknown command {top.command!r}")
     module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
     command_parser = _command_parser(top.command, module, top.arguments)
     try:
         args = command_parser.parse_args(top.arguments)
-    except ConfigurationError as error:  # of what turns an argument into a value
+    except ConfigurationError as error:  # raised by an argument's parser
         command_parser.error(str(error))
     args.verbose = args.verbose or top.verbose
     try:
@@ -153,7 +152,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, not lost under a screen of usage."""
+    """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
@@ -172,13 +171,13 @@ class _TopParser(_Parser):
 def _top_parser() -> argparse.ArgumentParser:
     parser = _TopParser(
         prog="aerotape",
-        description="Record Aeron streams, keep them, replay them, and take them to Spark.",
+        description="Record Aeron streams, store them, replay them, and read them in Spark.",
     )
     parser.add_argument("--version", action="version", version=f"aerotape {__version__}")
     add_verbose(parser)
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of those below")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="the command's own arguments"
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="the arguments of the command"
     )
     return parser
 
@@ -217,14 +216,14 @@ def _report(command: str, error: Exception, verbose: bool) -> int:
         import traceback
 
         traceback.print_exception(error)
-    # One line whatever the message holds, so that scripts and logs can rely on it.
+    # Always one line, so that scripts and logs can rely on it.
     text = printable(" ".join(_message(error).split())) or type(error).__name__
     print(f"aerotape {command}: {text}", file=sys.stderr)
     return EXIT_USAGE if isinstance(error, ConfigurationError) else EXIT_FAILURE
 
 
 def _message(error: Exception) -> str:
-    """What an error says; one of the system's without its number, and with where it was."""
+    """The message of an error; of a system error without its number and with its file."""
     if isinstance(error, AerotapeError) or not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename or 'standard output or input'}: {error.strerror}"
@@ -240,9 +239,9 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _discard_stdout() -> None:
-    """Point standard output nowhere, so that the interpreter's last flush cannot fail."""
+    """Redirect standard output to the null device, so that the last flush cannot fail."""
     try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        with Path(os.devnull).open("wb") as null:
+            os.dup2(null.fileno(), sys.stdout.fileno())
     except (OSError, ValueError):  # standard output is not a file: a test's capture
         pass

@@ -10,8 +10,8 @@ def add_common_options(parser: argparse.ArgumentParser, *, default: Any = False)
     """Add --json and -v.
 
     Args:
-        default: `argparse.SUPPRESS` for the parser of an action, which has the options too and
-            must not overrule those that stand before it.
+        default: `argparse.SUPPRESS` for the parser of an action, which must not overwrite
+            options given before the action.
     """
     parser.add_argument(
         "--json", action="store_true", default=default, help="print results as JSON"
@@ -20,7 +20,7 @@ def add_common_options(parser: argparse.ArgumentParser, *, default: Any = False)
 
 
 def add_verbose(parser: argparse.ArgumentParser, *, default: Any = False) -> None:
-    """Add -v, as `add_common_options`."""
+    """Add -v; `default` as for `add_common_options`."""
     parser.add_argument(
         "-v",
         "--verbose",

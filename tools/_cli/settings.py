@@ -1,4 +1,4 @@
-"""-D and properties files, for the commands that run a daemon."""
+"""-D and properties files of the commands that run a daemon."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 def add_property_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add -D and properties files, which `gather` puts together."""
+    """Add -D and properties files, which `gather` reads."""
     parser.add_argument(
         "-D",
         dest="defines",
         action="append",
         default=[],
         metavar="name=value",
-        help="set a property; may be given many times",
+        help="set a property (repeatable)",
     )
     parser.add_argument(
         "files",
         nargs="*",
         metavar="FILE.properties",
-        help="Java properties file, or a URL of one",
+        help="a Java properties file",
     )
 
 
 def gather(args: argparse.Namespace, options: Mapping[str, tuple[str, str | None]]) -> Settings:
-    """Return what environment, files, -D and the command's own options set.
+    """Return the settings from environment, files, -D and options, later ones replacing earlier.
 
     Args:
-        options: the option and its value for each property that has one; None is not given.
+        options: by property, the option that sets it and its value (None if not given).
 
     Raises:
         ConfigurationError: a file cannot be read, or a -D is not name=value.
@@ -48,7 +48,7 @@ def gather(args: argparse.Namespace, options: Mapping[str, tuple[str, str | None
     for define in args.defines:
         name, equals, value = define.partition("=")
         if not equals or not name:
-            raise ConfigurationError(f"-D{define}: must be -Dname=value", "-D")
+            raise ConfigurationError(f"-D{define}: expected -Dname=value", "-D")
         settings.put(name, value, "-D")
     for name, (option, given) in options.items():
         if given is not None:

@@ -1,4 +1,4 @@
-"""The options of commands that show what a recording is like: which part of it, and over what."""
+"""The options of commands that show statistics: the range, the bins and the axis."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ def add_statistics_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--over",
         choices=["position", "time"],
-        help="what goes from left to right (default: time where the recording has a time index)",
+        help="the horizontal axis (default: time if the recording has a time index)",
     )
-    parser.add_argument(
-        "--bins", type=count, metavar="N", help="into how many equal parts to divide it"
-    )
-    parser.add_argument("--from-position", type=identity, metavar="P", help="begin there")
-    parser.add_argument("--to-position", type=identity, metavar="P", help="end there")
+    parser.add_argument("--bins", type=count, metavar="N", help="the number of bins")
+    parser.add_argument("--from-position", type=identity, metavar="P", help="the first position")
+    parser.add_argument("--to-position", type=identity, metavar="P", help="the end position")
     add_time_options(parser)
 
 

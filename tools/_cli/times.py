@@ -1,4 +1,4 @@
-"""The options that choose by wall-clock time."""
+"""The options that select by wall-clock time."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ def add_time_options(parser: argparse.ArgumentParser) -> None:
         "--from-time",
         type=option(parse_time, "--from-time"),
         metavar="TIME",
-        help="leave out what was certainly recorded before: ISO 8601 with a zone, or a number as "
-        "1772357400000ms",
+        help="leave out what was certainly recorded before TIME: ISO 8601 with a zone, or a number "
+        "with a unit such as 1772357400000ms",
     )
     parser.add_argument(
         "--to-time",
         type=option(parse_time, "--to-time"),
         metavar="TIME",
-        help="leave out what was certainly recorded then or later",
+        help="leave out what was certainly recorded at TIME or later",
     )
 
 
 def time_range(args: argparse.Namespace) -> TimeRange:
-    """Return what the options of `add_time_options` say (ConfigurationError)."""
+    """Return the range given by the options of `add_time_options` (ConfigurationError)."""
     return TimeRange(args.from_time, args.to_time)
 
 
 def positions(recording: Recording, times: TimeRange) -> tuple[int, int]:
-    """Return the positions of what may have been recorded in a range of times.
+    """Return the first and last position that may have been recorded in a range of times.
 
-    Where too little is known of it for a choice to be worth much, that is told.
+    Notes on standard error where the time index makes that imprecise.
     """
-    tell_what_is_known(recording, times)
+    note_time_index(recording, times)
     return recording.time_index.positions(times)
 
 
-def tell_what_is_known(recording: Recording, times: TimeRange) -> None:
-    """Tell where too little is known of times for a choice by them to be worth much."""
+def note_time_index(recording: Recording, times: TimeRange) -> None:
+    """Note on standard error where the time index makes a selection by time imprecise."""
     index = recording.time_index
     if times and index.problem:
         note(f"warning: {index.problem}")
     if times and index.source != "recorded":
-        what = "no time index" if index.source == "none" else "estimates for a time index"
+        what = "no time index" if index.source == "none" else "an estimated time index"
         note(
-            f"recording {recording.recording_id} has {what}: more may be chosen than was recorded "
-            "in that time"
+            f"recording {recording.recording_id} has {what}: the selection may include more "
+            "than was recorded in that time"
         )

@@ -1,5 +1,6 @@
-"""The commands of `aerotape tool`, a module for each group of them.
+"""The commands of `aerotape tool`, a module for each: its name is the command's, with `_` for `-`.
 
-Each module has `add_commands`, which adds its commands to the parser of `aerotape tool`. They work
-on the directory alone: `args.directory` has been found to be one.
+`describe-all`, `mark-valid` and `mark-invalid` share the modules `describe` and `mark`. Each module
+has `add_commands(commands)`, which adds its commands to the parser of `aerotape tool`. They
+work on the directory alone: `args.directory` is known to be an archive directory.
 """

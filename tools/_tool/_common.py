@@ -1,4 +1,4 @@
-"""What the commands of `aerotape tool` share."""
+"""Helpers of the commands of `aerotape tool`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_FAILURE: Final = 1
 EXIT_DATA_SUSPECT: Final = 3
 _SHOWN_IDS: Final = 20
-# Names by which ArchiveTool knows checksums, besides ours.
+# ArchiveTool's names of checksums, besides ours.
 _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
     "io.aeron.archive.checksum.crc32": "crc-32",
     "io.aeron.archive.checksum.crc32c": "crc-32c",
@@ -31,7 +31,7 @@ _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
 
 
 class Commands(Protocol):
-    """Where commands are added: what `ArgumentParser.add_subparsers` returns."""
+    """The result of `ArgumentParser.add_subparsers`."""
 
     def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
         """Add a command."""
@@ -46,15 +46,18 @@ def add_command(
     writes: bool = False,
     reads_urls: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command that `run_it` runs, with its docstring as help; --dry-run if it writes.
+    """Add a command.
 
-    With `reads_urls` the directory may be in a storage elsewhere.
+    Args:
+        run_it: runs the command; its docstring is the help.
+        writes: add --dry-run.
+        reads_urls: accept a directory in remote storage.
     """
     help_line = (run_it.__doc__ or "").partition("\n")[0]
     parser = commands.add_parser(name, description=run_it.__doc__, help=help_line)
     if writes:
         parser.add_argument(
-            "--dry-run", action="store_true", help="tell what would be done, and do nothing"
+            "--dry-run", action="store_true", help="show what would be done, and do nothing"
         )
     add_common_options(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run_action=run_it, reads_urls=reads_urls)
@@ -62,42 +65,49 @@ def add_command(
 
 
 def add_recording_id(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
-    """Add the recording that a command is for, all when it is left out."""
+    """Add the recording id of a command; if optional, the default is all recordings."""
     parser.add_argument(
         "recording_id",
         metavar="RECORDING_ID",
         type=identity,
         nargs="?" if optional else None,
-        help="one recording only" if optional else "the recording",
+        help="only this recording" if optional else "the recording",
     )
 
 
 def some_ids(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
-    """Name recordings in a line, not all where they are very many, unless -v is given."""
+    """Return recording ids as text, shortened if there are many and -v is not given."""
     shown = recording_ids if args.verbose else recording_ids[:_SHOWN_IDS]
     text = ", ".join(map(str, shown))
     left_out = len(recording_ids) - len(shown)
     return f"{text} and {left_out} more, shown with -v or --json" if left_out else text
 
 
+def would(args: argparse.Namespace, done: str, infinitive: str) -> str:
+    """Return the verb for what was done, or with --dry-run would be."""
+    return f"would {infinitive}" if args.dry_run else done
+
+
 def checksum_name(name: str) -> ChecksumName:
-    """Return the checksum of that name, which may be the Java class's (ConfigurationError)."""
+    """Return the checksum of a name, ours or the Java class's (ConfigurationError)."""
     known = _CHECKSUM_CLASSES.get(name.strip().lower())
     if known is None:
-        raise ConfigurationError(f"unknown checksum {name!r}: use crc-32 or crc-32c", "-checksum")
+        raise ConfigurationError(
+            f"unknown checksum {name!r}: expected crc-32 or crc-32c", "-checksum"
+        )
     return known
 
 
 def confirm_change(
     args: argparse.Namespace, deed: str, check: Callable[[Catalog], None] = lambda _: None
 ) -> None:
-    """Ask before a change, once it is known that it would not be refused.
+    """Ask for confirmation of a change that would not be refused.
 
-    The directory is nobody's while the question stands, so `changing` looks anew afterwards.
+    The directory is not locked while the user is asked, so `changing` must check again.
 
     Args:
-        deed: what will be done, as for `confirm`.
-        check: raises when the catalog is none to change.
+        deed: the change, as for `confirm`.
+        check: raises if the catalog cannot be changed.
     """
     if args.dry_run or args.yes:
         return
@@ -113,10 +123,10 @@ def changing(
     capacity_bytes: int | None = None,
     checksum: ChecksumName = "none",
 ) -> Iterator[Catalog]:
-    """Open the catalog to change it, and keep archives of this package out meanwhile.
+    """Open the catalog for changes, and prevent archives of this package from starting.
 
-    With --dry-run it is only read, and an archive may be using the directory. Until something is
-    changed, or `Catalog.reserve` called, the file stays as it is: a command may yet be refused.
+    With --dry-run the catalog is only read, and an archive may be using the directory. The file is
+    not written before the first change or call of `Catalog.reserve`, as a command may be refused.
 
     Raises:
         ArchiveInUseError: an archive is using the directory.
@@ -135,7 +145,7 @@ def changing(
         unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS),
         Catalog.open(
             args.directory,
-            # Its length stays as it is, unless more is asked for.
+            # The length stays the same unless a larger one is requested.
             capacity_bytes=capacity_bytes or MIN_CAPACITY_BYTES,
             checksum=checksum,
             lazily=True,

@@ -157,7 +157,7 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
     assert "lenght is not a property of the archive, ignored: did you mean" in told
     assert "did you mean aeron.archive.segment.file.length?" in told
     assert "max.catalog.entries has no effect: the catalog grows" in told
-    assert "left to the driver: did you mean aeron.archive.dir?" in told
+    assert "passed to the media driver: did you mean aeron.archive.dir?" in told
     assert "alice" not in told and "aerotape.user" not in told
     assert "java.io.tmpdir" in told
     assert made.driver_properties == {"aeron.term.buffer.length": "64k", "aeron.archve.dir": "x"}
@@ -165,7 +165,7 @@ def test_unknown_archive_properties_are_warned_about_and_driver_ones_passed_on()
 
 
 def test_recording_events_need_a_channel() -> None:
-    """There is no default for where they go."""
+    """Their channel does not have a default."""
     channel = "aeron:udp?control-mode=dynamic|control=localhost:8030"
     made = config(recording_events_enabled="true", recording_events_channel=channel)
     assert made.recording_events_channel == channel

@@ -402,9 +402,9 @@ def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> Non
         aerotape.Archive.launch(dir=tmp_path / "archive", users_file=tmp_path / "missing")
     # A variable that was empty: whoever wanted users did not want everybody.
     for given in ({"users_file": ""}, {"properties": {"aerotape.users.file": " "}}):
-        with pytest.raises(aerotape.ConfigurationError, match=r"users\.file is empty: name a file"):
+        with pytest.raises(aerotape.ConfigurationError, match=r"users\.file is empty: give a file"):
             aerotape.Archive.launch(dir=tmp_path / "archive", **given)
-    with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
+    with pytest.raises(aerotape.ConfigurationError, match="both set the authenticator"):
         aerotape.Archive.launch(
             dir=tmp_path / "archive",
             users_file=tmp_path / "missing",

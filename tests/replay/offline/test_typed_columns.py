@@ -228,10 +228,10 @@ def test_xml_or_ir_is_told_by_content(ir: Path, jars: dict[str, Path], tmp_path:
     renamed = tmp_path / "orders.xml"
     renamed.write_bytes(ir.read_bytes())
     assert recording(tmp_path).to_arrow(schema=renamed, template="Order") == expected
-    with pytest.raises(ConfigurationError, match=r"only from files whose names end with \.xml"):
+    with pytest.raises(ConfigurationError, match=r"only in files whose names end with \.xml"):
         PayloadSchema.from_file(utf16.rename(tmp_path / "orders.sbe"))
     renamed.write_bytes(b"orders: yes")
-    with pytest.raises(CodecError, match=r"orders\.xml is no SBE schema: neither XML nor"):
+    with pytest.raises(CodecError, match=r"orders\.xml is not an SBE schema: neither XML nor"):
         recording(tmp_path).to_arrow(schema=renamed)
 
 

@@ -319,7 +319,7 @@ def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Pat
         ((archive_dir, tmp_path / "out", "--from-position", "9", "--to-position", "8"), 2, "after"),
         ((archive_dir, tmp_path / "out", "--mode", "PERMISSIVE"), 2, "give checksum too"),
         ((archive_dir, tmp_path / "out", "--template", "Order"), 2, "give the option schema too"),
-        ((archive_dir, tmp_path / "out", "--watch", "0"), 2, "must be more than nothing"),
+        ((archive_dir, tmp_path / "out", "--watch", "0"), 2, "must be positive"),
     ]:
         done = command(*arguments)
         assert done.returncode == code, done.stderr

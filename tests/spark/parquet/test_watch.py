@@ -185,8 +185,8 @@ def test_what_went_with_a_purged_recording_is_told(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--max-delay", "5"), "--max-delay is for --watch"),
-        (("--watch", "--dry-run"), "--dry-run says what one run would do"),
+        (("--max-delay", "5"), "--max-delay requires --watch"),
+        (("--watch", "--dry-run"), "--dry-run cannot be used with --watch"),
     ],
 )
 def test_options_without_effect_are_refused(

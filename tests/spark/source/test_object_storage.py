@@ -81,7 +81,7 @@ def test_the_schema_may_be_there_too(
     recording = open_directory(url, store.options).recording(0)
     typed = recording.to_arrow(schema=f"{url}/orders.xml", template="Order", columns=["note"])
     assert typed.to_pydict() == {"note": expected}
-    with pytest.raises(Exception, match=r"SBE schema s3://tapes/orders/none\.xml: it is not there"):
+    with pytest.raises(Exception, match=r"SBE schema s3://tapes/orders/none\.xml: no such file"):
         reader.option("schema", f"{url}/none.xml").load(url)
 
 

@@ -78,7 +78,7 @@ def test_files_are_left_as_archive_tool_leaves_them(
 
 
 @pytest.mark.parametrize("target", ["VALID", "INVALID"])
-def test_a_state_that_cannot_be_is_mended_by_saying_what_it_is(
+def test_an_impossible_state_is_repaired_by_mark(
     directory: Path, capsys: pytest.CaptureFixture[str], target: str
 ) -> None:
     """It is damage to the entry, and no answer that the recording is so already."""
@@ -93,7 +93,7 @@ def test_a_state_that_cannot_be_is_mended_by_saying_what_it_is(
     assert json.loads(capsys.readouterr().out)["changed"] is True
     assert content(directory) == before
     assert main(command) == 0
-    told = f"recording 0 is {target} now, its state read 7, which is none\n"
+    told = f"recording 0 is {target} now, was 7, which is not a valid state\n"
     assert capsys.readouterr().out == told
     assert main(["tool", str(directory), "describe", "0", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -136,7 +136,7 @@ def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
 
 
 def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
-    """Lookups and changes go on in the new file."""
+    """Lookups and changes continue in the new file."""
     with Catalog.open(directory) as catalog:
         catalog.compact()
         assert list(catalog.recording_ids()) == [0, 3, 4]
@@ -154,7 +154,7 @@ def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
 def test_nothing_is_deleted_without_a_yes(
     directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], answer: str
 ) -> None:
-    """Nor when there is no answer to be had."""
+    """Nor if standard input has ended."""
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["tool", str(directory), *arguments]) != 0
@@ -201,7 +201,7 @@ def test_a_damaged_entry_keeps_its_files_and_the_catalog(
     assert content(directory) == before
     assert main(["tool", str(directory), "delete-orphaned-segments", "--yes", "--json"]) == 3
     captured = capsys.readouterr()
-    assert "left the files of recording 0 alone" in captured.err
+    assert "retained the files of recording 0: " in captured.err
     deleted = json.loads(captured.out)["segment_files_deleted"]
     assert "2-0.rec" in deleted
     assert not [name for name in deleted if name.startswith("0-")]
@@ -249,7 +249,7 @@ def test_a_command_that_is_not_refused_brings_the_catalog_into_order(tmp_path: P
         assert list(catalog.recording_ids()) == []
 
 
-def test_capacity_is_told_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_capacity_is_printed_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
     before = content(directory)["archive.catalog"]
     assert main(["tool", str(directory), "capacity"]) == 0
@@ -296,7 +296,7 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
 def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From such a start the segments would begin elsewhere, and this one behind the last."""
+    """From such a start the segment positions would differ, this file being after the last."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
         start = SEGMENT_LENGTH + 65_536 + 64
@@ -309,7 +309,7 @@ def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
     assert {name: after.get(name) for name in before} == before
 
 
-def test_segments_are_no_orphans_of_a_start_at_which_there_is_none(
+def test_segments_are_not_orphans_of_a_start_without_a_segment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One flipped bit may put it there, where segments begin; detaching leaves the one it is in,
@@ -343,10 +343,10 @@ def test_what_was_deleted_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("command", ["stats", "export", "verify", "repair", "time-index"])
-def test_a_recording_that_is_not_valid_is_told_so(
+def test_an_invalid_recording_is_reported_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """It stands in the catalog, so that there is none with this id is half of the truth."""
+    """It is in the catalog, so the error must not only say that the id is unknown."""
     directory = build(tmp_path / "archive")
     file = [str(tmp_path / "exported")] if command == "export" else []
     assert main(["tool", str(directory), command, "1", *file]) == 1

@@ -61,7 +61,7 @@ def test_checksums_are_those_of_archive_tool(
     assert (content(directory) != before) == (code != 1)
 
 
-def test_what_was_changed_is_told_and_verifies(
+def test_changes_are_reported_and_verify(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
@@ -86,7 +86,7 @@ def test_frames_whose_checksum_was_wrong_are_counted(
 ) -> None:
     """Before it is covered up, and where others had right ones; the bytes are ArchiveTool's."""
     checksum = ["tool", str(directory), "checksum"]
-    # Recorded without: nobody knows what is damaged.
+    # Recorded without checksums: damage cannot be detected.
     path = directory / "0-0.rec"
     overwrite(path, 40, b"damaged")
     overwrite(path, 12, b"\x07")  # of another session, before an extension
@@ -138,7 +138,7 @@ def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
 def test_files_with_other_names_are_copied_before(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a backup of hard links holds does not change; nothing does where there is no room."""
+    """A backup of hard links does not change; with a full disk no file changes."""
     backup = tmp_path / "backup"
     backup.mkdir()
     for path in directory.glob("*.rec"):
@@ -206,7 +206,7 @@ def test_damage_has_the_exit_code_that_verify_has(
 def test_a_frame_that_cannot_be_ends_the_segment(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named with its position; nothing behind it is touched, and other segments are done."""
+    """It is reported with its position; data after it is unchanged, other segments are done."""
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     damaged = bytearray(path.read_bytes())
     second = (int.from_bytes(damaged[:4], "little") + 31) & ~31

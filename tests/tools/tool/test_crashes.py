@@ -1,4 +1,4 @@
-"""Commands that write, cut short at each change to a file: nothing is lost, and they can go on.
+"""Commands that write, interrupted at each change to a file: no data is lost, and a rerun works.
 
 They are killed there, or the power fails.
 """
@@ -125,7 +125,7 @@ def test_compact(tmp_path: Path, cut_short: CutShort) -> None:
 
 
 def test_migrate(tmp_path: Path, cut_short: CutShort) -> None:
-    """It goes on where it was, and leaves what an undisturbed run leaves."""
+    """It continues, with the same result as an undisturbed run."""
     directory = build_old(tmp_path / "archive", version(0, 0, 1))
     undisturbed = None
     copies = []
@@ -153,7 +153,7 @@ def damaged_archive(tmp_path: Path) -> tuple[Path, SegmentBuilder]:
 
 
 def damage(directory: Path, position: int, length: int) -> None:
-    """Overwrite part of recording 1; no two places look the same then."""
+    """Overwrite part of recording 1; with different bytes everywhere."""
     noise = random.Random(position).randbytes(length)
     for at in range(position - position % SEGMENT_LENGTH, position + length, SEGMENT_LENGTH):
         begin, end = max(at, position), min(at + SEGMENT_LENGTH, position + length)
@@ -322,7 +322,7 @@ AT_THE_END = {
     "import": ["mapped_file.py CatalogFile.close"],
 }
 OTHERS_COVER = {
-    # Nothing was stored in the catalog after it was written anew.
+    # The catalog was not changed after it was rewritten.
     "compact": ["mapped_file.py CatalogFile.close"],
     # The names of the quarantine, and of what is copied into a folder of it: the same directories
     # are forced for the mark and the note, before anything goes.

@@ -60,7 +60,7 @@ def _payload(frame: str) -> str:
 def test_the_limit_is_for_each_recording(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Recordings of whatever state are shown; one without files is told and exits 3."""
+    """Recordings of any state are shown; one without files is reported and exits 3."""
     before = content(directory)
     rows = dump(directory, capsys, "2", expect=3)
     assert [(row["recording_id"], row["position"]) for row in rows] == [
@@ -78,15 +78,15 @@ def test_the_limit_is_for_each_recording(
     captured = capsys.readouterr()
     assert "frame at position 65632: data of 1408 bytes, first fragment" in captured.out
     assert "  00000000  01 01 01" in captured.out
-    assert "bytes of recording 0 follow" in captured.out
-    assert "recording 4 cannot be read further: there is no segment file" in captured.err
+    assert "bytes of recording 0 not shown" in captured.out
+    assert "recording 4 cannot be read to its end: there is no segment file" in captured.err
     assert content(directory) == before
 
 
 def test_damage_ends_a_recording_and_not_the_rest(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All frames before it are shown, its position is told."""
+    """All frames before it are shown, and its position is reported."""
     whole = dump(directory, capsys, expect=3)
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     data = bytearray(path.read_bytes())

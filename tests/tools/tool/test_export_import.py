@@ -119,7 +119,7 @@ def test_a_recording_goes_into_another_directory(
 def test_nothing_follows_the_last_position_that_there_is(
     target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither an import nor a repair makes a file that begins where no stream goes on."""
+    """Neither an import nor a repair creates a file that starts at the end of the stream."""
     directory = tmp_path / "last"
     directory.mkdir()
     length = SegmentBuilder().segment_length
@@ -188,7 +188,7 @@ def test_a_file_that_is_not_whole_is_refused(
         assert not (target / "aerotape-import").exists()
 
 
-def test_bytes_behind_the_end_of_a_file_are_refused(
+def test_bytes_after_the_end_of_a_file_are_refused(
     source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nobody knows what else is wrong with it."""
@@ -203,7 +203,7 @@ def test_bytes_behind_the_end_of_a_file_are_refused(
 
 
 def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
-    """Give the recording a time index, a point behind each message."""
+    """Give the recording a time index, a point after each message."""
     begin_ns = 1_600_000_000 * 10**9
     points = [TimePoint(begin_ns, stream.start_position, stream.session_id)]
     for message in stream.messages:
@@ -285,7 +285,7 @@ def test_a_file_whose_time_index_is_not_whole_is_refused(
         assert content_of(target) == before
 
 
-def test_a_damaged_time_index_stays_behind_with_a_warning(
+def test_a_damaged_time_index_is_left_out_with_a_warning(
     source: Path,
     target: Path,
     tmp_path: Path,
@@ -378,7 +378,7 @@ def test_a_damaged_recording_is_not_exported(
 def test_an_import_is_refused_while_an_archive_uses_the_directory(
     source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An export is not: of a recording that goes on it takes what there is."""
+    """An export is not: of a live recording it takes the current data."""
     file = tmp_path / "recording"
     with Catalog.open(source) as catalog:
         catalog.set_stop_position(1, -1)
@@ -395,7 +395,7 @@ def test_an_import_is_refused_while_an_archive_uses_the_directory(
     assert payloads(target, 3) == payloads(source, 1)
 
 
-def test_differences_are_told(
+def test_differences_are_reported(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of descriptors, positions and bytes, and what only one of them has."""

@@ -21,7 +21,7 @@ LENGTH = 12_000
 
 
 class Cut:
-    """A recording that nobody has stopped, of frames that have a page wholly within them."""
+    """A recording without a stop position, of frames that contain a whole page."""
 
     def __init__(self, directory: Path, *, stop_position: int = -1) -> None:
         self.path = directory
@@ -81,7 +81,7 @@ def end_with(cut: Cut, count: int) -> list[int]:
 def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(
     cut: Cut, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a stop position behind them nothing would ever look for them again."""
+    """With a stop position after them they would never be found again."""
     first, _ = end_with(cut, 2)
     position = cut.lose(first)
     cut.lose(first + 1)

@@ -55,7 +55,7 @@ def test_files_are_left_as_archive_tool_leaves_them(
         assert catalog.next_recording_id == 5
 
 
-def test_steps_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With versions before and the names of files before and after."""
     directory = build_old(tmp_path / "archive", version(1, 2, 3))
     assert main(["tool", str(directory), "migrate", "--yes", "--json"]) == 0

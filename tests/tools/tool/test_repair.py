@@ -122,7 +122,7 @@ def kept(archive: Path, result: dict[str, Any]) -> dict[str, bytes]:
 def test_a_bad_middle_becomes_padding(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All frames before and behind it stay where they were; what was there is kept."""
+    """All frames around the damage keep their positions; the damaged data is in quarantine."""
     frames = sorted(stream.frames)
     begin, end = frames[100], frames[104]
     damaged = b"\xee" * (end - begin)
@@ -152,7 +152,7 @@ def test_a_frame_that_fails_its_checksum_becomes_padding(
 def test_a_bad_end_is_cut_off(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The recording ends behind its last good frame; the rest is kept and turned into zeros."""
+    """The recording ends after its last valid frame; the rest is in quarantine and zeroed."""
     frames = sorted(stream.frames)
     begin = next(frame for frame in frames if frame > 2 * SEGMENT_LENGTH + 20_000)
     last = archive / f"1-{3 * SEGMENT_LENGTH}.rec"
@@ -175,7 +175,7 @@ def test_a_bad_end_is_cut_off(
 def test_with_cut_the_recording_ends_before_the_first_damage(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is good behind it is kept, byte for byte."""
+    """The valid data after it is preserved, byte for byte."""
     begin = next(frame for frame in sorted(stream.frames) if frame > SEGMENT_LENGTH + 999)
     overwrite(archive, begin + 8, b"\xee")
     before = {p.name: p.read_bytes() for p in archive.glob("1-*.rec")}
@@ -219,7 +219,7 @@ def test_a_segment_cut_short_is_filled(
 
 
 @pytest.mark.parametrize("cause", ["the last file is gone", "truncated by the Java archive"])
-def test_a_recording_that_ends_with_a_segment_has_an_empty_file_behind_it(
+def test_a_recording_that_ends_with_a_segment_has_an_empty_next_file(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str], cause: str
 ) -> None:
     """As recorders leave it: verify, which looks for it, takes the recording for a sound one."""
@@ -256,7 +256,7 @@ def test_segments_missing_at_the_beginning_move_the_start(
 def test_a_recording_without_stop_position_gets_one(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With damage in earlier segments, at which a start does not look."""
+    """With damage in earlier segments, which a start does not check."""
     with Catalog.open(archive, checksum="crc-32") as catalog:
         catalog.set_stop_position(1, -1)
     begin = sorted(stream.frames)[30]
@@ -402,11 +402,11 @@ def test_states_of_others_stay(archive: Path, capsys: pytest.CaptureFixture[str]
     assert main(["tool", str(archive), "repair", "9"]) == 1
 
 
-def test_what_verify_has_put_behind_the_end_is_kept(
+def test_data_that_verify_put_after_the_end_is_preserved(
     archive: Path, stream: SegmentBuilder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has a recording end where a page is lost, as ArchiveTool's does: an extension would
-    overwrite the good frames behind, of which nobody keeps a copy then."""
+    overwrite the valid frames after it, without a copy."""
     base = 3 * SEGMENT_LENGTH
     [gap, *behind] = [m for m in stream.messages if m.position >= base + 1000]
     overwrite(archive, gap.position, bytes(gap.end_position - gap.position))

@@ -70,7 +70,7 @@ def test_numbers_are_those_of_the_messages(
 
 
 def picture(directory: Path, recording_id: int, width: int, encoding: str) -> list[str]:
-    """Run the command in a process of its own, whose terminal is like that."""
+    """Run the command in a separate process with such a terminal."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -112,7 +112,7 @@ def test_the_picture_fits_the_terminal(directory: Path, width: int, encoding: st
 
 
 def test_over_time(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where times are known, unless told otherwise; the axis has times then."""
+    """By default if there is a time index; the axis has times then."""
     recording = open_directory(directory).recording(0)
     begin = 1_700_000_000_000_000_000
     ends = [(0, 0), (90, recording.recorded_position)]
@@ -161,7 +161,7 @@ def test_all_recordings_are_a_line_each(
         "2",
         "3",
     ]
-    assert re.fullmatch(r"left out: .*damaged descriptor.*\n", captured.err)
+    assert re.fullmatch(r"skipped: .*damaged descriptor.*\n", captured.err)
 
 
 def test_bad_use_is_one_line(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def _first(built: Built) -> int:
     return next(m.position for m in built.stream.messages if m.position >= length)
 
 
-def test_without_an_index_it_is_told(built: Built, capsys: Capture) -> None:
+def test_a_missing_index_is_reported(built: Built, capsys: Capture) -> None:
     built.path.unlink()
     rows, err = tool(built, capsys, "dump", *between(built, 20, 39))
     assert err.count("recording 0 has no time index") == 1
@@ -101,8 +101,8 @@ def test_without_an_index_it_is_told(built: Built, capsys: Capture) -> None:
         ),
         (["verify", "--to-time", "soon"], "--to-time: 'soon' is no time"),
         (["dump", "--from-time=2000000ms", "--to-time=1000000ms"], "goes backwards"),
-        (["time-index", "--points"], "--points needs a RECORDING_ID"),
-        (["time-index", "--dry-run"], "--dry-run is for --rebuild"),
+        (["time-index", "--points"], "--points requires a RECORDING_ID"),
+        (["time-index", "--dry-run"], "--dry-run requires --rebuild"),
         (["time-index", "0", "--points", "--rebuild"], "not allowed with"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_lost_index_is_estimated_from_untouched_files(built: Built, capsys: Ca
     now = content(built.archive_dir)
     assert before.items() <= now.items(), "nothing else is changed"
     _, err = tool(built, capsys, "dump", "1", "--from-time", f"{START_NS}ns")
-    assert "recording 0 has estimates for a time index" in err
+    assert "recording 0 has an estimated time index" in err
     # Done again it keeps what is there.
     [row], _ = tool(built, capsys, "time-index", "0", "--rebuild")
     assert (row["points_kept"], row["estimates"]) == (4, 0)

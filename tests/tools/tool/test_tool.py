@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from support.builders.built_archive import add_entry
@@ -56,7 +57,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
-def test_describe_tells_of_mark_file_catalog_and_recordings(
+def test_describe_shows_mark_file_catalog_and_recordings(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The readable form names all three; deleted recordings show only with describe-all."""
@@ -177,10 +178,10 @@ def test_a_missing_segment_is_named(archive: Path, capsys: pytest.CaptureFixture
     assert check["problems"][0]["position"] == 131_072
 
 
-def test_bytes_behind_the_stop_position_and_a_lost_end_are_problems(
+def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stop position that is not where the frames end is told in both directions."""
+    """A stop position that is not where the frames end is reported in both directions."""
     with Catalog.open(archive) as catalog:
         end = catalog.stop_position(0)
         catalog.set_stop_position(0, end - 32)
@@ -192,7 +193,7 @@ def test_bytes_behind_the_stop_position_and_a_lost_end_are_problems(
     assert "96 bytes before they should: nothing was written" in capsys.readouterr().out
 
 
-def test_a_wrong_descriptor_checksum_is_told(
+def test_a_wrong_descriptor_checksum_is_reported(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A catalog kept without the checksum fails the check for it, as in ArchiveTool."""
@@ -241,12 +242,12 @@ def test_a_copy_without_its_mark_file_is_described(
         (["describe", "-a"], 2, "unrecognized arguments: -a"),
         (["pid", "3"], 2, "unrecognized arguments: 3"),
         (["verify", "three"], 2, "is not an integer"),
-        (["mark-valid", "-1"], 2, "is not from 0"),
+        (["mark-valid", "-1"], 2, "is not between 0"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "required"),
     ],
 )
-def test_mistakes_are_told_in_a_line(
+def test_mistakes_are_one_line(
     archive: Path,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
@@ -261,10 +262,10 @@ def test_mistakes_are_told_in_a_line(
     assert captured.out == ""
 
 
-def test_a_directory_that_is_none_exits_1(
+def test_a_path_that_is_not_an_archive_directory_exits_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A path that does not exist, and a directory without a catalog, are told apart."""
+    """A path that does not exist and a directory without a catalog have distinct errors."""
     assert main(["tool", str(tmp_path / "nowhere"), "describe"]) == 1
     assert "no such directory" in capsys.readouterr().err
     assert main(["tool", str(tmp_path), "verify"]) == 1
@@ -272,7 +273,7 @@ def test_a_directory_that_is_none_exits_1(
 
 
 @pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])
-def test_all_commands_tell_a_directory_that_is_none(
+def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """With the words of `tool`, wherever it is that they find out."""
@@ -294,7 +295,7 @@ def test_all_commands_tell_a_directory_that_is_none(
 def test_nothing_is_asked_about_what_is_no_archive_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """That it is none comes first."""
+    """The directory is checked first."""
     assert main(["tool", str(tmp_path), command]) == 1
     error = capsys.readouterr().err
     assert "Go on?" not in error
@@ -327,14 +328,31 @@ def test_a_damaged_descriptor_does_not_spoil_the_rest(
     assert main(["tool", str(archive), "verify", "0"]) == 0
 
 
-def test_commands_are_found_in_the_modules_that_are_said_to_have_them() -> None:
-    """Only the module of the command given is loaded, so the table must be true."""
-    for name, commands in tool.MODULES.items():
-        parser = argparse.ArgumentParser()
-        module = importlib.import_module(f"aerotape.tools._tool.{name}")
-        added = parser.add_subparsers()
-        module.add_commands(added)
-        assert set(added.choices) == set(commands)
+def commands_by_module() -> dict[str, set[str]]:
+    """The commands that each module of `tool` adds."""
+    found = {}
+    for name in tool.MODULES:
+        added = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(f"aerotape.tools._tool.{name}").add_commands(added)
+        found[name] = set(added.choices)
+    return found
+
+
+def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the module of the command given is loaded, and every module belongs to a command."""
+    loaded: list[str] = []
+
+    def load(name: str) -> ModuleType:
+        loaded.append(name.rpartition(".")[2])
+        return importlib.import_module(name)
+
+    modules = commands_by_module()
+    monkeypatch.setattr(tool, "importlib", SimpleNamespace(import_module=load))
+    for name, commands in modules.items():
+        for command in commands:
+            loaded.clear()
+            tool.configure_for(argparse.ArgumentParser(), ["x", command])
+            assert loaded == [name], command
     folder = Path(str(tool.__file__)).parent / "_tool"
     assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
 
@@ -342,8 +360,8 @@ def test_commands_are_found_in_the_modules_that_are_said_to_have_them() -> None:
 def test_all_commands_are_listed_where_none_is_named(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the help, also when a command is in the line, and for a command that is none."""
-    commands = [command for names in tool.MODULES.values() for command in names]
+    """In the help, also with a command in the arguments, and for an unknown command."""
+    commands = [command for names in commands_by_module().values() for command in names]
     for arguments in (["--help"], ["--help", "describe"]):
         assert main(["tool", *arguments]) == 0
         shown = capsys.readouterr().out

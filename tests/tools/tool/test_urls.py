@@ -115,8 +115,6 @@ def test_other_commands_are_refused(
     assert store.requests == []
 
 
-def test_a_time_index_elsewhere_is_not_made_anew(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_remote_time_index_is_not_rebuilt(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tool", url, "time-index", "--rebuild"]) == 2
     assert "--rebuild works on folders of this machine only" in capsys.readouterr().err

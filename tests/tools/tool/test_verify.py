@@ -1,4 +1,4 @@
-"""`aerotape tool DIR verify`: all damage is told, and marked in the catalog as by ArchiveTool."""
+"""`aerotape tool DIR verify`: reports all damage, and marks it as ArchiveTool does."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
     assert kept.read_bytes().rstrip(b"\0") == torn
 
 
-def test_each_bad_frame_is_told(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With file, offset and position, also behind others; the good ones in between are counted."""
+def test_each_bad_frame_is_reported(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With file, offset and position, also after others; valid frames in between are counted."""
     main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
     main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
     capsys.readouterr()
@@ -220,7 +220,7 @@ def test_what_is_marked_invalid_can_be_brought_back(
     assert served(directory)[: len(before_damage)] == before_damage
 
 
-def test_a_stop_position_that_was_changed_is_told(
+def test_a_changed_stop_position_is_reported(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what it was before, for nothing else keeps that."""
@@ -237,7 +237,7 @@ def test_a_stop_position_that_was_changed_is_told(
     assert end_of(directory) == end
 
 
-def test_frames_behind_a_stop_position_that_was_lowered_are_told(
+def test_frames_after_a_lowered_stop_position_are_reported(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where they are and what keeps them: before it is done `repair` in place, then as a copy."""
@@ -255,15 +255,15 @@ def test_frames_behind_a_stop_position_that_was_lowered_are_told(
     told = capsys.readouterr().out
     assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
     assert path.read_bytes() == frames
-    line = f"  {path}: the {behind} bytes behind that "
-    assert f"{line}would stay in the file; `repair` before keeps the good frames" in foretold
-    assert f"{line}are still in the file: `repair` takes them out and keeps a copy" in told
+    line = f"  {path}: the {behind} bytes after it "
+    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in foretold
+    assert f"{line}remain in the file: `repair`, or an archive that extends" in told
     main(["tool", str(directory), "repair", "0"])
     [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
     assert copy.read_bytes() == frames[FRAME : FRAME + behind]
     capsys.readouterr()
     main(verify)
-    assert "bytes behind that" not in capsys.readouterr().out
+    assert "bytes after it" not in capsys.readouterr().out
 
 
 def test_a_directory_in_use_is_checked_and_not_marked(
@@ -278,7 +278,7 @@ def test_a_directory_in_use_is_checked_and_not_marked(
         assert "recording 0: FAILED" in captured.out
         assert "nothing is marked" in captured.err
         assert content(directory) == before
-        # A dry run tells what that run does: nothing.
+        # A dry run reports what that run does: nothing.
         assert main(["tool", str(directory), "verify", "-a", "--dry-run"]) == 3
         foretold = capsys.readouterr()
         assert foretold.out == captured.out
@@ -292,7 +292,7 @@ def test_a_directory_in_use_is_checked_and_not_marked(
 def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its start position is damaged: there good frames look like one that may be torn."""
+    """Its start position is damaged: valid frames there look like one that may be torn."""
     main(["tool", str(directory), "checksum", CRC_32, "0", "-a"])
     with Catalog.open(directory) as catalog:
         catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)

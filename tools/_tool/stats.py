@@ -1,4 +1,4 @@
-"""The command that shows what recordings are like: lengths of messages, rates, gaps."""
+"""`stats`: message lengths, rates and gaps of recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aerotape.text import printable
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._cli.times import tell_what_is_known, time_range
+from aerotape.tools._cli.times import note_time_index, time_range
 from aerotape.tools._tool._common import (
     EXIT_DATA_SUSPECT,
     Commands,
@@ -44,10 +44,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _stats(args: argparse.Namespace) -> int:
-    """Show a recording's message lengths, rate and gaps as a picture, or a line for each recording.
+    """Show the message lengths, rate and gaps of a recording as charts, or of all as a table.
 
-    Damage does not end it: where there are no frames though there should be is a gap, and the exit
-    code is 3.
+    A range without the frames it should have is reported as a gap, and the exit code is 3.
     """
     from aerotape.catalog.directory import open_directory
 
@@ -65,11 +64,9 @@ def _stats(args: argparse.Namespace) -> int:
     return EXIT_DATA_SUSPECT if statistics.gap_count else 0
 
 
-def _stats_of_all(
-    recordings: list[Recording], args: argparse.Namespace, style: chart.Style
-) -> int:
+def _stats_of_all(recordings: list[Recording], args: argparse.Namespace, style: chart.Style) -> int:
     with _Counting(recordings, args) as counting:
-        found = counting.run(_SPARKLINE_WIDTH, others_go_on=True)
+        found = counting.run(_SPARKLINE_WIDTH, skip_unreadable=True)
     if args.json:
         emit((statistics.to_dict() for statistics in found), args)
     else:
@@ -78,10 +75,10 @@ def _stats_of_all(
 
 
 class _Counting(Progress):
-    """Counts one recording after the other, and shows how far it is.
+    """Computes the statistics of one recording after the other, and shows progress.
 
     Attributes:
-        failed: whether a recording was left out.
+        failed: whether a recording was skipped.
     """
 
     def __init__(self, recordings: list[Recording], args: argparse.Namespace) -> None:
@@ -92,23 +89,25 @@ class _Counting(Progress):
         self._for_machines = args.json
         self.failed = False
 
-    def run(self, columns: int, *, others_go_on: bool = False) -> list[RecordingStatistics]:
-        """Count all, for pictures of so many columns.
+    def run(self, columns: int, *, skip_unreadable: bool = False) -> list[RecordingStatistics]:
+        """Return the statistics of all recordings.
 
-        With `others_go_on` a recording that cannot be read is named and left out.
+        Args:
+            columns: width of the charts, characters.
+            skip_unreadable: report a recording that cannot be read and continue with the next.
         """
         from aerotape.replay.statistics.compute import picture_statistics
 
         arguments = self._arguments
         if self._for_machines:
-            # The same whatever they hold, unless told otherwise.
+            # JSON has the same number of bins for every recording.
             bins = arguments["bins"]
             arguments = {**arguments, "bins": _JSON_BINS if bins is None else bins}
         found: list[RecordingStatistics] = []
         for recording in self._recordings:
             show = partial(self._show, sum(statistics.length_bytes for statistics in found))
             try:
-                tell_what_is_known(recording, self._times)
+                note_time_index(recording, self._times)
                 statistics = picture_statistics(
                     recording,
                     **arguments,
@@ -116,22 +115,22 @@ class _Counting(Progress):
                     progress=show,
                 )
             except AerotapeError as error:
-                if not others_go_on or isinstance(error, ConfigurationError):
+                if not skip_unreadable or isinstance(error, ConfigurationError):
                     raise
                 self.failed = True
-                note(f"left out: {error}")
+                note(f"skipped: {error}")
             else:
                 found.append(statistics)
         return found
 
-    def _show(self, behind: int, done: int) -> None:
-        self.update((behind + done) // _MIB)
+    def _show(self, done_before: int, done: int) -> None:
+        self.update((done_before + done) // _MIB)
 
 
 def _length(recording: Recording) -> int:
     try:
         return max(recording.recorded_position - recording.start_position, 0)
-    except AerotapeError:  # told when it is counted
+    except AerotapeError:  # reported when its statistics are computed
         return 0
 
 
@@ -154,14 +153,14 @@ def _row(statistics: RecordingStatistics, style: chart.Style) -> dict[str, Any]:
 
 
 def _rate(part: Bin) -> float:
-    """Messages a second, or over positions messages per MiB of the recording."""
+    """Messages per second, or over positions per MiB of the recording."""
     if part.duration_s is not None:
         return part.messages_per_s or 0.0
     return part.messages * _MIB / part.length_bytes
 
 
 def picture(statistics: RecordingStatistics, width: int, style: chart.Style) -> Iterator[str]:
-    """Draw what a recording is like, in lines that are no wider than `width` (40 at least)."""
+    """Yield the charts of a recording, in lines of at most `width` characters (40 or more)."""
     title = f"recording {statistics.recording_id}, stream {statistics.stream_id}"
     channel = printable(statistics.channel).encode("ascii", "replace").decode()
     yield chart.shortened(f"{title}, {channel}", width, style)
@@ -196,7 +195,7 @@ def _facts(statistics: RecordingStatistics) -> Iterator[tuple[str, str]]:
     if s.fragmented_messages:
         messages += f", {s.fragmented_messages:,} of them in several frames"
     if s.incomplete_fragments:
-        messages += f"; {s.incomplete_fragments:,} frames of none that is whole"
+        messages += f"; {s.incomplete_fragments:,} fragments of incomplete messages"
     yield "messages", messages
     if s.messages_per_s is not None and s.bytes_per_s is not None and s.duration_s is not None:
         rate = f"{count_text(s.messages_per_s)} messages/s, {bytes_text(s.bytes_per_s)}/s"
@@ -209,7 +208,7 @@ def _facts(statistics: RecordingStatistics) -> Iterator[tuple[str, str]]:
     if s.filler_frames:
         padding += (
             f"; {s.filler_frames:,} of them ({bytes_text(s.filler_bytes)}) within a term: "
-            "lost, aborted or never finished by the publisher"
+            "lost, aborted or never completed by the publisher"
         )
     yield "padding", padding
     gaps = f"{s.gap_count:,}, {bytes_text(s.gap_bytes)}" if s.gap_count else "none"
@@ -225,7 +224,7 @@ def _lengths(statistics: RecordingStatistics, width: int, style: chart.Style) ->
     left, right = len(f"{buckets[-1].from_bytes:,}"), len(f"{last[-1]:,}")
     counts = [count_text(bucket.messages) for bucket in buckets]
     room = max(map(len, counts))
-    # Two gaps of two, one of one, and a share of six characters.
+    # Two gaps of two, one of one, and a percentage of six characters.
     bar_width = width - left - right - 3 - 2 - 1 - room - 2 - 6
     most = max(bucket.messages for bucket in buckets)
     for bucket, end, count in zip(buckets, last, counts, strict=True):
@@ -241,7 +240,7 @@ def _lengths(statistics: RecordingStatistics, width: int, style: chart.Style) ->
 def _over(statistics: RecordingStatistics, width: int, style: chart.Style) -> Iterator[str]:
     room = width - _LABEL_WIDTH - 2
     bins = statistics.bins
-    # Each part of the recording has a column at least, if there is room, and all is filled.
+    # Each bin has at least one column, if there is room, and all columns are used.
     shown = [bins[column * len(bins) // room] for column in range(room)]
     values = [_rate(part) for part in shown]
     top = max(values)
@@ -258,7 +257,7 @@ def _over(statistics: RecordingStatistics, width: int, style: chart.Style) -> It
 
 
 def _places(statistics: RecordingStatistics) -> list[str]:
-    """What stands below the beginning, the middle and the end of a chart."""
+    """The labels below the beginning, the middle and the end of a chart."""
     bins = statistics.bins
     begin_ns, end_ns = bins[0].from_time_ns, bins[-1].to_time_ns
     if begin_ns is None or end_ns is None:

@@ -1,4 +1,4 @@
-"""The command that makes damaged recordings whole again."""
+"""`repair`: remove damage from recordings."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ def add_commands(commands: Commands) -> None:
         "-checksum",
         "--checksum",
         metavar="X",
-        help="frames that fail this checksum are damaged too: crc-32 or crc-32c",
+        help="treat frames that fail this checksum as damaged: crc-32 or crc-32c",
     )
     parser.add_argument(
         "--cut",
         action="store_true",
-        help="end damaged recordings before their first damage, and keep the rest as a copy",
+        help="truncate recordings at their first damage, and copy the rest to the quarantine",
     )
 
 
 def _repair(args: argparse.Namespace) -> int:
-    """Take what cannot be proved good out of recordings, and keep a copy of it.
+    """Remove damaged data from recordings, and copy it to a quarantine directory.
 
-    A bad end is cut off. A bad place before good frames becomes padding, so that all good frames
-    stay in the recording, where they were. What is taken out goes to the folder
-    aerotape-quarantine. Recordings marked invalid that have no damage stay so, unless RECORDING_ID
-    names one.
+    Damage at the end is cut off. Damage followed by valid frames is replaced by padding, so that
+    valid frames keep their positions. The directory aerotape-quarantine gets a copy of what is
+    removed. Invalid recordings without damage stay invalid, unless RECORDING_ID is given.
     """
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     with changing(args) as catalog:
@@ -111,9 +110,9 @@ def _print(each: Repair, args: argparse.Namespace) -> None:
     name = f"recording {plan.recording_id}"
     would = "would be" if args.dry_run else "is"
     if plan.refused:
-        print(printable(f"{name}: left as it is: {plan.refused}"))
+        print(printable(f"{name}: not repaired: {plan.refused}"))
     elif plan.stays_hidden:
-        print(f"{name}: INVALID but not damaged: use mark-valid to bring it back")
+        print(f"{name}: INVALID but not damaged: use mark-valid to make it valid")
         return
     elif not plan.is_needed:
         print(f"{name}: OK")
@@ -134,10 +133,10 @@ def _print(each: Repair, args: argparse.Namespace) -> None:
         return
     if plan.filled:
         length = sum(damage.end - damage.begin for damage in plan.filled)
-        print(f"  {length} bytes {would} padding now")
+        print(f"  {length} bytes {would} replaced by padding")
     for path in plan.moved:
-        print(printable(f"  {path.name} {would} moved away"))
+        print(printable(f"  {path.name} {would} moved to the quarantine"))
     if plan.made is not None:
-        print(printable(f"  {plan.made.name} {would} there, without frames"))
+        print(printable(f"  {plan.made.name} {would} created, without frames"))
     if each.folder is not None:
-        print(printable(f"  what was taken out is in {each.folder}"))
+        print(printable(f"  the removed data is in {each.folder}"))

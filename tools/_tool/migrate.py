@@ -1,4 +1,4 @@
-"""The command that brings directories of old versions to the current one."""
+"""`migrate`: migrate a directory of an old version to the current one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _migrate(args: argparse.Namespace) -> int:
-    """Bring mark file, catalog and segment files from version 0, 1 or 2 to version 3.
+    """Migrate mark file, catalog and segment files from version 0, 1 or 2 to version 3.
 
-    No archive of an old version can use the directory afterwards: keep a copy.
+    Archives of old versions cannot use the directory afterwards: make a copy first.
     """
     from aerotape.catalog.layout import version_string
     from aerotape.catalog.maintenance.migrate_version import migrate, plan_migration
@@ -28,7 +28,7 @@ def _migrate(args: argparse.Namespace) -> int:
     if not args.dry_run:
         confirm(
             args,
-            f"migrate {args.directory}, of which there should be a copy, to the latest version",
+            f"migrate {args.directory} to the latest version; make a copy first",
             any_input=True,
         )
         with unused(args.directory, DEFAULT_LIVENESS_TIMEOUT_MS):
@@ -51,7 +51,7 @@ def _migrate(args: argparse.Namespace) -> int:
         emit(row, args)
         return 0
     if not done.steps:
-        print(f"nothing to do: the directory is of version {mark_file_version}")
+        print(f"nothing to do: the directory has version {mark_file_version}")
     for step in done.steps:
         verb = "would migrate" if args.dry_run else "migrated"
         print(f"{verb} to version {version_string(step.version)}")

@@ -1,4 +1,4 @@
-"""The command that checks recordings, and marks in the catalog what it has found."""
+"""`verify`: check recordings and mark the results in the catalog."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ def add_commands(commands: Commands) -> None:
         "-checksum",
         "--checksum",
         metavar="X",
-        help="check the checksum of frames and descriptors: crc-32 or crc-32c, or the Java class",
+        help="check the checksum of frames and descriptors: crc-32, crc-32c or the Java class",
     )
     add_time_options(parser)
     parser.add_argument(
         "-y",
         "--yes",
         action="store_true",
-        help="cut last frames that may be torn off, a copy is kept, without asking",
+        help="cut off last frames that may be torn without asking; a copy is made",
     )
 
 
 def _verify(args: argparse.Namespace) -> int:
-    """Check descriptors and the last segment file of each recording, and mark what is bad.
+    """Check the descriptor and the last segment file of each recording, and mark the results.
 
-    As Aeron's ArchiveTool: a recording with an error becomes INVALID, one that was INVALID and has
-    none becomes VALID, and stop positions become the ends of frames. The segment files stay as they
-    are; repair, or mark-valid, brings a recording back. While an archive is using the directory,
-    and with --dry-run, which reports only, nothing is marked. Nor is it with times, which choose
-    the segment files to check: those that hold what may have been recorded then.
+    As Aeron's ArchiveTool does, marks a recording with an error INVALID and an INVALID one without
+    errors VALID, and sets stop positions to the end of the last frame. Segment files are not
+    changed; repair or mark-valid makes a recording valid again. Nothing is marked while an archive
+    is using the directory, with --dry-run, or with times. Times limit the check to the segment
+    files that may have been written then.
     """
     from aerotape.catalog.directory import open_directory
     from aerotape.catalog.file.catalog import Catalog
@@ -76,7 +76,7 @@ def _verify(args: argparse.Namespace) -> int:
     times = time_range(args)
     failed = False
     marks = not times and not isinstance(args.directory, UrlPath)
-    with _keeping_others_out(args) if marks else nullcontext(False) as may_mark:
+    with _claiming(args) if marks else nullcontext(False) as may_mark:
         with Progress(None, "verifying", unit="MiB") as progress:
             found = run_verification(
                 directory,
@@ -102,9 +102,9 @@ def _verify(args: argparse.Namespace) -> int:
                     for each in markings.values():
                         apply(catalog, args.directory, each, now_epoch_ms())
             except AerotapeError as error:
-                # What was found is worth telling all the same.
+                # The results are still printed.
                 failed = True
-                note(f"cannot mark what was found: {error}")
+                note(f"cannot mark the results: {error}")
     if args.json:
         emit((_row(check, markings, args.dry_run) for check in found.checks), args)
     else:
@@ -116,7 +116,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(
             f"{verb} INVALID, so that clients do not see them: "
             f"recordings {some_ids(hidden, args)}\n"
-            "  `repair` takes the damage out and brings them back, `mark-valid ID` as they are"
+            "  `repair` removes the damage and makes them valid, `mark-valid ID` leaves it in"
         )
     if failed:
         return EXIT_FAILURE
@@ -125,10 +125,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
-    """Keep archives of this package out, but for a dry run; False when one is there already.
+def _claiming(args: argparse.Namespace) -> Iterator[bool]:
+    """Prevent archives from using the directory, unless it is a dry run.
 
-    Then nothing may be marked.
+    Yields whether recordings may be marked: not if an archive is using the directory already.
     """
     from aerotape.catalog.mark.mark_file import DEFAULT_LIVENESS_TIMEOUT_MS
     from aerotape.catalog.mark.ownership import check_unused, unused
@@ -147,11 +147,11 @@ def _keeping_others_out(args: argparse.Namespace) -> Iterator[bool]:
 
 
 def _asks(args: argparse.Namespace, path: Path, offset: int) -> bool:
-    """Ask whether a frame that may be torn is to be cut off. No answer is no."""
+    """Ask whether to cut off a frame that may be torn; no answer means no."""
     if args.dry_run or args.yes:
         return bool(args.yes)
     sys.stderr.write(
-        f"The last frame of {path}, at offset {offset}, may be torn. Cut it off (a copy is kept)? "
+        f"The last frame of {path}, at offset {offset}, may be torn. Cut it off (a copy is made)? "
         f"[y/N] "
     )
     sys.stderr.flush()
@@ -184,7 +184,7 @@ def _print_check(
         f"{check.segments} segment files, {check.frames} frames"
     )
     if checksums:
-        summary += f", {check.checksums} checksums right"
+        summary += f", {check.checksums} checksums valid"
     print(summary)
     shown = check.problems if args.verbose else check.problems[:_SHOWN_PROBLEMS]
     for problem in shown:
@@ -205,15 +205,15 @@ def _print_check(
     if marked.behind is not None:
         path, length = marked.behind
         what = (
-            "would stay in the file; `repair` before keeps the good frames there in the recording"
+            "would remain in the file; `repair`, run first, retains valid frames in the recording"
             if args.dry_run
-            else "are still in the file: `repair` takes them out and keeps a copy, as does an "
-            "archive that extends the recording"
+            else "remain in the file: `repair`, or an archive that extends the recording, moves "
+            "them to the quarantine"
         )
-        print(printable(f"  {path}: the {length} bytes behind that {what}"))
+        print(printable(f"  {path}: the {length} bytes after it {what}"))
     if marked.cut_off is not None:
         path, offset = marked.cut_off
-        print(printable(f"  what is behind offset {offset} of {path} {verb} in quarantine"))
+        print(printable(f"  the data after offset {offset} of {path} {verb} in the quarantine"))
 
 
 def _offset(offset: int) -> str:

@@ -1,4 +1,4 @@
-"""The command that computes checksums and stores them."""
+"""`checksum`: compute and store checksums."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "checksum", _checksum, writes=True)
     parser.add_argument(
-        "checksum", metavar="X", help="crc-32 or crc-32c, or the name of the Java class"
+        "checksum", metavar="X", help="crc-32, crc-32c or the name of the Java class"
     )
     add_recording_id(parser)
     parser.add_argument(
         "-a",
         dest="all_segments",
         action="store_true",
-        help="all segment files, not only the last one of each recording",
+        help="process all segment files, not only the last one of each recording",
     )
 
 
 def _checksum(args: argparse.Namespace) -> int:
     """Compute checksums of descriptors and frames and store them.
 
-    Damage from before cannot be found by checksums any more then: verify first. Where files are
-    missing or frames end too early that is told, and the exit code is 3. So it is where frames had
-    neither a right checksum nor the recording's session id, while others had right ones: they may
-    be damaged, unless they were recorded without checksums before the recording was extended or in
-    one that was migrated to it.
+    New checksums hide existing damage: run verify first. The exit code is 3 if files are missing
+    or frames end too early. It is also 3 if some frames have neither a valid checksum nor the
+    session id of the recording while others have valid checksums: they may be damaged, or were
+    recorded without checksums before the recording was extended or merged with another one.
     """
     from aerotape.catalog.maintenance.checksum import write_checksums
 
@@ -81,10 +80,10 @@ def _checksum(args: argparse.Namespace) -> int:
 
 
 def _wrong(outcome: ChecksumOutcome, args: argparse.Namespace) -> str:
-    told = (
+    text = (
         f"{outcome.frames_wrong} of these frames had a wrong checksum and may be damaged, or were "
         "recorded without one under an earlier session id"
     )
     if args.dry_run:
-        return f"{told}: `verify -a -checksum` tells which, and new checksums would cover damage up"
-    return f"{told}; checksums do not show damage to them any more"
+        return f"{text}: `verify -a -checksum` lists them, new checksums would hide the damage"
+    return f"{text}; their new checksums hide any damage"

@@ -1,4 +1,4 @@
-"""The command about time indexes: when recordings had which position."""
+"""`time-index`: show or rebuild time indexes, which map times to positions."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def add_commands(commands: Commands) -> None:
     what.add_argument(
         "--rebuild",
         action="store_true",
-        help="write it anew: keep the points that hold, and estimate the others from when the "
-        "segment files were written to last, where they seem untouched since",
+        help="write new indexes: keep valid points, and estimate others from the modification "
+        "times of the segment files, where these seem unchanged since recording",
     )
 
 
 def _time_index(args: argparse.Namespace) -> int:
-    """Print what is known of when recordings were recorded, or make it anew.
+    """Print the time indexes of recordings, or rebuild them.
 
-    The archive writes a time and a position down now and then while it records. Recordings of
-    other archives have none of these points.
+    While it records, the archive regularly stores a point: a time with a position. Recordings of
+    other archives do not have points.
     """
     from aerotape.catalog.directory import open_directory
     from aerotape.catalog.location import require_local
 
     if args.points and args.recording_id is None:
-        raise ConfigurationError("--points needs a RECORDING_ID", "--points")
+        raise ConfigurationError("--points requires a RECORDING_ID", "--points")
     if args.dry_run and not args.rebuild:
-        raise ConfigurationError("--dry-run is for --rebuild", "--dry-run")
+        raise ConfigurationError("--dry-run requires --rebuild", "--dry-run")
     if args.rebuild:
         require_local(args.directory, "--rebuild")
     directory = open_directory(args.directory)
@@ -104,10 +104,10 @@ def _rebuild(recordings: Iterable[Recording], *, dry_run: bool) -> Iterable[dict
             if plan.points and not dry_run:
                 rebuild(recording, plan)
         except (AerotapeError, OSError) as error:
-            note(f"warning: recording {recording.recording_id} is left as it is: {error}")
+            note(f"warning: recording {recording.recording_id} is not changed: {error}")
             continue
         if plan.doubt:
-            note(f"warning: recording {recording.recording_id} gets no estimates: {plan.doubt}")
+            note(f"warning: recording {recording.recording_id} has no estimates: {plan.doubt}")
         yield {
             "recording_id": recording.recording_id,
             "points_kept": plan.kept,

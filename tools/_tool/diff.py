@@ -1,4 +1,4 @@
-"""The command that compares two archive directories."""
+"""`diff`: compare two archive directories."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def add_commands(commands: Commands) -> None:
     parser = add_command(commands, "diff", _diff)
     parser.add_argument("other", metavar="OTHER_DIR", type=Path, help="the other directory")
     parser.add_argument(
-        "recording_id", metavar="RECORDING_ID", type=identity, nargs="?", help="one recording only"
+        "recording_id", metavar="RECORDING_ID", type=identity, nargs="?", help="only this recording"
     )
 
 
 def _diff(args: argparse.Namespace) -> int:
-    """Compare the recordings of two directories: descriptors, positions, bytes.
+    """Compare the recordings of two directories: descriptors, positions and data.
 
-    The exit code is 1 when they differ.
+    The exit code is 1 if they differ.
     """
     from aerotape.catalog.directory import open_directory
     from aerotape.catalog.maintenance.diff import compare
@@ -65,6 +65,6 @@ def _print(each: Difference, args: argparse.Namespace) -> None:
     for field, (ours, theirs) in each.fields.items():
         print(printable(f"  {field}: {ours} and {theirs}"))
     if each.position >= 0:
-        print(printable(f"  bytes differ from position {each.position} on: {each.detail}"))
+        print(printable(f"  data differs from position {each.position}: {each.detail}"))
     elif each.detail:
         print(printable(f"  {each.detail}"))

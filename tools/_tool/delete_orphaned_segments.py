@@ -1,4 +1,4 @@
-"""The command that deletes segment files outside their recordings."""
+"""`delete-orphaned-segments`: delete segment files outside their recordings."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _delete_orphans(args: argparse.Namespace) -> int:
-    """Delete segment files before a recording's start (detached) or after its end.
+    """Delete segment files before the start (detached) or after the end of recordings.
 
-    Of all recordings, valid or not, or of one. What may only look orphaned, for the directory is
-    damaged, is left and named, and the exit code is 3.
+    Processes all recordings, valid or not, or one. Files that may only look orphaned because the
+    directory is damaged are retained and reported, and the exit code is 3.
     """
     from aerotape.catalog.file.entries import entry_damage
     from aerotape.catalog.maintenance.orphans import delete_files, find_orphans
@@ -55,11 +55,11 @@ def _delete_orphans(args: argparse.Namespace) -> int:
             delete_files(orphans.paths)
     for entry in orphans.undecided:
         note(
-            f"warning: left the files of recording {entry.recording_id} alone, its entry at "
+            f"warning: retained the files of recording {entry.recording_id}: its entry at "
             f"offset {entry.offset} of the catalog is damaged: {entry_damage(entry)}"
         )
     for path, reason in orphans.kept:
-        note(printable(f"warning: left {path.name} where it is: {reason}"))
+        note(printable(f"warning: retained {path.name}: {reason}"))
     names = [path.name for path in orphans.paths]
     if args.json:
         kept = [{"segment_file": path.name, "reason": reason} for path, reason in orphans.kept]

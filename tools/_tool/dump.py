@@ -1,4 +1,4 @@
-"""The command that prints the frames of recordings."""
+"""`dump`: print the frames of recordings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.tools._cli.arguments import count
-from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_command
-from aerotape.tools._tool.describing import print_section, recording_row
+from aerotape.tools._tool.describe import for_people, recording_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
@@ -26,17 +26,23 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "dump", _dump, reads_urls=True)
     parser.add_argument(
-        "limit", metavar="FRAMES", type=count, nargs="?", help="how many of each recording at most"
+        "limit",
+        metavar="FRAMES",
+        type=count,
+        nargs="?",
+        help="the maximum number of frames of each recording",
     )
     add_time_options(parser)
 
 
 def _dump(args: argparse.Namespace) -> int:
-    """Print each recording, of whatever state, and its frames; with --json, the frames alone."""
+    """Print all recordings, of any state, with their frames; with --json, only the frames."""
     from aerotape.catalog.directory import open_directory
 
     if args.limit is not None and args.limit <= 0:
-        raise ConfigurationError(f"{args.limit} is no number of frames", "FRAMES")
+        raise ConfigurationError(
+            f"the number of frames must be positive, got {args.limit}", "FRAMES"
+        )
     directory = open_directory(args.directory)
     recordings = directory.recordings_of(directory.entries())
     dump = _Dump(args.limit, time_range(args))
@@ -52,19 +58,19 @@ def _dump(args: argparse.Namespace) -> int:
     else:
         for recording in recordings:
             row = recording_row(recording.entry, bool(recording.suspect_notes))
-            print_section(f"recording {recording.recording_id}", row)
+            print_section(f"recording {recording.recording_id}", for_people(row))
             for frame in dump.frames(recording):
                 _print_frame(frame)
             if dump.left:
-                print(f"{dump.left} bytes of recording {recording.recording_id} follow\n")
+                print(f"{dump.left} bytes of recording {recording.recording_id} not shown\n")
     return EXIT_DATA_SUSPECT if dump.failed else 0
 
 
 class _Dump:
-    """Goes through recordings, past those that cannot be read.
+    """Reads the frames of recordings, and skips what cannot be read.
 
     Attributes:
-        left: bytes of the last recording behind the limit.
+        left: bytes of the last recording after the limit.
         failed: whether a recording could not be read to its end.
     """
 
@@ -75,14 +81,14 @@ class _Dump:
         self.failed = False
 
     def frames(self, recording: Recording) -> Iterator[Frame]:
-        """Iterate the first frames of a recording; what ends them too early is told."""
+        """Iterate the first frames of a recording; note on standard error if reading fails."""
         from aerotape.catalog.layout import RecordingState
         from aerotape.catalog.maintenance.dump import read_frames
 
         self.left = 0
         try:
             if recording.entry.state == RecordingState.DELETED and not recording.segment_files():
-                return  # purged: nothing is lost that should be there
+                return  # purged: no data is missing
             begin, end = None, None
             if self._times:
                 begin, end = positions(recording, self._times)
@@ -93,7 +99,7 @@ class _Dump:
                 yield frame
         except (AerotapeError, OSError) as error:
             self.failed = True
-            note(f"warning: recording {recording.recording_id} cannot be read further: {error}")
+            note(f"warning: recording {recording.recording_id} cannot be read to its end: {error}")
 
 
 def _print_frame(frame: Frame) -> None:

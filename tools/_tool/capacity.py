@@ -1,0 +1,49 @@
+"""`capacity`: the length of the catalog file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aerotape.errors import ConfigurationError
+from aerotape.tools._cli.arguments import int64
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import Commands, add_command, changing
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "capacity", _capacity, writes=True)
+    parser.add_argument(
+        "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the new length"
+    )
+
+
+def _capacity(args: argparse.Namespace) -> int:
+    """Print the length of the catalog file in bytes, or grow the file to a length.
+
+    The file also grows automatically as recordings are added. It does not shrink.
+    """
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.layout import MAX_CAPACITY_BYTES, MIN_CAPACITY_BYTES
+
+    wanted = args.capacity_bytes
+    if wanted is None:
+        with Catalog.open(args.directory, read_only=True) as catalog:
+            capacity_bytes = catalog.capacity_bytes
+    elif MIN_CAPACITY_BYTES <= wanted <= MAX_CAPACITY_BYTES:
+        with changing(args, capacity_bytes=wanted) as catalog:
+            if not args.dry_run:
+                catalog.reserve()
+            capacity_bytes = max(catalog.capacity_bytes, wanted)
+    else:
+        raise ConfigurationError(
+            f"{wanted} is not a valid catalog length: expected {MIN_CAPACITY_BYTES} to "
+            f"{MAX_CAPACITY_BYTES} bytes",
+            "BYTES",
+        )
+    row: dict[str, Any] = {"capacity_bytes": capacity_bytes}
+    if wanted is not None:
+        row["dry_run"] = args.dry_run
+    emit(row, args) if args.json else print(capacity_bytes)
+    return 0

@@ -1,0 +1,101 @@
+"""`compact`: remove recordings that are not valid from the catalog, with their segment files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Final
+
+from aerotape.errors import ConfigurationError
+from aerotape.text import printable
+from aerotape.tools._cli.confirm import add_confirmation_option
+from aerotape.tools._cli.output import emit, note
+from aerotape.tools._tool._common import (
+    EXIT_DATA_SUSPECT,
+    Commands,
+    add_command,
+    changing,
+    confirm_change,
+    some_ids,
+    would,
+)
+
+_ONLINE_TIMEOUT_S: Final = 30.0
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "compact", _compact, writes=True)
+    parser.add_argument(
+        "--online",
+        action="store_true",
+        help="let the archive that is using the directory remove the entries of purged recordings",
+    )
+    add_confirmation_option(parser)
+
+
+def _compact(args: argparse.Namespace) -> int:
+    """Remove recordings that are not valid from the catalog and delete their segment files.
+
+    The deletion cannot be undone. A file whose frames do not belong to the position in its name is
+    retained and reported, and the exit code is 3. The catalog file is truncated after the last
+    valid recording. With --online, a running archive removes the entries of purged recordings.
+    """
+    from aerotape.catalog.maintenance.orphans import compact, plan_compaction
+
+    if args.online:
+        return _compact_online(args)
+    confirm_change(args, "delete all recordings that are not valid, with their segment files")
+    with changing(args) as catalog:
+        before = catalog.capacity_bytes
+        plan = (plan_compaction if args.dry_run else compact)(catalog, args.directory)
+        row = {
+            "recordings_removed": plan.recording_ids,
+            "entry_bytes": plan.entry_bytes,
+            "capacity_bytes_before": before,
+            "segment_files_deleted": [path.name for path in plan.paths],
+            "kept": [{"segment_file": path.name, "reason": reason} for path, reason in plan.kept],
+            "dry_run": args.dry_run,
+        }
+    for path, reason in plan.kept:
+        note(printable(f"warning: retained {path.name}: {reason}"))
+    if args.json:
+        emit(row, args)
+    else:
+        print(
+            f"{would(args, 'removed', 'remove')} {len(plan.recording_ids)} recordings, "
+            f"{plan.entry_bytes} bytes of the catalog and {len(plan.paths)} segment files"
+            f"{_whose(plan.recording_ids, args)}"
+        )
+    return EXIT_DATA_SUSPECT if plan.kept else 0
+
+
+def _whose(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
+    return f", of recordings: {some_ids(recording_ids, args)}" if recording_ids else ""
+
+
+def _compact_online(args: argparse.Namespace) -> int:
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.file.compaction_request import request_compaction
+    from aerotape.catalog.maintenance.orphans import plan_online_compaction
+    from aerotape.catalog.mark.ownership import is_held
+
+    with Catalog.open(args.directory, read_only=True) as catalog:
+        before = catalog.capacity_bytes
+        plan = plan_online_compaction(catalog, args.directory)
+    gone = plan.recording_ids
+    if not args.dry_run:
+        if not is_held(args.directory):
+            raise ConfigurationError(
+                f"no archive of this package is using {args.directory}: omit --online",
+                "--online",
+            )
+        told = request_compaction(args.directory, _ONLINE_TIMEOUT_S)
+        gone, before = told["recordings_removed"], told["capacity_bytes_before"]
+    row = {"recordings_removed": gone, "capacity_bytes_before": before, "dry_run": args.dry_run}
+    if args.json:
+        emit(row, args)
+    else:
+        verb = would(args, "removed", "remove")
+        print(f"{verb} {len(gone)} purged recordings{_whose(gone, args)}")
+    return 0

@@ -1,0 +1,24 @@
+"""`count-entries`: the number of valid recordings."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import Commands, add_command
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    add_command(commands, "count-entries", _count, reads_urls=True)
+
+
+def _count(args: argparse.Namespace) -> int:
+    """Print the number of valid recordings."""
+    from aerotape.catalog.directory import directory_at
+    from aerotape.catalog.layout import RecordingState
+
+    with directory_at(args.directory).open_catalog() as catalog:
+        count = sum(entry.state == RecordingState.VALID for entry in catalog.entries())
+    emit({"entries": count}, args) if args.json else print(count)
+    return 0

@@ -1,0 +1,171 @@
+"""`describe` and `describe-all`: show an archive directory's mark file, catalog and recordings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from aerotape.errors import MarkFileError, UnknownRecordingError
+from aerotape.tools._cli.output import emit, note, print_section
+from aerotape.tools._tool._common import Commands, add_command, add_recording_id
+
+if TYPE_CHECKING:
+    from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.catalog.file.catalog import Catalog
+    from aerotape.catalog.file.entries import CatalogEntry
+
+_DESCRIPTOR_FIELDS: Final = (
+    "start_timestamp_ms",
+    "stop_timestamp_ms",
+    "start_position",
+    "stop_position",
+    "initial_term_id",
+    "segment_file_length",
+    "term_buffer_length",
+    "mtu_length",
+    "session_id",
+    "stream_id",
+    "stripped_channel",
+    "original_channel",
+    "source_identity",
+)
+_TIMESTAMPS: Final = ("start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    add_recording_id(add_command(commands, "describe", _describe, reads_urls=True))
+    add_command(commands, "describe-all", _describe_all, reads_urls=True)
+
+
+def _describe(args: argparse.Namespace) -> int:
+    """Show the mark file, the catalog and its valid recordings, or one recording of any state."""
+    from aerotape.catalog.directory import directory_at, open_directory
+
+    if args.recording_id is not None:
+        return _describe_one(open_directory(args.directory), args)
+    return _describe_recordings(directory_at(args.directory), args, everything=False)
+
+
+def _describe_all(args: argparse.Namespace) -> int:
+    """Show the mark file, the catalog and all its recordings, invalid and deleted ones too."""
+    from aerotape.catalog.directory import directory_at
+
+    return _describe_recordings(directory_at(args.directory), args, everything=True)
+
+
+def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
+    for entry in directory.entries():
+        if entry.recording_id == args.recording_id:
+            emit(recording_row(entry, entry.recording_id in directory.suspect_notes()), args)
+            return 0
+    raise UnknownRecordingError(
+        f"no recording with id {args.recording_id} in archive directory {directory.path}",
+        args.recording_id,
+    )
+
+
+def _describe_recordings(
+    directory: ArchiveDirectory, args: argparse.Namespace, *, everything: bool
+) -> int:
+    from aerotape.catalog.layout import version_string
+
+    with directory.open_catalog() as catalog:
+        summary = {
+            "version": version_string(catalog.version),
+            "capacity_bytes": catalog.capacity_bytes,
+            "alignment_bytes": catalog.alignment,
+            "next_recording_id": catalog.next_recording_id,
+            "recordings": len(catalog),
+        }
+        mark_file: dict[str, Any] | None = None
+        try:
+            mark_file = _mark_file_row(directory)
+        except MarkFileError as error:
+            # The catalog alone is useful: a copy of a directory may lack the mark file.
+            note(f"warning: {error}")
+        rows = _recording_rows(directory, catalog, everything=everything)
+        if args.json:
+            row = {"mark_file": mark_file, "catalog": summary, "recordings": list(rows)}
+            emit(row, args)
+            return 0
+        if mark_file:
+            print_section("mark file", for_people(mark_file))
+        print_section("catalog", summary)
+        for row in rows:
+            print_section(f"recording {row['recording_id']}", for_people(row))
+    return 0
+
+
+def _recording_rows(
+    directory: ArchiveDirectory, catalog: Catalog, *, everything: bool
+) -> Iterator[dict[str, Any]]:
+    """Iterate the recordings to show; warn about each damaged entry, shown or not."""
+    from aerotape.catalog.layout import RecordingState
+
+    suspect = directory.suspect_notes()
+    for entry in catalog.entries():
+        row = recording_row(entry, entry.recording_id in suspect)
+        if row["damage"]:
+            name = f"recording {entry.recording_id}" if entry.recording_id >= 0 else "an entry"
+            place = f"offset {entry.offset} of the catalog"
+            note(f"warning: {name} at {place} is damaged: {row['damage']}")
+        if everything or entry.state == RecordingState.VALID:
+            yield row
+
+
+def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
+    """Return all that the catalog has of a recording."""
+    from aerotape.catalog.file.entries import entry_damage
+
+    descriptor = entry.descriptor
+    return {
+        "recording_id": entry.recording_id,
+        "state": entry.state_name,
+        "suspect": suspect,
+        "damage": entry_damage(entry),
+        **{name: getattr(descriptor, name) for name in _DESCRIPTOR_FIELDS},
+        "checksum": entry.checksum,
+    }
+
+
+def _mark_file_row(directory: ArchiveDirectory) -> dict[str, Any]:
+    from aerotape.catalog.layout import version_string
+
+    info = directory.mark_file()
+    header = info.header
+    return {
+        "path": str(info.path),
+        "active": info.is_active(),
+        "version": version_string(header.version),
+        "pid": header.pid,
+        "archive_id": header.archive_id,
+        "start_timestamp_ms": header.start_timestamp_ms,
+        "activity_timestamp_ms": header.activity_timestamp_ms,
+        "control_channel": header.control_channel,
+        "control_stream_id": header.control_stream_id,
+        "local_control_channel": header.local_control_channel,
+        "local_control_stream_id": header.local_control_stream_id,
+        "events_channel": header.events_channel,
+        "events_stream_id": header.events_stream_id,
+        "aeron_directory": header.aeron_directory,
+        "errors": len(info.errors),
+    }
+
+
+def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the times in UTC of its timestamps."""
+    return {name: _time(row[name]) if name in _TIMESTAMPS else row[name] for name in row}
+
+
+def _time(timestamp_ms: int) -> str:
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:  # after the year 9999
+        return str(timestamp_ms)
+    return f"{timestamp_ms} ({moment.isoformat(timespec='milliseconds')})"

@@ -1,0 +1,72 @@
+"""`mark-valid` and `mark-invalid`: show a recording to clients or hide it from them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from aerotape.errors import StorageError, UnknownRecordingError
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import (
+    Commands,
+    add_command,
+    add_recording_id,
+    changing,
+    would,
+)
+
+if TYPE_CHECKING:
+    from aerotape.catalog.layout import RecordingState
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands."""
+    for name, run_it in (("mark-valid", _mark_valid), ("mark-invalid", _mark_invalid)):
+        add_recording_id(add_command(commands, name, run_it, writes=True), optional=False)
+
+
+def _mark_valid(args: argparse.Namespace) -> int:
+    """Mark an invalid recording as valid, so that clients see it again."""
+    from aerotape.catalog.layout import RecordingState
+
+    return _change_state(args, RecordingState.INVALID, RecordingState.VALID)
+
+
+def _mark_invalid(args: argparse.Namespace) -> int:
+    """Mark a recording as invalid, which hides it from clients; its files remain."""
+    from aerotape.catalog.layout import RecordingState
+
+    return _change_state(args, RecordingState.VALID, RecordingState.INVALID)
+
+
+def _change_state(
+    args: argparse.Namespace, expected: RecordingState, target: RecordingState
+) -> int:
+    from aerotape.catalog.layout import STATE_NAMES, state_name
+
+    with changing(args) as catalog:
+        if args.recording_id not in catalog.all_recording_ids():
+            raise UnknownRecordingError(
+                f"no recording with id {args.recording_id} in archive directory {args.directory}",
+                args.recording_id,
+            )
+        # An unknown state is damage, which this command repairs.
+        state = catalog.stored_state(args.recording_id)
+        if state not in (expected, target) and state in STATE_NAMES:
+            raise StorageError(
+                f"recording {args.recording_id} is {state_name(state)}: only a recording "
+                f"that is {expected.name} can become {target.name}",
+                catalog.path,
+            )
+        changed = state != target
+        if changed and not args.dry_run:
+            catalog.change_state(args.recording_id, target)
+    row = {"recording_id": args.recording_id, "state": target.name, "changed": changed}
+    if args.json:
+        emit({**row, "dry_run": args.dry_run}, args)
+    elif changed:
+        before = "" if state in STATE_NAMES else f", was {state}, which is not a valid state"
+        print(f"recording {args.recording_id} {would(args, 'is', 'be')} {target.name} now{before}")
+    else:
+        print(f"recording {args.recording_id} is {target.name} already")
+    return 0

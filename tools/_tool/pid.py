@@ -1,0 +1,22 @@
+"""`pid`: the process id in the mark file."""
+
+from __future__ import annotations
+
+import argparse
+
+from aerotape.tools._cli.output import emit
+from aerotape.tools._tool._common import Commands, add_command
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command."""
+    add_command(commands, "pid", _pid)
+
+
+def _pid(args: argparse.Namespace) -> int:
+    """Print the process id of the archive, as its mark file has it."""
+    from aerotape.catalog.mark.mark_file import MarkFile
+
+    pid = MarkFile.read(args.directory).header.pid
+    emit({"pid": pid}, args) if args.json else print(pid)
+    return 0
