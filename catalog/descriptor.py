@@ -12,11 +12,11 @@ from typing import NamedTuple
 from aerotape.catalog import layout
 from aerotape.catalog.segment_files import segment_base_position
 from aerotape.errors import CatalogError
+from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.records import record
 
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
-FRAME_ALIGNMENT = 32
 _PREFIX_LENGTH = layout.VAR_LENGTH.size
 
 

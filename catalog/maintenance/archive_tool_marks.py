@@ -16,15 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape import _native
-from aerotape.catalog.descriptor import (
-    FRAME_ALIGNMENT,
-    NULL_VALUE,
-    RecordingDescriptor,
-    describe_problem,
-)
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.layout import ChecksumName, RecordingState, align
+from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery import suspect_marks
@@ -37,6 +32,7 @@ from aerotape.catalog.recovery.stop_position import (
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import AerotapeError
+from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
@@ -285,7 +281,7 @@ class _Decision:
         if self._is_clean(path):
             task, check = self._segments[path]
             end, begin = task.end_offset, check.last_frame_offset
-            aligned = align(max(check.last_frame_length, 0), FRAME_ALIGNMENT)
+            aligned = align_frame(max(check.last_frame_length, 0))
             if begin < 0 or begin // PAGE_LENGTH == (begin + aligned - 1) // PAGE_LENGTH:
                 self._asked_from = end
                 return end

@@ -10,7 +10,6 @@ again, and a second repair goes on from what it finds.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,12 +34,8 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, FrameHeader, term_id_at
 
-# DataHeaderFlyweight of padding: length, version, flags, type, term offset, session id, stream id,
-# term id, reserved value.
-_HEADER = struct.Struct("<iBBHiiiiq")
-_TYPE_PADDING = 0
-_UNFRAGMENTED = 0xC0
 _MAX_PADDING_BYTES = 1 << 20
 """ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""
 _ZEROS = bytes(1 << 20)
@@ -263,30 +258,28 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
             os.ftruncate(file, descriptor.segment_file_length)
         while offset < end:
             header = _padding(descriptor, base + offset, base + end)
-            os.pwrite(file, header, offset)
-            offset += int.from_bytes(header[:4], "little")
+            os.pwrite(file, header.encode(), offset)
+            offset += header.frame_length
         os.fsync(file)
     finally:
         os.close(file)
 
 
-def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> bytes:
+def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameHeader:
     """Return the header of a padding frame at a position that reaches `end` if it may."""
     term_length = descriptor.term_buffer_length
     term_offset = position % term_length
     longest = min(_MAX_PADDING_BYTES, term_length // 8)
-    terms = descriptor.initial_term_id + position // term_length
-    return _HEADER.pack(
-        min(end - position, term_length - term_offset, longest),
-        0,
-        _UNFRAGMENTED,
-        _TYPE_PADDING,
-        term_offset,
-        descriptor.session_id,
-        descriptor.stream_id,
-        # Term ids wrap around.
-        (terms + (1 << 31)) % (1 << 32) - (1 << 31),
-        0,
+    return FrameHeader(
+        frame_length=min(end - position, term_length - term_offset, longest),
+        version=0,
+        flags=UNFRAGMENTED,
+        frame_type=TYPE_PADDING,
+        term_offset=term_offset,
+        session_id=descriptor.session_id,
+        stream_id=descriptor.stream_id,
+        term_id=term_id_at(descriptor, position),
+        reserved_value=0,
     )
 
 

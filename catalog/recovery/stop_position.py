@@ -25,7 +25,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import SegmentFile, segment_file_size
 from aerotape.errors import StorageError
+from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 from aerotape.records import field, record
 
 if TYPE_CHECKING:
@@ -46,12 +46,8 @@ if TYPE_CHECKING:
 
 PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
-FRAME_HEADER_LENGTH = 32
 _CHUNK_LENGTH = 1 << 20
 _LISTED = 5
-# Of a frame's header: its length and its type.
-_FRAME = struct.Struct("<i2xH")
-_PADDING = 0
 
 
 @record(frozen=True, slots=True)
@@ -281,9 +277,9 @@ def frames_in_holes(
                     descriptor, segment, limit=hole, from_position=segment.base_position + known
                 )
                 known = max(before.end_offset, known)
-                length, kind = _FRAME.unpack(os.pread(file.fileno(), _FRAME.size, known))
-                aligned = max((length + 31) & -32, FRAME_HEADER_LENGTH)
-                if kind != _PADDING:
+                header = FrameHeader.decode(os.pread(file.fileno(), HEADER_LENGTH, known))
+                aligned = max(align_frame(header.frame_length), HEADER_LENGTH)
+                if header.frame_type != TYPE_PADDING:
                     found.append((known, known + aligned))
                 known = offset = known + aligned
     except OSError as error:

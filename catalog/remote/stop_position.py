@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.recovery.stop_position import FRAME_HEADER_LENGTH, find_recording_end, walk
+from aerotape.catalog.recovery.stop_position import find_recording_end, walk
 from aerotape.catalog.remote.object_folder import ObjectFile, ObjectFolder
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import StorageError
+from aerotape.frame_header import HEADER_LENGTH
 
 _CHUNK_LENGTH: Final = 4 << 20
 
@@ -109,9 +110,7 @@ def _end_in_term(
                 break
             os.pwrite(number, data, fetched)
             fetched += len(data)
-            if fetched >= FRAME_HEADER_LENGTH and walk(alone, copy, limit=fetched).end == (
-                "unwritten"
-            ):
+            if fetched >= HEADER_LENGTH and walk(alone, copy, limit=fetched).end == "unwritten":
                 break
         return find_recording_end(alone, [copy]).position
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,16 +16,14 @@ from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.recovery.stop_position import holds_data
 from aerotape.catalog.segment_files import (
-    FRAME_ALIGNMENT,
     make_blank_segment,
     segment_file_name,
     segment_file_size,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
 from aerotape.records import record, replace
 
-_FRAME_HEADER_LENGTH = 32
-_STREAM_AND_TERM = struct.Struct("<16xii")
 _CHUNK_LENGTH = 256 * 1024
 # How file systems say that they know no hard links, or no more of this file.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -102,13 +99,10 @@ def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_positi
         offset = _find_frame(file.fileno(), descriptor.term_buffer_length)
         if offset < 0:
             raise StorageError(f"cannot attach {path}: its first term holds no frame", path)
-        header = os.pread(file.fileno(), _FRAME_HEADER_LENGTH, offset)
-    stream_id, term_id = _STREAM_AND_TERM.unpack_from(header)
-    terms = base_position // descriptor.term_buffer_length
-    expected = (descriptor.initial_term_id + terms + (1 << 31)) % (1 << 32) - (1 << 31)
+        header = FrameHeader.decode(os.pread(file.fileno(), HEADER_LENGTH, offset))
     for name, found, wanted in (
-        ("term id", term_id, expected),
-        ("stream id", stream_id, descriptor.stream_id),
+        ("term id", header.term_id, term_id_at(descriptor, base_position)),
+        ("stream id", header.stream_id, descriptor.stream_id),
     ):
         if found != wanted:
             raise StorageError(
@@ -124,7 +118,7 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
         chunk = os.pread(file_descriptor, min(_CHUNK_LENGTH, term_length - offset), offset)
         unwritten = len(chunk) - len(chunk.lstrip(b"\0"))
         begin = unwritten - unwritten % FRAME_ALIGNMENT
-        for at in range(begin, len(chunk) - _FRAME_HEADER_LENGTH + 1, FRAME_ALIGNMENT):
+        for at in range(begin, len(chunk) - HEADER_LENGTH + 1, FRAME_ALIGNMENT):
             if int.from_bytes(chunk[at : at + 4], "little", signed=True) > 0:
                 return offset + at
     return -1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from pathlib import Path
@@ -17,12 +16,17 @@ from typing import Final, NamedTuple
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
-from aerotape.catalog.recovery.stop_position import FRAME_HEADER_LENGTH
 from aerotape.catalog.segment_files import SegmentFile
+from aerotape.frame_header import (
+    FRAME_ALIGNMENT,
+    HEADER_LENGTH,
+    TYPE_DATA,
+    TYPE_PADDING,
+    FrameHeader,
+    is_frame_at,
+    term_id_at,
+)
 
-# Of a frame's header: length, type (padding or data), term offset, stream id, term id.
-_HEADER: Final = struct.Struct("<i2xHi4xii")
-_TYPES: Final = (0, 1)
 _BATCH: Final = 1024
 
 
@@ -102,32 +106,31 @@ def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_posi
     lengths = descriptor.term_buffer_length, descriptor.segment_file_length
     if problem := lengths_problem(*lengths):
         return f"what belongs there cannot be told, for the {problem}"
-    found = _place(head.header, descriptor)
+    found = _decode(head.header, descriptor)
     # A recording may begin within a term: its first file has a hole at the beginning.
     position = base_position + head.offset
-    expected = _expected(descriptor, position)
-    if found in (None, expected):
+    if found is None or is_frame_at(found, descriptor, position):
         return ""
-    assert found is not None
     return (
-        f"its first frame has stream id {found[0]}, term id {found[1]} and term offset {found[2]}, "
-        f"of position {position} it would have {expected[0]}, {expected[1]} and {expected[2]}"
+        f"its first frame has stream id {found.stream_id}, term id {found.term_id} and term offset "
+        f"{found.term_offset}, at position {position} it would have {descriptor.stream_id}, "
+        f"{term_id_at(descriptor, position)} and {position % descriptor.term_buffer_length}"
     )
 
 
 def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
     """Whether a segment file has a frame of the recording at position `at`."""
     try:
-        found = _place(_header(path, at - base_position), descriptor)
+        found = _decode(_read_header(path, at - base_position), descriptor)
     except OSError:
         return False
-    return found == _expected(descriptor, at)
+    return found is not None and is_frame_at(found, descriptor, at)
 
 
 def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
     """Whether a file begins with what may be a frame of some stream."""
     try:
-        return _place(_header(path, 0), descriptor) is not None
+        return _decode(_read_header(path, 0), descriptor) is not None
     except OSError:
         return True  # nobody knows
 
@@ -140,31 +143,24 @@ def is_long_enough(
     return head.is_file and head.length >= needed
 
 
-def _header(path: Path, offset: int) -> bytes:
+def _read_header(path: Path, offset: int) -> bytes:
     """Read a frame's header; nothing of what is no file (OSError)."""
     if not path.is_file():
         return b""
     with path.open("rb", buffering=0) as file:
-        return os.pread(file.fileno(), FRAME_HEADER_LENGTH, offset)
+        return os.pread(file.fileno(), HEADER_LENGTH, offset)
 
 
-def _place(data: bytes, descriptor: RecordingDescriptor) -> tuple[int, int, int] | None:
-    """Return stream id, term id and term offset of a header; None when it can be none."""
-    if len(data) < FRAME_HEADER_LENGTH:
+def _decode(data: bytes, descriptor: RecordingDescriptor) -> FrameHeader | None:
+    """Decode a header; None when no frame of a stream with such terms can have it."""
+    if len(data) < HEADER_LENGTH:
         return None
-    length, frame_type, term_offset, stream_id, term_id = _HEADER.unpack_from(data)
+    header = FrameHeader.decode(data)
     if (
-        not FRAME_HEADER_LENGTH <= length <= descriptor.term_buffer_length
-        or frame_type not in _TYPES
-        or term_offset < 0
-        or term_offset % FRAME_HEADER_LENGTH
+        not HEADER_LENGTH <= header.frame_length <= descriptor.term_buffer_length
+        or header.frame_type not in (TYPE_PADDING, TYPE_DATA)
+        or header.term_offset < 0
+        or header.term_offset % FRAME_ALIGNMENT
     ):
         return None
-    return stream_id, term_id, term_offset
-
-
-def _expected(descriptor: RecordingDescriptor, position: int) -> tuple[int, int, int]:
-    terms = descriptor.initial_term_id + position // descriptor.term_buffer_length
-    # Term ids wrap around.
-    term_id = (terms + (1 << 31)) % (1 << 32) - (1 << 31)
-    return descriptor.stream_id, term_id, position % descriptor.term_buffer_length
+    return header

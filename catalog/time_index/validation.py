@@ -15,17 +15,13 @@ What cannot be proven is passed over.
 from __future__ import annotations
 
 import os
-import struct
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.catalog.time_index.points import TimePoint, TimePoints
-
-# DataHeaderFlyweight: frame length, (version, flags, type), term offset, session id.
-_FRAME: Final = struct.Struct("<i4xii")
+from aerotape.frame_header import HEADER_LENGTH, FrameHeader
 
 
 def proven_points(
@@ -78,14 +74,14 @@ def _is_of_its_image(
     segment = segments[index]
     try:
         with segment.path.open("rb", buffering=0) as file:
-            header = os.pread(file.fileno(), _FRAME.size, point.position - segment.base_position)
+            data = os.pread(file.fileno(), HEADER_LENGTH, point.position - segment.base_position)
     except OSError:
         return False
-    if len(header) < _FRAME.size:
+    if len(data) < HEADER_LENGTH:
         return False
-    length, term_offset, session_id = _FRAME.unpack(header)
-    return bool(
-        length > 0
-        and term_offset == point.position % descriptor.term_buffer_length
-        and session_id == point.session_id
+    header = FrameHeader.decode(data)
+    return (
+        header.frame_length > 0
+        and header.term_offset == point.position % descriptor.term_buffer_length
+        and header.session_id == point.session_id
     )

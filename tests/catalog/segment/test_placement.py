@@ -65,7 +65,7 @@ def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingD
     assert "first frame has stream id 1001, term id 7 and term offset 4192" in misplacement(
         descriptor, first, SEGMENT_LENGTH
     )
-    assert "of position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
+    assert "at position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
 
 
 def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
