@@ -1,4 +1,4 @@
-"""Storage behind files that are mapped, and behind the names in a directory."""
+"""Durability: files replaced whole, names forced to storage, storage reserved for mapped files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import StorageError
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
@@ -30,6 +31,52 @@ def force_names(path: Path) -> None:
         raise StorageError(
             f"cannot force the names in {path} to storage: {error.strerror}", path
         ) from error
+
+
+def write_atomically(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    owner: tuple[int, int] | None = None,
+    sync: bool = False,
+) -> None:
+    """Write a file that takes the place of `path` in one step.
+
+    A killed process leaves the old content or the new. A power cut may also leave an empty file,
+    unless `sync`: then the content is on storage before the name is.
+
+    Args:
+        mode: permissions; by default 0640, less the umask.
+        owner: user id and group id; by default those of the process.
+
+    Raises:
+        OSError: it cannot be written; `path` is as it was.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb", opener=open_no_follow) as file:
+        try:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def write_durably(
+    path: Path, data: bytes, *, mode: int | None = None, owner: tuple[int, int] | None = None
+) -> None:
+    """As `write_atomically`; content and name are on storage when this returns (OSError)."""
+    write_atomically(path, data, mode=mode, owner=owner, sync=True)
+    sync_directory(path.parent)
 
 
 def make_directory(path: Path) -> None:

@@ -25,7 +25,6 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -33,6 +32,7 @@ from pathlib import Path
 
 from aerotape.archive.security import scram
 from aerotape.archive.security.scram import Verifier
+from aerotape.catalog.durability import write_durably
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
@@ -277,7 +277,6 @@ def _changing(path: Path) -> Iterator[list[str]]:
             yield lines
             if lines != unchanged:
                 _replace(path, lines, before)
-                os.fsync(folder)
         finally:
             os.close(folder)
     except OSError as error:
@@ -285,18 +284,10 @@ def _changing(path: Path) -> Iterator[list[str]]:
 
 
 def _replace(path: Path, lines: list[str], before: os.stat_result | None) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    fresh = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="latin-1") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            if before is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
-                if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink()
-        raise
+    data = "".join(f"{line}\n" for line in lines).encode("latin-1")
+    mode, owner = 0o600, None
+    if before is not None:
+        mode = stat.S_IMODE(before.st_mode)
+        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+            owner = before.st_uid, before.st_gid
+    write_durably(path, data, mode=mode, owner=owner)

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved
+from aerotape.catalog.durability import map_reserved, write_durably
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark.distinct_error_log import ErrorLog, ErrorObservation, read_errors
@@ -340,12 +340,4 @@ def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     target = os.fsencode(mark_file_dir.resolve())
     if link.is_file() and link.read_bytes() == target:
         return
-    # Whole or not at all: half a path would lead elsewhere.
-    fresh = link.with_suffix(".tmp")
-    try:
-        with open(fresh, "wb", opener=open_no_follow) as file:
-            file.write(target)
-        fresh.replace(link)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    write_durably(link, target)

@@ -14,13 +14,12 @@ operator removes it.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.no_follow import check_directory, open_no_follow
+from aerotape.catalog.durability import sync_directory, write_durably
+from aerotape.catalog.no_follow import check_directory
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
@@ -57,15 +56,8 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
     import json
 
     path = folder / NOTE_NAME
-    temporary = folder / f"{NOTE_NAME}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(folder)
+        write_durably(path, json.dumps(content, indent=2).encode() + b"\n")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 

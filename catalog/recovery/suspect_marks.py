@@ -22,7 +22,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import remove_folders
 from aerotape.catalog.segment.hard_links import make_own, remove_copies
@@ -118,14 +118,8 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
         "recording_id": recording_id,
         "notes": [asdict(note) for note in known + fresh],
     }
-    temporary = path.with_suffix(".suspect.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
-            json.dump(content, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(archive_dir)
+        write_durably(path, json.dumps(content, indent=2).encode())
     except OSError as error:
         raise StorageError(f"cannot mark recording {recording_id}: {error}", path) from error
 

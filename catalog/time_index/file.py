@@ -57,7 +57,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
-from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.durability import write_atomically
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -216,16 +216,9 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
     Raises:
         StorageError: it cannot be written; the one that was there is as it was.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    data = provenance.encode() + TimePoints.of(points).encode()
+    # Not forced to storage: losing the file loses no recorded data.
     try:
-        try:
-            with open(temporary, "wb", opener=open_no_follow) as file:
-                file.write(data)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomically(path, provenance.encode() + TimePoints.of(points).encode())
     except OSError as error:
         raise StorageError(f"cannot write time index {path}: {error.strerror}", path) from error
 

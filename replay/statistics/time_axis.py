@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
 
 
-
 @record(frozen=True, slots=True)
 class TimeScale:
     """When a range of positions was recorded.
