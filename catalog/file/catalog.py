@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.file.compaction import ShrinkingCatalog
+from aerotape.catalog.file.compaction import CompactableCatalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
 from aerotape.catalog.file.lookup import unknown_recording
 from aerotape.catalog.file.mapped_file import CatalogFile
@@ -33,7 +33,7 @@ __all__ = ["Catalog", "ChecksumName"]
 _SECTOR_LENGTH = 512
 
 
-class Catalog(ShrinkingCatalog, Closing):
+class Catalog(CompactableCatalog, Closing):
     """An open catalog. Get one from `Catalog.open`; it is a context manager.
 
     Not safe for use from several threads: the archive's conductor owns it.

@@ -276,28 +276,3 @@ def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
         remove_time_index(archive_dir, recording_id)
     catalog.compact()
     return plan
-
-
-def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
-    """Find what may be left out of a catalog while its archive is running.
-
-    Those are purged recordings of which no file is left. One that was marked invalid may be brought
-    back, and stays; so does one whose files are still being deleted.
-
-    Raises:
-        CatalogError: an entry is damaged, so that nobody knows what could go.
-        StorageError: the directory cannot be read.
-    """
-    catalog.check_readable()
-    with_files = ids_with_files(archive_dir)
-    gone = [
-        entry
-        for entry in catalog.entries()
-        if entry.state == RecordingState.DELETED and entry.recording_id not in with_files
-    ]
-    return Compaction(
-        [entry.recording_id for entry in gone],
-        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
-        [],
-        [],
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.text import printable
@@ -24,8 +24,6 @@ from aerotape.tools._tool._common import (
 if TYPE_CHECKING:
     from aerotape.catalog.layout import RecordingState
 
-_ONLINE_TIMEOUT_S: Final = 30.0
-
 
 def add_commands(commands: Commands) -> None:
     """Add the commands."""
@@ -36,11 +34,6 @@ def add_commands(commands: Commands) -> None:
         "capacity_bytes", metavar="BYTES", type=int64, nargs="?", help="the length to grow to"
     )
     compact = add_command(commands, "compact", _compact, writes=True)
-    compact.add_argument(
-        "--online",
-        action="store_true",
-        help="have the archive that is using the directory leave out what was purged",
-    )
     add_confirmation_option(compact)
 
 
@@ -129,12 +122,10 @@ def _compact(args: argparse.Namespace) -> int:
 
     They cannot be brought back. A file with frames of another place than its name says is left and
     named, and the exit code is 3. The catalog file ends with the last valid recording then. With
-    --online a running archive takes purged recordings out, whose files are gone, and goes on.
+    An archive removes the entries of purged recordings itself when it starts.
     """
     from aerotape.catalog.maintenance.orphans import compact, plan_compaction
 
-    if args.online:
-        return _compact_online(args)
     confirm_change(args, "delete all recordings that are not valid, with their segment files")
     with changing(args) as catalog:
         before = catalog.capacity_bytes
@@ -162,30 +153,3 @@ def _compact(args: argparse.Namespace) -> int:
 
 def _whose(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
     return f", of recordings: {some_ids(recording_ids, args)}" if recording_ids else ""
-
-
-def _compact_online(args: argparse.Namespace) -> int:
-    from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.file.compaction_request import request_compaction
-    from aerotape.catalog.maintenance.orphans import plan_online_compaction
-    from aerotape.catalog.mark.ownership import is_held
-
-    with Catalog.open(args.directory, read_only=True) as catalog:
-        before = catalog.capacity_bytes
-        plan = plan_online_compaction(catalog, args.directory)
-    gone = plan.recording_ids
-    if not args.dry_run:
-        if not is_held(args.directory):
-            raise ConfigurationError(
-                f"no archive of this package is using {args.directory}: leave --online out",
-                "--online",
-            )
-        told = request_compaction(args.directory, _ONLINE_TIMEOUT_S)
-        gone, before = told["recordings_removed"], told["capacity_bytes_before"]
-    row = {"recordings_removed": gone, "capacity_bytes_before": before, "dry_run": args.dry_run}
-    if args.json:
-        emit(row, args)
-    else:
-        verb = _would(args, "removed", "remove")
-        print(f"{verb} {len(gone)} purged recordings{_whose(gone, args)}")
-    return 0
