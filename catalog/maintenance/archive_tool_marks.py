@@ -23,14 +23,10 @@ from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.stop_position import (
-    PAGE_LENGTH,
-    find_data_end,
-    first_segment_base,
-    frames_in_holes,
-)
+from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.segment_files import SegmentFile
+from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
 from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
 

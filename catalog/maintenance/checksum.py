@@ -20,9 +20,13 @@ from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Problem
-from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
 from aerotape.catalog.segment.hard_links import make_own
-from aerotape.catalog.segment_files import SegmentFile, segment_file_name
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    first_segment_base,
+    missing_base_positions,
+    segment_file_name,
+)
 from aerotape.errors import UnknownRecordingError
 
 

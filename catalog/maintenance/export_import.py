@@ -29,12 +29,13 @@ from aerotape.catalog.maintenance.export_format import (
 from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.mark.ownership import now_epoch_ms
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    first_segment_base,
     index_segment_files,
     make_blank_segment,
+    missing_base_positions,
     segment_file_name,
 )
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index

@@ -21,7 +21,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.recovery.quarantine import folder_names
-from aerotape.catalog.recovery.stop_position import first_segment_base, walk
+from aerotape.catalog.recovery.stop_position import walk
 from aerotape.catalog.recovery.suspect_marks import read_marks
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment.placement import begins_with_frame, goes_on_at, misplacement
@@ -30,6 +30,7 @@ from aerotape.catalog.segment_files import (
     SEGMENT_SUFFIX,
     SegmentFile,
     file_names,
+    first_segment_base,
 )
 from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.errors import StorageError

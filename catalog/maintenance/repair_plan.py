@@ -34,19 +34,16 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.no_follow import why_link
-from aerotape.catalog.recovery.stop_position import (
-    find_data_end,
-    find_recording_end,
-    first_segment_base,
-    frames_in_holes,
-    own_segments,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
 from aerotape.catalog.segment.checks import ByteProgress, check_recording
+from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    first_segment_base,
     lacks_blank_segment,
+    own_segments,
     segment_file_name,
+    why_none_fits,
 )
 from aerotape.errors import StorageError
 

@@ -16,19 +16,20 @@ from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
 from aerotape.catalog.directory import ArchiveDirectory, Recording
 from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.recovery.stop_position import (
-    find_recording_end,
-    missing_base_positions,
-    own_segments,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import find_recording_end
 from aerotape.catalog.segment.checks import (
     ByteProgress,
     SegmentTask,
     check_segments,
     segment_task,
 )
-from aerotape.catalog.segment_files import SegmentFile, index_segment_files
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    index_segment_files,
+    missing_base_positions,
+    own_segments,
+    why_none_fits,
+)
 from aerotape.errors import AerotapeError
 from aerotape.url_path import UrlPath
 

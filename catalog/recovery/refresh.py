@@ -26,22 +26,19 @@ from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
-from aerotape.catalog.recovery.stop_position import (
-    RecordingEnd,
-    belongs,
-    find_recording_end,
-    first_segment_base,
-    missing_base_positions,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    belongs,
+    first_segment_base,
     index_segment_files,
+    missing_base_positions,
     segment_file_name,
     segment_file_size,
+    why_none_fits,
 )
 from aerotape.errors import StorageError
 from aerotape.records import replace

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.stop_position import find_data_end, holds_data
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.catalog.segment_files import file_names, is_blank_from
 from aerotape.errors import StorageError
 from aerotape.records import record

@@ -23,20 +23,16 @@ its name by mistake.
 from __future__ import annotations
 
 import errno
-import itertools
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
-    RecordingExtent,
-    max_position,
-    segment_base,
 )
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.segment_files import SegmentFile, segment_file_size
+from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.catalog.segment_files import SegmentFile, own_segments, segment_file_size
 from aerotape.errors import StorageError
 from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 from aerotape.records import field, record
@@ -46,8 +42,6 @@ if TYPE_CHECKING:
 
 PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
-_CHUNK_LENGTH = 1 << 20
-_LISTED = 5
 
 
 @record(frozen=True, slots=True)
@@ -75,51 +69,6 @@ class RecordingEnd:
     beyond: tuple[SegmentFile, ...] = ()
     unverified: bool = False
     damaged_positions: tuple[int, ...] = field(default=())
-
-
-def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
-    """Return the base position of a recording's first segment file."""
-    return descriptor.start_position & -descriptor.term_buffer_length
-
-
-def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
-    """Whether a segment file of the recording can begin at `base_position`."""
-    offset = base_position - first_segment_base(descriptor)
-    return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
-
-
-def own_segments(
-    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
-) -> list[SegmentFile]:
-    """Leave out files that were detached, or that cannot be this recording's."""
-    first_base = first_segment_base(descriptor)
-    return [
-        segment
-        for segment in segments
-        if segment.base_position >= first_base and belongs(descriptor, segment.base_position)
-    ]
-
-
-def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]) -> str:
-    """Say what is wrong where files are named for a recording and none can be its own; else "".
-
-    Only a recording that is known to be empty may begin where the last of its files has ended.
-
-    Args:
-        descriptor: the recording; no recorder is at work on it.
-        segments: the files that are named for it, ascending.
-    """
-    if not segments or own_segments(descriptor, segments):
-        return ""
-    start, last = descriptor.start_position, segments[-1]
-    next_base = last.base_position + descriptor.segment_file_length
-    if descriptor.stop_position == start and next_base == first_segment_base(descriptor):
-        return ""
-    return (
-        f"no segment file of a recording that starts at position {start} can be one of the "
-        f"{len(segments)} that are there, the last of which is {last.path.name}: is its start "
-        "position right?"
-    )
 
 
 def walk(
@@ -304,73 +253,3 @@ def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_byte
         not any(written[begin : begin + SECTOR_LENGTH])
         for begin in range(0, end - boundary, SECTOR_LENGTH)
     )
-
-
-def find_data_end(path: Path, start_offset: int) -> int:
-    """Return the offset after the last byte from `start_offset` on that is not zero.
-
-    `start_offset` itself when there is none. Holes are passed over, for segment files are mostly
-    sparse.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
-    end = start_offset
-    for offset, chunk in _data_chunks(path, start_offset):
-        written = chunk.rstrip(b"\0")
-        if written:
-            end = offset + len(written)
-    return end
-
-
-def holds_data(path: Path) -> bool:
-    """Whether a byte of a file is not zero; it is read up to the first piece with one.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
-    return any(chunk.strip(b"\0") for _, chunk in _data_chunks(path, 0))
-
-
-def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
-    """Read a file from an offset on without its holes, in pieces (StorageError)."""
-    offset = start_offset
-    try:
-        with path.open("rb", buffering=0) as file:
-            length = os.fstat(file.fileno()).st_size
-            while offset < length:
-                try:
-                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
-                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
-                except OSError as error:
-                    if error.errno == errno.ENXIO:
-                        break  # only a hole is left
-                    hole = length  # a file system that cannot tell: all of it is data
-                while offset < hole:
-                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
-                    if not chunk:
-                        return
-                    yield offset, chunk
-                    offset += len(chunk)
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
-
-
-def missing_base_positions(
-    descriptor: RecordingDescriptor | RecordingExtent,
-    segments: Sequence[SegmentFile],
-    stop_position: int,
-) -> tuple[int, list[int]]:
-    """Find which segment files are not there between a recording's start and `stop_position`.
-
-    Returns:
-        How many, and the base positions of the first five. Cheap for any stop position, for a
-        damaged one may lie very far away.
-    """
-    if stop_position <= descriptor.start_position:
-        return 0, []
-    last = segment_base(descriptor, stop_position - 1)
-    bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
-    present = {segment.base_position for segment in segments if segment.base_position in bases}
-    missing = (base for base in bases if base not in present)
-    return len(bases) - len(present), list(itertools.islice(missing, _LISTED))

@@ -22,16 +22,17 @@ from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.catalog.mark.mark_file import MarkFileInfo
-from aerotape.catalog.recovery.stop_position import (
-    RecordingEnd,
-    belongs,
-    find_recording_end,
-    first_segment_base,
-)
+from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recording, parse_mark
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
-from aerotape.catalog.segment_files import SegmentFile, parse_segment_file_name, segment_file_name
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    belongs,
+    first_segment_base,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from aerotape.catalog.time_index.file import time_index_name
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError
 from aerotape.url_path import UrlPath

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.recovery.stop_position import holds_data
+from aerotape.catalog.segment.data_extents import holds_data
 from aerotape.catalog.segment_files import (
     make_blank_segment,
     segment_file_name,

@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from aerotape import _native
-from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base_position
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.segment_files import segment_base_position, segment_file_name
+from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
 from aerotape.frame_header import (
     FRAME_ALIGNMENT,

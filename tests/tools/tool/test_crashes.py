@@ -323,7 +323,7 @@ TOGETHER = (
 # What needs to be on storage only when the command says that it is done.
 AT_THE_END = {
     "compact": ["compaction.py CompactableCatalog.compact < orphans.py compact"],
-    "migrate": [],
+    "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
     "repair": [
         "mapped_file.py CatalogFile.close",
         "repair.py _fill < repair.py _take_out",
