@@ -20,7 +20,7 @@ from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Problem
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     SegmentFile,
     first_segment_base,
@@ -66,7 +66,7 @@ def write_checksums(
 ) -> list[ChecksumOutcome]:
     """Give the catalog's checksum to descriptors and data frames, up to the first empty place.
 
-    A file that has other names too is copied before the first one is written to (`make_own`).
+    A file that has other names too is copied before it is first written to (`break_hard_link`).
 
     Args:
         catalog: open with the checksum to write; for reading suffices for a dry run.
@@ -106,7 +106,7 @@ def write_checksums(
     if not dry_run:
         for task in tasks:
             if task.path.is_file():  # of any other the result tells
-                make_own(task.path)
+                break_hard_link(task.path)
     done = iter(
         _native.rewrite_checksums(
             tasks, checksum=catalog.checksum, dry_run=dry_run, progress=progress

@@ -27,7 +27,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import ByteProgress
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     index_segment_files,
     make_blank_segment,
@@ -246,7 +246,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
     """Overwrite a range of a segment file with padding frames; the file is made if need be."""
     base = int(path.stem.partition("-")[2])
     if path.exists():
-        make_own(path)
+        break_hard_link(path)
     file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
     try:
         length = os.fstat(file).st_size

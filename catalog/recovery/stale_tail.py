@@ -28,7 +28,7 @@ _CHUNK_LENGTH = 1 << 20
 
 
 @record(frozen=True, slots=True)
-class Keeping:
+class StaleTail:
     """How the bytes behind the end of one recording are kept.
 
     Attributes:
@@ -61,7 +61,7 @@ class Keeping:
         suspect_marks.erase_tail(path, offset)
         return kept
 
-    def take_away(self, path: Path, base_position: int) -> str:
+    def remove_segment(self, path: Path, base_position: int) -> str:
         """Take a segment file away that is wholly behind the stop position.
 
         Its name may not be off storage yet when this returns.
@@ -72,7 +72,7 @@ class Keeping:
         Raises:
             StorageError: it cannot be kept, or not be taken away; nothing is lost.
         """
-        kept = self.put_aside(path, base_position)
+        kept = self.quarantine_segment(path, base_position)
         if not kept:
             try:
                 path.unlink(missing_ok=True)
@@ -84,8 +84,8 @@ class Keeping:
                 ) from error
         return kept
 
-    def put_aside(self, path: Path, base_position: int) -> str:
-        """As `take_away`, but a file with nothing but zeros stays, and one that is not there."""
+    def quarantine_segment(self, path: Path, base_position: int) -> str:
+        """As `remove_segment`, but a file of zeros stays, and one that does not exist."""
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
         target = self._new_path(base_position)

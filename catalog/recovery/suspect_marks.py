@@ -25,7 +25,7 @@ from typing import Any
 from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import remove_folders
-from aerotape.catalog.segment.hard_links import make_own, remove_copies
+from aerotape.catalog.segment.hard_links import break_hard_link, remove_copies
 from aerotape.errors import StorageError
 from aerotape.records import asdict, record
 
@@ -181,12 +181,12 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
 def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
     """Turn all bytes of a segment from `offset` on into zeros, and give it a length if told to.
 
-    Where the file has other names too, they keep what it held (`make_own`).
+    Where the file has other names too, they keep what it held (`break_hard_link`).
 
     Raises:
         StorageError: it cannot be done.
     """
-    make_own(path)
+    break_hard_link(path)
     try:
         with open(path, "r+b", opener=open_no_follow) as file:
             before = os.fstat(file.fileno()).st_size

@@ -23,7 +23,7 @@ _COPY_SUFFIX: Final = ".own"
 _CHUNK_LENGTH: Final = 1 << 20
 
 
-def make_own(path: Path) -> None:
+def break_hard_link(path: Path) -> None:
     """Give a file that has other names too a copy under this one; it is on storage then.
 
     The copy has the same holes, time and mode, and the same owner where that can be. Killed

@@ -20,10 +20,10 @@ from aerotape.catalog.maintenance.migrate_version import migrate
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
-from aerotape.catalog.recovery.stale_tail import Keeping
+from aerotape.catalog.recovery.stale_tail import StaleTail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import make_blank_segment
 from aerotape.catalog.time_index.file import Provenance, write_time_index
 from aerotape.errors import AerotapeError, StorageError
@@ -113,7 +113,7 @@ def replaced_meanwhile(archive: Path) -> None:
 
 def make_copy(archive: Path) -> None:
     os.link(archive / "0-0.rec", archive / "9-0.rec")
-    make_own(archive / "0-0.rec")
+    break_hard_link(archive / "0-0.rec")
 
 
 def as_os_error(call: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -168,7 +168,7 @@ def test_what_is_after_the_end_of_a_linked_segment_stays(archive: Path, outside:
     """An extension is refused before a byte of it is copied."""
     (archive / "0-0.rec").symlink_to(outside)
     with pytest.raises(StorageError, match=r"0-0\.rec is a symbolic link"):
-        Keeping(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
+        StaleTail(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
     assert [path.name for path in archive.iterdir()] == ["0-0.rec"]
     check_untouched(outside)
 

@@ -124,7 +124,7 @@ def _compact(args: argparse.Namespace) -> int:
     named, and the exit code is 3. The catalog file ends with the last valid recording then. With
     An archive removes the entries of purged recordings itself when it starts.
     """
-    from aerotape.catalog.maintenance.orphans import compact, plan_compaction
+    from aerotape.catalog.maintenance.compaction import compact, plan_compaction
 
     confirm_change(args, "delete all recordings that are not valid, with their segment files")
     with changing(args) as catalog:

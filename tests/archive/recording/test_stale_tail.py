@@ -213,13 +213,13 @@ clear_behind(directory, open_directory(directory).recording(0).descriptor, 1)
 
 # Left out together: at the end, the directory is forced for all files that have gone.
 TOGETHER = ("suspect_marks.py move_segment|extension.py clear_behind",)
-AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py Keeping.clear_tail"]
+AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py StaleTail.clear_tail"]
 # Names of copies: the directory is forced again for the mark, before anything goes.
-COPY = "suspect_marks.py copy_tail < stale_tail.py Keeping._copy"
+COPY = "suspect_marks.py copy_tail < stale_tail.py StaleTail._copy"
 # That of the mark: once more for the file's own copy. That one's: at the end, and an old name of
 # what is shared leads to what it was.
-MARK = "suspect_marks.py add_notes < stale_tail.py Keeping._mark"
-OWN = "hard_links.py make_own < suspect_marks.py erase_tail"
+MARK = "suspect_marks.py add_notes < stale_tail.py StaleTail._mark"
+OWN = "hard_links.py break_hard_link < suspect_marks.py erase_tail"
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ TOGETHER = (
 )
 # What needs to be on storage only when the command says that it is done.
 AT_THE_END = {
-    "compact": ["compaction.py CompactableCatalog.compact < orphans.py compact"],
+    "compact": ["compaction.py CompactableCatalog.compact < compaction.py compact"],
     "migrate": ["migrate_version.py _store_version < migrate_version.py migrate"],
     "repair": [
         "mapped_file.py CatalogFile.close",
