@@ -112,7 +112,7 @@ def _refuse_options(scheme: str, rest: str, name: str) -> None:
     if not _AUTHORITY.fullmatch(rest.partition("/")[0]):
         found = "what looks like a user's password"
     elif "?" in rest:
-        found = "options behind a question mark"
+        found = "options after a question mark"
     else:
         return
     raise ConfigurationError(

@@ -228,7 +228,7 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
 
 def _state_problem(data: mmap.mmap, offset: int) -> str:
     _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
-    return "" if state in _STATES else f"its state reads {state}, which is none"
+    return "" if state in _STATES else f"its state {state} is not a valid one"
 
 
 def _id(data: mmap.mmap, offset: int) -> int:

@@ -293,7 +293,7 @@ class CatalogFile:
             with suppress(OSError):
                 written.unlink()
             raise CatalogError(
-                f"catalog {self.path} cannot be written anew: {error.strerror}", self.path
+                f"catalog {self.path} cannot be rewritten: {error.strerror}", self.path
             ) from error
         self._map.close()
         os.close(self._fd)
@@ -338,7 +338,7 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     if not any(header):
         if not read_only and not _is_blank(descriptor):
             raise CatalogError(
-                f"catalog {path} has lost its header, there are entries behind it; restore the "
+                f"catalog {path} has lost its header, there are entries after it; restore the "
                 f"catalog from a copy",
                 path,
             )

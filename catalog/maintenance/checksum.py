@@ -210,4 +210,4 @@ class _Run:
         is_within = first_segment_base(descriptor) <= base
         if end_offset >= end or not is_within or self.entry.state == RecordingState.DELETED:
             return ""
-        return f"its frames end {end - end_offset} bytes too early: none behind got a checksum"
+        return f"its frames end {end - end_offset} bytes too early: none after that got a checksum"

@@ -186,16 +186,16 @@ class RecordingFileReader:
         if found != expected:
             raise self._refuse("it has been altered: its digest is not that of its bytes")
         if self._read(1):
-            raise self._refuse("there are bytes behind its end")
+            raise self._refuse("there are bytes after its end")
         points, damage = TimePoints.parse(encoded)
         if damage or len(encoded) != len(points) * POINT_LENGTH:
-            raise self._refuse(f"its time index is damaged: {damage or 'a point is no whole one'}")
+            raise self._refuse(f"its time index is damaged: {damage or 'a point is incomplete'}")
         self.time_points = points
 
     def _read_header(self) -> RecordingFileHeader:
         prefix = self._read(_PREFIX.size)
         if len(prefix) < _PREFIX.size or not prefix.startswith(MAGIC):
-            raise self._refuse("it is no recording that was exported")
+            raise self._refuse("it is not an exported recording")
         _, version, length = _PREFIX.unpack(prefix)
         if version not in (VERSION, VERSION_WITH_TIME_INDEX):
             raise self._refuse(

@@ -209,7 +209,7 @@ def import_recording(
 
 def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
     if recording_id < 0:
-        raise CatalogError(f"{recording_id} is no recording id", catalog.path)
+        raise CatalogError(f"{recording_id} is not a valid recording id", catalog.path)
     if recording_id in set(catalog.all_recording_ids()):
         raise CatalogError(
             f"there is a recording {recording_id} in {catalog.path} (see describe-all): leave the "

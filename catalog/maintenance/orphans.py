@@ -171,7 +171,7 @@ def _why_kept(
             and _end_of_frames(descriptor, other.path, base) > stop
         ):
             return (
-                f"the frames of its recording go on behind the stop position {stop} "
+                f"the frames of its recording continue after the stop position {stop} "
                 "(`repair` takes them out and keeps a copy)"
             )
     return ""

@@ -257,7 +257,7 @@ class _Planning:
                 if data_end > task.end_offset:
                     self._behind = Part(task.path, task.end_offset, data_end)
                     end = task.base_position + data_end
-                    yield Damage(stop, end, "bytes behind the stop position")
+                    yield Damage(stop, end, "bytes after the stop position")
         if stop > max(expected, descriptor.start_position):
             yield _missing(descriptor, expected, stop)
 

@@ -312,7 +312,7 @@ class _Check:
             path = str(end.segment.path) if end.segment else ""
             self._found(
                 Problem(
-                    f"behind its last whole frame: {end.torn}",
+                    f"after its last whole frame: {end.torn}",
                     end.position,
                     path,
                     end.offset,
@@ -384,7 +384,7 @@ class _Check:
             frames = f"frames up to position {task.base_position + behind.end_offset}"
             self._found(
                 Problem(
-                    f"there are bytes behind the stop position {position}: "
+                    f"there are bytes after the stop position {position}: "
                     f"{behind.problem or frames}",
                     position,
                     path,

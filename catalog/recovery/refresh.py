@@ -310,21 +310,21 @@ class _Repair:
         try:
             suspect_marks.copy_tail(segment.path, end.offset, end.data_end, target)
             copied = target
-            taken_out = finding(f" and the {length} bytes behind are in {target.name}", target)
+            taken_out = finding(f" and the {length} bytes after it are in {target.name}", target)
             # Before the bytes go: a crash in between would leave a recording that looks clean.
             self._mark(taken_out)
             suspect_marks.erase_tail(segment.path, end.offset)
             return taken_out
         except StorageError as error:
             return finding(
-                f"; the {length} bytes behind were left in place ({error}): do not extend it",
+                f"; the {length} bytes after it were left in place ({error}): do not extend it",
                 copied,
             )
 
     def _move_out(self, segment: SegmentFile) -> Finding:
         base = segment.base_position
         target = suspect_marks.quarantine_path(self._directory, self._id, base, self._now_ms)
-        detail = f"{segment.path.name} is behind the end"
+        detail = f"{segment.path.name} is after the end"
 
         def finding(rest: str, quarantine: Path | None) -> Finding:
             return Finding(

@@ -23,7 +23,7 @@ from aerotape.catalog.segment_files import file_names, is_blank_from
 from aerotape.errors import StorageError
 from aerotape.records import record
 
-_OUTCOME = "behind the stop position"
+_OUTCOME = "after the stop position"
 _CHUNK_LENGTH = 1 << 20
 
 
@@ -78,7 +78,7 @@ class StaleTail:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise StorageError(
-                    f"cannot take {path} away, which is behind the end of its recording: "
+                    f"cannot remove {path}, which is after the end of its recording: "
                     f"{error.strerror}",
                     path,
                 ) from error
@@ -89,7 +89,7 @@ class StaleTail:
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
         target = self._new_path(base_position)
-        kept = f"{path.name}, behind the stop position {self.stop_position}, is {target.name} now"
+        kept = f"{path.name}, after the stop position {self.stop_position}, is {target.name} now"
         self._mark(kept, base_position, target)
         suspect_marks.move_segment(path, target)
         return kept
@@ -105,7 +105,7 @@ class StaleTail:
             copy, is_new = self._new_path(self.stop_position), True
             suspect_marks.copy_tail(path, offset, end, copy)
         kept = (
-            f"the {end - offset} bytes behind the stop position {self.stop_position} in "
+            f"the {end - offset} bytes after the stop position {self.stop_position} in "
             f"{path.name} are in {copy.name} now"
         )
         try:

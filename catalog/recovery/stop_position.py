@@ -186,13 +186,13 @@ def _judge(
         offset = found.last_frame_offset
         torn = (
             f"the last frame, of {found.last_frame_length} bytes, crosses a boundary of "
-            f"{write_unit_bytes} bytes behind which it is partly empty: it may be torn"
+            f"{write_unit_bytes} bytes after which it is partly empty: it may be torn"
         )
     data_end = offset
     if offset < descriptor.segment_file_length:
         data_end = find_data_end(segment.path, offset)
         if data_end > offset and not torn:
-            torn = "there are bytes behind an unwritten frame"
+            torn = "there are bytes after an unwritten frame"
     if beyond and not torn:
         torn = "segment files follow one that is not full"
     return RecordingEnd(

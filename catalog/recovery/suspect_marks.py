@@ -211,7 +211,7 @@ def move_segment(path: Path, target: Path) -> None:
 def _read(path: Path) -> list[SuspectNote]:
     try:
         if not path.is_file():  # to read a pipe would be to wait
-            raise OSError("it is no file")
+            raise OSError("it is not a regular file")
         if path.stat().st_size > _MAX_MARK_LENGTH:
             raise OSError(f"it is longer than {_MAX_MARK_LENGTH} bytes")
         content = path.read_bytes()

@@ -202,7 +202,7 @@ def plan_moves(
             raise StorageError(
                 f"cannot migrate: segment file {move.target} exists already, outside recording "
                 f"{target_recording_id}; where a migration that was cut short has left it, first "
-                f"`aerotape segments delete {target_recording_id}`; if it is behind the end of the "
+                f"`aerotape segments delete {target_recording_id}`; if it is after the end of the "
                 "recording, where good frames are if that was lowered, move the file out of "
                 "the directory and keep it",
                 move.target,

@@ -102,10 +102,10 @@ def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_posi
     if head.error:
         return f"it cannot be read: {os.strerror(head.error)}"
     if not head.is_file:
-        return "it is no file"
+        return "it is not a regular file"
     lengths = descriptor.term_buffer_length, descriptor.segment_file_length
     if problem := lengths_problem(*lengths):
-        return f"what belongs there cannot be told, for the {problem}"
+        return f"the frames that belong there are not known: the {problem}"
     found = _decode(head.header, descriptor)
     # A recording may begin within a term: its first file has a hole at the beginning.
     position = base_position + head.offset

@@ -184,7 +184,7 @@ def read_time_index_bytes(path: Path) -> bytes | None:
     try:
         if not path.is_file():  # to read a pipe would be to wait
             if os.path.lexists(path):
-                raise _damaged(path, "it is no regular file")
+                raise _damaged(path, "it is not a regular file")
             return None
         with path.open("rb") as file:
             length = os.fstat(file.fileno()).st_size
@@ -254,7 +254,7 @@ def _decode_header(path: Path, data: bytes) -> Provenance:
 
 def _damaged(path: Path, why: str) -> DamagedTimeIndexError:
     return DamagedTimeIndexError(
-        f"time index {path} is damaged, {why}: it is passed over; make it anew with "
+        f"time index {path} is damaged, {why}: it is ignored; rebuild it with "
         "`aerotape tool DIR time-index ID --rebuild`, or remove it",
         path,
     )

@@ -192,7 +192,7 @@ def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
     behind = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
     assert sorted(kept) == behind
-    assert all("go on behind the stop position" in reason for reason in kept.values())
+    assert all("continue after the stop position" in reason for reason in kept.values())
 
 
 def test_segments_that_were_detached_go(directory: Path) -> None:

@@ -74,8 +74,8 @@ def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
     """And nobody waits for the writer of a pipe."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
-    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is no file"
-    assert misplacement(descriptor, tmp_path, 0) == "it is no file"
+    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is not a regular file"
+    assert misplacement(descriptor, tmp_path, 0) == "it is not a regular file"
     assert misplacement(descriptor, tmp_path / "loop", 0).startswith("it cannot be read: Too many")
     paths = [tmp_path / name for name in ("pipe", "loop", "none", "0-0.rec")]
     assert [is_long_enough(descriptor, head, 0, 10_000) for head in read_heads(paths)] == [
