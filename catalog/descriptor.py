@@ -1,4 +1,4 @@
-"""What the catalog knows of one recording.
+"""The descriptor of a recording, and the geometry of its segment files.
 
 Shared by the catalog, the client and the Spark source; it holds no reference to any file.
 """

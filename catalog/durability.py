@@ -80,10 +80,10 @@ def write_durably(
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, with those above it that are not there, and force their names to storage.
+    """Create a directory and its missing parents, and force their names to storage.
 
     Raises:
-        OSError: it cannot be made, or is no directory.
+        OSError: it cannot be created, or is not a directory.
     """
     missing = [path]
     while not missing[-1].parent.exists():
@@ -99,8 +99,8 @@ def make_directory(path: Path) -> None:
 def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
     """Map a file for writing, with storage behind all of it.
 
-    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was made for
-    this is removed again when it fails: the Java archive would take an empty one for a damaged one.
+    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was created
+    for this is removed when it fails: the Java archive would take an empty one for a damaged one.
 
     Raises:
         OSError: there is no storage for it.

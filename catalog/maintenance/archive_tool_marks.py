@@ -1,11 +1,10 @@
-"""What a check means for the catalog: states and ends of recordings, as ArchiveTool sets them.
+"""States and stop positions that a verification sets in the catalog, exactly as ArchiveTool does.
 
-That tool goes by less than our check does, and sees more as an error: it looks at all files that
-are named for a recording, wherever they lie, and takes the end of the frames in the last of them
-for the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that
-no client sees it any more; one that was INVALID and is without error becomes VALID. Segment files
-are not touched, unless the last frame of a recording may be torn and whoever asked wants it cut
-off.
+That tool checks less than `verify`, and treats more as an error: it considers all files that are
+named for a recording, wherever they lie, and takes the end of the frames in the last of them for
+the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that no
+client sees it; an INVALID one without an error becomes VALID. Segment files are not changed, unless
+the last frame of a recording may be torn and the caller wants it cut off.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def decide(
     checksum: ChecksumName,
     cut_off: TornFrame,
 ) -> list[Marking]:
-    """Decide what becomes of each recording that was checked; damaged entries stay as they are.
+    """Decide the new state of each recording that was checked; damaged entries stay as they are.
 
     Args:
         found: the check, with the same arguments.
@@ -118,7 +117,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
     Checksums of descriptors stay as they are, as with ArchiveTool.
 
     Raises:
-        StorageError: the frame that may be torn cannot be copied aside or cut off.
+        StorageError: the frame that may be torn cannot be copied to quarantine or cut off.
         CatalogError: the catalog cannot be written.
     """
     if marking.cut_off is not None:
@@ -132,7 +131,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
 def _cut_off(
     archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
 ) -> None:
-    """Copy what is behind `offset` aside and turn it into zeros."""
+    """Copy the bytes after `offset` to quarantine and erase them."""
     recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
     target = suspect_marks.quarantine_path(archive_dir, recording_id, position, now_ms)
     suspect_marks.copy_tail(path, offset, path.stat().st_size, target)

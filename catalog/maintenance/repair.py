@@ -1,10 +1,10 @@
-"""Repairing recordings: `repair_plan` decides, here it is done.
+"""Repair of recordings: carries out the plans of `repair_plan`.
 
-The order of steps keeps it safe to be killed anywhere. First all that will be overwritten or cut
-off is copied into a folder of its own (`quarantine`), then a note says why, and the recording is
+The order of steps makes it safe to be killed at any point. First all bytes that will be overwritten
+or cut off are copied into a new folder (`quarantine`), then a note states why, and the recording is
 marked as suspect; all of this is on storage before the first byte of a segment file changes. Whole
-files are renamed into the folder. The catalog is last: until then the damage is there to be found
-again, and a second repair goes on from what it finds.
+files are renamed into the folder. The catalog is changed last: until then the damage can be found
+again, and a second repair continues from there.
 """
 
 from __future__ import annotations

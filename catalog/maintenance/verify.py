@@ -1,7 +1,7 @@
-"""Checks of recordings: is what the catalog says on disk, and is every frame what it should be?
+"""Verification of recordings: whether the files match the catalog and every frame is good.
 
-Changes nothing: a check must be safe to run on the only copy, and on a running archive. What
-Aeron's ArchiveTool then marks in the catalog is `marking`'s.
+Changes nothing: a check must be safe on the only copy and on a running archive. The marks that
+ArchiveTool sets in the catalog afterwards are those of `archive_tool_marks`.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def run_verification(
 def _check_copies(
     runs: Sequence[_Check], checksum: ChecksumName, progress: ByteProgress | None
 ) -> Iterator[SegmentCheck]:
-    """Check segments that are kept elsewhere, one after the other."""
+    """Check segments in remote storage, one after the other."""
     total = sum(task.end_offset - task.start_offset for run in runs for task in run.tasks)
     done = 0
     for run in runs:

@@ -1,14 +1,13 @@
-"""Where repairs keep what they take out of recordings.
+"""Quarantine folders: files and bytes that repairs have taken out of recordings.
 
-Each repair of a recording makes a folder ``aerotape-quarantine/<recordingId>-<time>`` in the
-archive directory, which the Java archive passes over. In it are
+Each repair of a recording creates a folder ``aerotape-quarantine/<recordingId>-<time>`` in the
+archive directory, which the Java archive ignores. It holds
 
 * whole segment files, under their own names;
 * parts of segment files, ``<segment file>.<offset>-<end>``, offsets in bytes;
-* ``note.json``: what was done, why and when, and how the recording was described before.
+* ``note.json``: what was done, why and when, and the previous description of the recording.
 
-Nothing here is ever looked at again by an archive. It goes when the recording is purged, or when an
-operator removes it.
+No archive reads it again. A purge of the recording removes it, or an operator does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What an archive does at startup with recordings that an archive before left without an end.
+"""Recovery at the start of an archive: stop positions of recordings that a crash left without one.
 
-Every valid recording without a stop position gets one (`stop_position` decides), and whatever is
-odd about any recording's files is named. Nothing here refuses: a recording that cannot be dealt
-with is reported and left as it is. No byte of a recording before its end is ever written; bytes
-behind the end are first copied aside (`suspect`).
+Every valid recording without a stop position gets one (`stop_position` decides), and irregular
+files of any recording are reported. Nothing here refuses a start: a recording that cannot be
+handled is reported and left as it is. Bytes of a recording before its end are never written; bytes
+after the end are first copied to quarantine (`suspect_marks`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def refresh(
         that cannot be told, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
-    with contextlib.suppress(StorageError):  # they are in nobody's way
+    with contextlib.suppress(StorageError):  # they do no harm
         remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect_marks.read_marks(directory)
@@ -204,7 +204,7 @@ class _Repair:
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
-        """Have the file there that the recording goes on in, as recorders leave it."""
+        """Create the segment file in which the recording continues, as recorders leave it."""
         if end.segment and end.position < max_position(self._descriptor):
             base = segment_base(self._descriptor, end.position)
             path = self._directory / segment_file_name(self._id, base)

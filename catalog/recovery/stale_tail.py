@@ -1,10 +1,10 @@
-"""What stands behind the end of a stopped recording, and has to go before something else is there.
+"""Bytes after the stop position of a stopped recording, removed before an extension or a migration.
 
-It may be what a truncation that was cut short has left, or good frames behind a stop position that
-was lowered: `verify` has a recording end before a page that was lost, as ArchiveTool does. Nothing
-tells which. So all of it that is not zero is kept as a start keeps what it takes out (`suspect`):
-the copy is on storage and the recording is marked before the first byte goes. Killed anywhere in
-between it can be begun again; a copy that is there already is not made twice.
+They may be the rest of a truncation that a crash interrupted, or good frames after a stop position
+that was lowered: `verify` ends a recording before a lost page, as ArchiveTool does. These cannot
+be distinguished, so all bytes that are not zero go to quarantine: the copy is on storage and the
+recording is marked before the first byte is erased. An interrupted removal can be repeated, and an
+existing copy is used again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHUNK_LENGTH = 1 << 20
 
 @record(frozen=True, slots=True)
 class StaleTail:
-    """How the bytes behind the end of one recording are kept.
+    """The bytes after the stop position of one recording, and where their copies go.
 
     Attributes:
         archive_dir: the directory.
@@ -44,13 +44,13 @@ class StaleTail:
     now_ms: int
 
     def clear_tail(self, path: Path, base_position: int) -> str:
-        """Turn what is behind the stop position in the file that holds it into zeros.
+        """Erase the bytes after the stop position in the segment file that holds it.
 
         Returns:
-            What was kept of it, for people; "" where nothing but zeros was there.
+            Where the copy is, for people; "" when there were only zeros.
 
         Raises:
-            StorageError: it cannot be kept, or not be cleared; nothing is lost.
+            StorageError: the bytes cannot be copied or erased; nothing is lost.
         """
         offset = self.stop_position - base_position
         if is_blank_from(path, offset):
@@ -62,15 +62,15 @@ class StaleTail:
         return kept
 
     def remove_segment(self, path: Path, base_position: int) -> str:
-        """Take a segment file away that is wholly behind the stop position.
+        """Remove a segment file that is wholly after the stop position.
 
         Its name may not be off storage yet when this returns.
 
         Returns:
-            What became of it, for people; "" where nothing but zeros was in it.
+            Where it is now, for people; "" when it held only zeros.
 
         Raises:
-            StorageError: it cannot be kept, or not be taken away; nothing is lost.
+            StorageError: the file cannot be moved or removed; nothing is lost.
         """
         kept = self.quarantine_segment(path, base_position)
         if not kept:
@@ -111,7 +111,7 @@ class StaleTail:
         try:
             self._mark(kept, self.stop_position, copy)
         except StorageError:
-            if is_new:  # nobody would know of it
+            if is_new:  # no mark refers to it
                 with contextlib.suppress(OSError):
                     copy.unlink()
             raise

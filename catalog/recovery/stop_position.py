@@ -1,23 +1,21 @@
-"""Where a recording without a stop position ends: the decision, without changing anything.
+"""The stop position of a recording that has none: the decision, without changing anything.
 
-A recorder writes whole frames, one after the other, into files that held zeros. What a crash
-leaves is therefore whole frames, perhaps one that is not, and zeros. The walk over the last
-segment stops at the first frame that is not what it should be at its place. Whether the last
-frame before that is whole:
+A recorder writes whole frames, one after the other, into files of zeros. A crash therefore leaves
+whole frames, perhaps an incomplete one, and zeros. The walk over the last segment stops at the
+first frame whose header does not fit its place. Whether the last frame before that is whole:
 
 * With a checksum, the checksum decides. Failing frames at the very end are not whole; failing
-  ones with good frames after them are damage of another kind and stay in the recording.
-* Without, a write that a crash cut short ends on a page boundary. A last frame that does not
+  frames with good ones after them are damage of another kind and stay in the recording.
+* Without, a write that a crash interrupted ends on a page boundary. A last frame that does not
   cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
-  storage writes) beyond the boundary holds something; otherwise it may be torn, and is left out.
-  The Java archive looks at whole pages instead and refuses to start in the doubtful case.
-  After a power cut any page may be missing. Segment files are sparse, so that shows as a hole: a
-  data frame in a hole was never wholly written, and is dealt with as one of which the checksum
-  fails (`find_recording_end` looks for holes when told to; copies may have others).
+  storage writes) after the boundary holds data; otherwise it may be torn, and is left out.
+  The Java archive checks whole pages instead and refuses to start in the doubtful case.
+  After a power cut any page may be missing. Segment files are sparse, so a missing page is a hole:
+  a data frame in a hole was never wholly written, and counts as one whose checksum fails
+  (`find_recording_end` looks for holes on request; copies may have others).
 
-When the last segment holds no frame at all, the one before must be full; if it is not, the
-recording ends there. So it does when something else stands in a file far behind: it may have got
-its name by mistake.
+When the last segment holds no frame, the previous one must be full; otherwise the recording ends
+there. So it does when a much later file holds other data: it may have been named by mistake.
 """
 
 from __future__ import annotations
@@ -46,16 +44,16 @@ SECTOR_LENGTH = 512
 
 @record(frozen=True, slots=True)
 class RecordingEnd:
-    """Where a recording ends and what stands behind it.
+    """The end of a recording, and the data after it.
 
     Attributes:
         position: position after the last frame that is provably whole.
         segment: segment file that holds the end, None when the recording has no files.
         offset: offset of the end in that file, bytes.
         data_end: offset after the last byte of the file that is not zero; more than `offset`
-            when something stands behind the end.
+            when there is data after the end.
         torn: why the recording ends here rather than later, when it was cut; else empty.
-        beyond: segment files behind the end, which the recording does not reach.
+        beyond: segment files after the end, which the recording does not reach.
         unverified: no frame of the segment carries the checksum that was asked for.
         damaged_positions: positions of frames before the end whose checksum fails, or which are
             partly in a hole of the file.
@@ -80,10 +78,10 @@ def walk(
 ) -> SegmentWalk:
     """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
 
-    Where `from_position` lies in or behind the segment the walk begins there or ends at once.
+    Where `from_position` lies in or after the segment the walk begins there or ends at once.
 
     Raises:
-        StorageError: the file cannot be read, or is none.
+        StorageError: the file cannot be read, or is not a regular file.
     """
     from aerotape import _native
 

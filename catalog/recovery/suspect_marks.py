@@ -1,13 +1,12 @@
-"""Recordings under suspicion, and the bytes that were taken out of them.
+"""Marks of suspect recordings, and the bytes that a start or an extension took out of them.
 
-The catalog has no room for a word such as "suspect", so it is said in files beside it whose names
-the Java archive passes over (it looks at names that end in ``.rec`` or ``.del`` only):
+The catalog has no state "suspect", so files beside it record it. The Java archive ignores their
+names (it reads names that end in ``.rec`` or ``.del`` only):
 
 * ``aerotape-<recordingId>.suspect``: JSON, why and when the recording was marked;
-* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes that stood behind the end of the
-  recording at `position`, as they were. They leave the segment file because frames of a later
-  extension would otherwise meet old ones behind them, and after another crash the old ones would
-  pass for recorded.
+* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes after the end of the recording at
+  `position`, unchanged. They leave the segment file because an extension would otherwise be
+  followed by old frames, and after another crash those would count as recorded.
 
 Both stay until an operator, or a purge of the recording, removes them.
 """
@@ -149,7 +148,7 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """Copy the bytes [offset, end) of a segment into a quarantine file and force it to storage.
 
     Raises:
-        StorageError: it cannot be done; no target is left behind, and one that was there before
+        StorageError: it cannot be done; no target is left, and one that was there before
             is not touched.
     """
     made = False
@@ -179,7 +178,7 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
 
 
 def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
-    """Turn all bytes of a segment from `offset` on into zeros, and give it a length if told to.
+    """Erase all bytes of a segment file from `offset` on, and set its length if one is given.
 
     Where the file has other names too, they keep what it held (`break_hard_link`).
 

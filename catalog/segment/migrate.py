@@ -1,7 +1,6 @@
-"""Segment files that change sides: found again before a recording's start, given to another one.
+"""Attach detached segment files, and migrate segment files to another recording.
 
-Nothing here touches the catalog. What a process leaves that dies half way is told with each
-function.
+Nothing here changes the catalog. Each function states what an interruption leaves.
 """
 
 from __future__ import annotations

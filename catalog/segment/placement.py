@@ -1,8 +1,8 @@
-"""Segment files that do not hold what their name says: swapped, renamed or copied by mistake.
+"""Placement of segment files: whether a file holds the frames that its name says.
 
-Each frame says where it belongs, by stream id, term id and the offset in its term. So the first
-frame of a file tells, at the cost of a short read, whether the file may be taken for what it is
-called, and be deleted as such.
+Files are swapped, renamed or copied by mistake. Each frame states its stream id, term id and term
+offset, so a short read of the first frame decides whether a file is the one that it is named for,
+and may be deleted as such.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BATCH: Final = 1024
 
 
 class SegmentHead(NamedTuple):
-    """How a segment file begins, as `_native.read_segment_heads` tells it.
+    """The first bytes of a segment file, as `_native.read_segment_heads` returns them.
 
     Attributes:
         error: number of the error that kept it from being read, 0 for none.
@@ -132,7 +132,7 @@ def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
     try:
         return _decode(_read_header(path, 0), descriptor) is not None
     except OSError:
-        return True  # nobody knows
+        return True  # not known
 
 
 def is_long_enough(
@@ -144,7 +144,7 @@ def is_long_enough(
 
 
 def _read_header(path: Path, offset: int) -> bytes:
-    """Read a frame's header; nothing of what is no file (OSError)."""
+    """Read a frame's header; empty unless it is a regular file (OSError)."""
     if not path.is_file():
         return b""
     with path.open("rb", buffering=0) as file:
