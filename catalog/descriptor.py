@@ -227,7 +227,7 @@ def max_position(descriptor: RecordingDescriptor | RecordingExtent) -> int:
 def are_possible(
     start_position: int, stop_position: int, segment_file_length: int, term_buffer_length: int
 ) -> bool:
-    """Whether a recording can have these figures, those of a `RecordingExtent`; told quickly."""
+    """Whether a recording can have these figures, those of a `RecordingExtent`; a quick check."""
     return (
         0 <= start_position <= term_buffer_length << 31
         and not start_position % FRAME_ALIGNMENT

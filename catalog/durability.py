@@ -97,7 +97,7 @@ def make_directory(path: Path) -> None:
 
 
 def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    """Map a file for writing, with storage behind all of it.
+    """Map a file for writing, with storage allocated for all of it.
 
     A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was created
     for this is removed when it fails: the Java archive would take an empty one for a damaged one.

@@ -27,7 +27,7 @@ from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
 SEGMENT_SUFFIX = ".rec"
-# Put behind the name of a segment file that is about to be deleted, by older archives.
+# Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
 MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
 MAX_SEGMENT_LENGTH_BYTES = 1 << 30
@@ -59,7 +59,7 @@ def segment_file_name(recording_id: int, base_position: int) -> str:
 
 
 def parse_segment_file_name(name: str) -> tuple[int, int] | None:
-    """Return (recording id, base position), or None when `name` is no segment file's name."""
+    """Return (recording id, base position), or None when `name` is not a segment file's name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -169,7 +169,7 @@ def segment_file_size(path: Path) -> int:
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open a file to read from; a pipe of that name would wait for somebody to write to it.
+    """Open a file to read from; opening a pipe of that name would wait for a writer.
 
     Raises:
         OSError: it cannot be opened.

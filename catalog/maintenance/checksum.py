@@ -1,11 +1,11 @@
-"""Giving checksums to a directory that was recorded without, or with another one.
+"""Computation of checksums for a directory that was recorded without, or with another one.
 
-A frame keeps its checksum in place of the session id, a catalog entry in its header. What they are
-over is not looked at: damage that a checksum would have shown is covered up by a new one. So what
-stood there before is counted, and where others of the recording had right ones, those that had
-neither a right one nor the session id are told. The catalog knows only the session id of the last
-image: what was recorded without checksums before an extension, or came by a migration, may have
-another one and be told as well.
+A frame stores its checksum in place of the session id, a catalog entry in its header. The contents
+are not checked: a new checksum covers damage that the old one would have shown. So the previous
+values are counted, and where other frames of the recording had right ones, those with neither a
+right one nor the session id are reported. The catalog has only the session id of the last image:
+frames recorded without checksums before an extension, or added by a migration, may have another
+one and are reported as well.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def write_checksums(
         archive_dir: the directory with the segment files.
         recording_id: one valid recording, or None for all, also those that are not valid.
         all_segments: every segment file, not only the last one of each recording.
-        dry_run: tell what would change, and change nothing.
-        progress: called some times a second with the bytes that are behind us.
+        dry_run: report what would change, and change nothing.
+        progress: called some times a second with the bytes done.
 
     Raises:
         UnknownRecordingError: no valid recording has this id.
@@ -156,7 +156,7 @@ class _Run:
     def finish(
         self, catalog: Catalog, results: Sequence[_native.RewrittenSegment], dry_run: bool
     ) -> ChecksumOutcome:
-        """Give the descriptor its checksum too, and tell what was done."""
+        """Give the descriptor its checksum too, and return what was done."""
         entry = self.entry
         if self.damage:
             problem = Problem(f"left as it is, its descriptor is damaged: {self.damage}")
@@ -204,7 +204,7 @@ class _Run:
         return [Problem(f"{count} segment files are missing, the first is {name}", missing[0])]
 
     def _why_short(self, file: OwnedFile, end_offset: int) -> str:
-        """Say that the frames of a file end too early, so that none behind was gone through."""
+        """Say that the frames of a file end too early, so that none after that was processed."""
         descriptor, base = self.entry.descriptor, _position(file)
         end = min(descriptor.stop_position - base, descriptor.segment_file_length)
         is_within = first_segment_base(descriptor) <= base

@@ -1,10 +1,10 @@
-"""Recordings out of an archive directory and into another one, each as one file.
+"""Export of a recording into one file, and import of such a file into an archive directory.
 
-An import shows in the directory when it is complete. The bytes are written into a folder of their
-own first, and only when the file has been seen to be whole and its frames to be good does the
-catalog get an entry, which is DELETED until all segment files have their names. So whatever cuts
-it short leaves at most that folder, or an entry that nothing brings back, as of a purged recording:
-the next start of an archive deletes its files, ``compact`` all of it.
+An import becomes visible in the directory when it is complete. The bytes are written into a
+separate folder first. Only when the file was found to be whole and its frames good does the catalog
+get an entry, which is DELETED until all segment files have their names. So an interrupted import
+leaves at most that folder, or an entry that cannot be brought back, as of a purged recording: the
+next start of an archive deletes its files, ``compact`` the entry too.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def import_recording(
             return descriptor
         folder = archive_dir / IMPORT_FOLDER_NAME
         try:
-            # What an import before has left behind when it was killed.
+            # The rest of an earlier import that was killed.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             try:

@@ -264,7 +264,7 @@ class _OldCatalog:
             end = -1
             if length > 0 and begin + layout.DESCRIPTOR_BLOCK_LENGTH <= limit <= len(self._data):
                 end = end_of_strings(self._data, begin, limit)
-            # A length that is too long would hide the entry behind it, one of zero all of them.
+            # A length that is too long would hide the entry after it, one of zero all of them.
             if end < 0 or offset + layout.align(end - offset, self._alignment) != limit:
                 raise CatalogError(
                     f"the entry at offset {offset} of catalog {self._path} is damaged: it cannot "

@@ -81,7 +81,7 @@ def ids_with_files(archive_dir: Path) -> set[int]:
 
 
 def delete_files(paths: Iterable[Path]) -> None:
-    """Delete files; those that are not there any more are passed over (StorageError)."""
+    """Delete files, ignoring those that no longer exist (StorageError)."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ class Orphans:
 
     Attributes:
         paths: the files.
-        undecided: entries so damaged that nobody knows which files are theirs.
+        undecided: entries so damaged that their files are not known.
         kept: files that look orphaned by their names, and why they are not to be deleted.
     """
 
@@ -111,7 +111,7 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
     """Find the orphaned segment files of one recording, of whatever state, or of all.
 
     What a damaged directory makes look orphaned is kept: all of a recording that is marked as
-    suspect, what is behind a stop position at which its frames go on, and files that hold frames of
+    suspect, files after a stop position at which its frames continue, and files that hold frames of
     another place than their name says.
 
     Raises:

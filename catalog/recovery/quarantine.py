@@ -51,7 +51,7 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
 
 
 def write_note(folder: Path, content: dict[str, Any]) -> None:
-    """Write a folder's note anew, on storage when this returns (StorageError)."""
+    """Write or replace a folder's note, on storage when this returns (StorageError)."""
     import json
 
     path = folder / NOTE_NAME

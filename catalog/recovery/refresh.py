@@ -73,7 +73,7 @@ def refresh(
 
     Returns:
         One outcome for each valid recording, ascending, then for damaged entries of recordings
-        that cannot be told, then one for foreign files if there are.
+        that is not known, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
     with contextlib.suppress(StorageError):  # they do no harm

@@ -117,8 +117,8 @@ def find_recording_end(
         write_unit_bytes: a write that was cut short ends on a multiple of this.
         from_position: begin of a frame, or the end of the last one; what is before is not looked
             at and taken as recorded.
-        holes: what is in a hole of the file was not recorded; to be told of files that a recorder
-            wrote, and nobody copied. Without a checksum, that is: it would tell.
+        holes: frames in a hole of the file were not recorded. Set it for files that a recorder
+            wrote and that were not copied. It has no effect where a checksum decides.
 
     Raises:
         StorageError: a file cannot be read.

@@ -1,9 +1,9 @@
-"""An archive directory in a storage elsewhere, read as one of this machine is.
+"""An archive directory in remote storage, read as a local one is.
 
-No archive can run there, for it maps its files; so what lies there is a copy, made once or brought
-up to date again and again. The catalog is fetched before the files are listed: a recording that
-has no stop position in it may have grown since, but none is shorter than it says. What is missing
-or not as long as it should be is named when it is read.
+No archive can run there, because it maps its files; so the directory is a copy, made once or
+updated repeatedly. The catalog is fetched before the files are listed: a recording without a stop
+position may have grown since, but none is shorter than its entry says. Files that are missing or
+too short are reported when they are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AT_ONCE: Final = 16
 
 
 class RemoteRecording(Recording):
-    """One recording of a directory elsewhere, as it was when the directory was listed."""
+    """One recording of a remote directory, as it was when the directory was listed."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ def find_ends(recordings: Iterable[Recording]) -> None:
 
 
 class RemoteDirectory(ArchiveDirectory):
-    """A directory elsewhere. Each call looks afresh; recordings got at once share one look."""
+    """A remote directory. Each call lists it again; recordings of one call share a listing."""
 
     def __init__(self, path: UrlPath, storage: StorageOptions = NO_OPTIONS) -> None:
         """Prepare to read it; nothing is asked for yet (ConfigurationError)."""

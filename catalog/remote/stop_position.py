@@ -1,8 +1,8 @@
-"""Where a recording without a stop position ends whose segment files are in a storage elsewhere.
+"""The stop position of a recording without one whose segment files are in remote storage.
 
-The decision is `stop_position`'s. To read a whole segment for it would take long, so the last term
-that was written to is looked for, by the header at each term's start, and then judged as if it
-were a recording by itself, in an unnamed copy of what was fetched.
+`aerotape.catalog.recovery.stop_position` decides. Reading a whole segment would take long, so the
+last written term is searched for, by the header at each term's start, and judged as if it were a
+recording by itself, in an unnamed copy of the fetched bytes.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
     """Say which other place the first frame of a segment file is of; "" when of none.
 
     That is so of a file with its right frames, of an empty one, and of one that begins with
-    something that is no frame at all; also of one that is not there any more. Where the descriptor
-    is so damaged that nobody knows which frames are right, it says that.
+    something that is not a frame; also of one that no longer exists. Where the descriptor is so
+    damaged that the right frames are not known, it says that.
 
     Args:
         descriptor: the recording that the file is named for.
@@ -75,7 +75,7 @@ def sort_out(
 ) -> tuple[list[Path], list[str]]:
     """Sort out which files of a recording that is to go hold frames of another place.
 
-    Of a recording whose descriptor is so damaged that this cannot be told, all are its own.
+    Of a recording whose descriptor is so damaged that this is not known, all are its own.
 
     Returns:
         The files that go, in the order given; and for each other one that it is left, and why.
