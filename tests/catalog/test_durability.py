@@ -53,7 +53,7 @@ def test_a_durable_write_forces_content_before_the_name(
     real = os.fsync
 
     def note(descriptor: int) -> None:
-        forced.append((os.path.isdir(f"/proc/self/fd/{descriptor}"), path.exists()))
+        forced.append((Path(f"/proc/self/fd/{descriptor}").is_dir(), path.exists()))
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)
