@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import FRAME_ALIGNMENT, to_int32
 from aerotape.records import field, record
 from aerotape.units import format_duration, format_size, parse_size
 
 SPY_PREFIX = "aeron-spy:"
 MAX_URI_LENGTH = 4095
-FRAME_ALIGNMENT = 32
 
 _SCHEME = "aeron:"
 _TAG_PREFIX = "tag:"
@@ -272,12 +272,9 @@ def initial_position(position: int, initial_term_id: int, term_length: int) -> d
     """
     if position < 0 or position % FRAME_ALIGNMENT:
         raise ChannelUriError(f"position={position} is not a non-negative multiple of 32")
-    term_id = (initial_term_id + position // term_length) & 0xFFFF_FFFF
-    if term_id > _MAX_INT:
-        term_id -= 1 << 32
     return {
         "init_term_id": initial_term_id,
-        "term_id": term_id,
+        "term_id": to_int32(initial_term_id + position // term_length),
         "term_offset": position & (term_length - 1),
         "term_length": term_length,
     }

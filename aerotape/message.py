@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-_HEADER_LENGTH: Final = 32
+from aerotape.frame_header import HEADER_LENGTH
+
 _MIN_TERM_LENGTH: Final = 64 * 1024
 # A message is at most an eighth of a term (and 16 MiB).
 _MAX_MESSAGE_SHARE: Final = 8
@@ -49,5 +50,5 @@ class Message(_MessageFields):
         # so that there is one solution.
         payload_length = len(self.payload)
         modulus = max(_MIN_TERM_LENGTH, 1 << (payload_length * _MAX_MESSAGE_SHARE - 1).bit_length())
-        at_least = (payload_length + 2 * _HEADER_LENGTH - 1) & -_HEADER_LENGTH
+        at_least = (payload_length + 2 * HEADER_LENGTH - 1) & -HEADER_LENGTH
         return at_least + (self.end_position - self.term_offset - at_least) % modulus

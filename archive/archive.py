@@ -20,6 +20,7 @@ from typing import Literal, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
+from aerotape.archive.compaction import compact_at_start
 from aerotape.archive.conductor import Conductor, epoch_ms
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
@@ -249,6 +250,7 @@ class Archive(Closing):
         for outcome in self.outcomes:
             if outcome.outcome is not Outcome.CLEAN:
                 LOGGER.log(logging.WARNING if outcome.suspect else logging.INFO, "%s", outcome)
+        compact_at_start(catalog, self.archive_dir, config.catalog_capacity)
         return catalog
 
     def _open(self, part: _PartT) -> _PartT:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters
-from aerotape.archive.compaction import CatalogCompaction
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
 from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import (
@@ -198,21 +197,12 @@ class Conductor:
             sync=config.file_sync_level > 0,
         )
         self._retention = self._make_retention()
-        self._compaction = CatalogCompaction(
-            archive_dir=archive_dir,
-            catalog=catalog,
-            capacity_bytes=config.catalog_capacity,
-            is_deleting=self.recordings.are_segments_changing,
-            errors=errors,
-            wake=mailbox.wake,
-        )
         self._parts: tuple[tuple[str, Callable[[], None]], ...] = (
             ("recordings", self.recordings.do_work),
             ("replays", self.replays.do_work),
             ("replications", self.replications.do_work),
             ("deletions", self.deletions.do_work),
             ("segments", self.segments.do_work),
-            ("compaction", self._compaction.do_work),
             *(("retention", each.do_work) for each in self._retention),
         )
         self._handlers: dict[str, Callable[..., None]] = {
@@ -484,7 +474,6 @@ class Conductor:
                 self._quietly(partial(self._handlers[event[0]], *event[1:]))
         for retention in self._retention:
             self._quietly(retention.close)
-        self._quietly(self._compaction.close)
         self._quietly(self.replications.close)
         self._quietly(self.recordings.close)
         self._quietly(self.replays.close)

@@ -1,4 +1,4 @@
-"""What the catalog knows of one recording.
+"""The descriptor of a recording, and the geometry of its segment files.
 
 Shared by the catalog, the client and the Spark source; it holds no reference to any file.
 """
@@ -10,13 +10,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aerotape.catalog import layout
-from aerotape.catalog.segment_files import segment_base_position
 from aerotape.errors import CatalogError
+from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.records import record
 
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
-FRAME_ALIGNMENT = 32
 _PREFIX_LENGTH = layout.VAR_LENGTH.size
 
 
@@ -197,6 +196,17 @@ class RecordingExtent(NamedTuple):
     def is_active(self) -> bool:
         """Whether no stop position is set."""
         return self.stop_position == NULL_VALUE
+
+
+def segment_base_position(
+    start_position: int, position: int, term_length: int, segment_length: int
+) -> int:
+    """Return the base position of the segment file that holds `position`.
+
+    All arguments and the result are bytes; both lengths are powers of two.
+    """
+    first_base = start_position & -term_length
+    return first_base + ((position - first_base) & -segment_length)
 
 
 def segment_base(descriptor: RecordingDescriptor | RecordingExtent, position: int) -> int:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
-from aerotape.catalog.descriptor import RecordingDescriptor, max_position
+from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base_position
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage, unknown_recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
@@ -25,14 +25,13 @@ from aerotape.catalog.recovery.stop_position import (
     SECTOR_LENGTH,
     RecordingEnd,
     find_recording_end,
-    own_segments,
 )
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment_files import (
     SegmentFile,
     list_segment_files,
     open_regular_file,
-    segment_base_position,
+    own_segments,
     segment_file_name,
 )
 from aerotape.errors import CatalogError, MarkFileError, StorageError

@@ -1,4 +1,4 @@
-"""Files and directories: access to new ones, storage behind mapped ones and behind names."""
+"""Durability: files replaced whole, names forced to storage, storage reserved for mapped files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from aerotape.catalog.no_follow import DIRECTORY_MODE
+from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.errors import StorageError
 
 _BLOCK_LENGTH = 512  # the unit of st_blocks
@@ -33,11 +33,57 @@ def force_names(path: Path) -> None:
         ) from error
 
 
-def make_directory(path: Path) -> None:
-    """Make a directory, with those above it that are not there, and force their names to storage.
+def write_atomically(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    owner: tuple[int, int] | None = None,
+    sync: bool = False,
+) -> None:
+    """Write a file that takes the place of `path` in one step.
+
+    A killed process leaves the old content or the new. A power cut may also leave an empty file,
+    unless `sync`: then the content is on storage before the name is.
+
+    Args:
+        mode: permissions; by default 0640, less the umask.
+        owner: user id and group id; by default those of the process.
 
     Raises:
-        OSError: it cannot be made, or is no directory.
+        OSError: it cannot be written; `path` is as it was.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb", opener=open_no_follow) as file:
+        try:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def write_durably(
+    path: Path, data: bytes, *, mode: int | None = None, owner: tuple[int, int] | None = None
+) -> None:
+    """As `write_atomically`; content and name are on storage when this returns (OSError)."""
+    write_atomically(path, data, mode=mode, owner=owner, sync=True)
+    sync_directory(path.parent)
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its missing parents, and force their names to storage.
+
+    Raises:
+        OSError: it cannot be created, or is not a directory.
     """
     missing = [path]
     while not missing[-1].parent.exists():
@@ -51,10 +97,10 @@ def make_directory(path: Path) -> None:
 
 
 def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
-    """Map a file for writing, with storage behind all of it.
+    """Map a file for writing, with storage allocated for all of it.
 
-    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was made for
-    this is removed again when it fails: the Java archive would take an empty one for a damaged one.
+    A store into a hole of a mapped file on a full disk would be SIGBUS. A file that was created
+    for this is removed when it fails: the Java archive would take an empty one for a damaged one.
 
     Raises:
         OSError: there is no storage for it.

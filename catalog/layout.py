@@ -67,7 +67,7 @@ INT = struct.Struct("<i")
 LONG = struct.Struct("<q")
 # Those of them from START_POSITION_OFFSET on that say where the recording's bytes are.
 EXTENT = struct.Struct("<qq4xii")
-# Length prefix of the variable-length strings behind the block (varAsciiEncoding).
+# Length prefix of the variable-length strings after the block (varAsciiEncoding).
 VAR_LENGTH = struct.Struct("<I")
 
 

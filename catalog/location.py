@@ -1,7 +1,7 @@
-"""Where an archive directory is: a folder of this machine, or a URL of a storage elsewhere.
+"""The location of an archive directory: a local directory, or a URL of remote storage.
 
-Both come as strings that users wrote. What goes to other processes is a string that means the same
-in each (`absolute_location`): an absolute path, or a URL in the one form that its `UrlPath` has.
+Users give both as strings. Other processes get a string that means the same in each of them
+(`absolute_location`): an absolute path, or a URL in the canonical form of its `UrlPath`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from aerotape.records import record
 from aerotape.url_path import UrlPath
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?")
-# A user, a host or bucket, and a port: behind a colon nothing else.
+# A user, a host or bucket, and a port: after a colon nothing else.
 _AUTHORITY = re.compile(r"(?:[^:]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^:]*)(?::[0-9]*)?")
 _HADOOP = ("hdfs", "viewfs")
-# What stands behind the two slashes of a URL, by its scheme.
+# The part after the two slashes of a URL, by its scheme.
 _FORMS = {
     **dict.fromkeys(("s3", "s3a", "s3n", "gs", "gcs"), "BUCKET/FOLDER"),
     **dict.fromkeys(("abfs", "abfss"), "CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"),
@@ -46,7 +46,7 @@ class StorageOptions:
         return f"StorageOptions({', '.join(name for name, _ in self.items)})"
 
     def redacted(self, text: str) -> str:
-        """Take the values out of a message of somebody else's."""
+        """Remove the values of options from a message of another package."""
         for name, value in self.items:
             if len(value) > 3 and re.search("key|secret|token|password|pass|auth", name, re.I):
                 text = text.replace(value, "…")
@@ -112,7 +112,7 @@ def _refuse_options(scheme: str, rest: str, name: str) -> None:
     if not _AUTHORITY.fullmatch(rest.partition("/")[0]):
         found = "what looks like a user's password"
     elif "?" in rest:
-        found = "options behind a question mark"
+        found = "options after a question mark"
     else:
         return
     raise ConfigurationError(
@@ -144,7 +144,7 @@ def why_no_file(archive_dir: Path, path: Path, what: str) -> str:
 
 
 def require_local(path: Path, what: str) -> None:
-    """Refuse a directory in a storage elsewhere for `what` only works here (ConfigurationError)."""
+    """Refuse a directory in remote storage: `what` only works locally (ConfigurationError)."""
     if isinstance(path, UrlPath):
         raise ConfigurationError(
             f"{what} works on folders of this machine only; copy {path} to one first", "path"

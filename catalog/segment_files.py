@@ -8,25 +8,32 @@ begins on the boundary of the term that holds the start position; the others fol
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from aerotape.catalog.descriptor import (
+    RecordingDescriptor,
+    RecordingExtent,
+    max_position,
+    segment_base,
+)
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
 SEGMENT_SUFFIX = ".rec"
-# Put behind the name of a segment file that is about to be deleted, by older archives.
+# Appended to the name of a segment file that is about to be deleted, by older archives.
 DELETE_SUFFIX = ".del"
 MIN_SEGMENT_LENGTH_BYTES = 64 * 1024
 MAX_SEGMENT_LENGTH_BYTES = 1 << 30
 DEFAULT_SEGMENT_LENGTH_BYTES = 128 * 1024 * 1024
-FRAME_ALIGNMENT = 32
 _BLOCK_LENGTH = 4096
+_LISTED = 5
 MAX_LONG = (1 << 63) - 1
 
 # No leading zeros or signs: a name must be the one that its two numbers would be given.
@@ -52,7 +59,7 @@ def segment_file_name(recording_id: int, base_position: int) -> str:
 
 
 def parse_segment_file_name(name: str) -> tuple[int, int] | None:
-    """Return (recording id, base position), or None when `name` is no segment file's name."""
+    """Return (recording id, base position), or None when `name` is not a segment file's name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -65,17 +72,6 @@ def parse_segment_file_name(name: str) -> tuple[int, int] | None:
 def parse_any_segment_file_name(name: str) -> tuple[int, int] | None:
     """As `parse_segment_file_name`, also for a segment file that is about to be deleted."""
     return parse_segment_file_name(name.removesuffix(DELETE_SUFFIX))
-
-
-def segment_base_position(
-    start_position: int, position: int, term_length: int, segment_length: int
-) -> int:
-    """Return the base position of the segment file that holds `position`.
-
-    All arguments and the result are bytes; both lengths are powers of two.
-    """
-    first_base = start_position & -term_length
-    return first_base + ((position - first_base) & -segment_length)
 
 
 def validate_segment_length(segment_length: int, term_length: int | None = None) -> None:
@@ -173,7 +169,7 @@ def segment_file_size(path: Path) -> int:
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open a file to read from; a pipe of that name would wait for somebody to write to it.
+    """Open a file to read from; opening a pipe of that name would wait for a writer.
 
     Raises:
         OSError: it cannot be opened.
@@ -184,6 +180,71 @@ def open_regular_file(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise StorageError(f"{path} is not a regular file: move it away", path)
     return os.fdopen(descriptor, "rb")
+
+
+def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
+    """Return the base position of a recording's first segment file."""
+    return descriptor.start_position & -descriptor.term_buffer_length
+
+
+def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
+    """Whether a segment file of the recording can begin at `base_position`."""
+    offset = base_position - first_segment_base(descriptor)
+    return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
+
+
+def own_segments(
+    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
+) -> list[SegmentFile]:
+    """Leave out files that were detached, or that cannot be this recording's."""
+    first_base = first_segment_base(descriptor)
+    return [
+        segment
+        for segment in segments
+        if segment.base_position >= first_base and belongs(descriptor, segment.base_position)
+    ]
+
+
+def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]) -> str:
+    """Say what is wrong where files are named for a recording and none can be its own; else "".
+
+    Only a recording that is known to be empty may begin where the last of its files has ended.
+
+    Args:
+        descriptor: the recording; no recorder is at work on it.
+        segments: the files that are named for it, ascending.
+    """
+    if not segments or own_segments(descriptor, segments):
+        return ""
+    start, last = descriptor.start_position, segments[-1]
+    next_base = last.base_position + descriptor.segment_file_length
+    if descriptor.stop_position == start and next_base == first_segment_base(descriptor):
+        return ""
+    return (
+        f"no segment file of a recording that starts at position {start} can be one of the "
+        f"{len(segments)} that are there, the last of which is {last.path.name}: is its start "
+        "position right?"
+    )
+
+
+def missing_base_positions(
+    descriptor: RecordingDescriptor | RecordingExtent,
+    segments: Sequence[SegmentFile],
+    stop_position: int,
+) -> tuple[int, list[int]]:
+    """Find which segment files are not there between a recording's start and `stop_position`.
+
+    Returns:
+        How many, and the base positions of the first five. Cheap for any stop position, for a
+        damaged one may lie very far away.
+    """
+    if stop_position <= descriptor.start_position:
+        return 0, []
+    last = segment_base(descriptor, stop_position - 1)
+    bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
+    present = {segment.base_position for segment in segments if segment.base_position in bases}
+    missing = (base for base in bases if base not in present)
+    return len(bases) - len(present), list(itertools.islice(missing, _LISTED))
 
 
 def lacks_blank_segment(path: Path) -> bool:

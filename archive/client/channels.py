@@ -13,6 +13,7 @@ from typing import Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import to_int32
 from aerotape.text import argument
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
@@ -154,11 +155,6 @@ def with_endpoint(channel: str, endpoint: str) -> str:
 def random_session_id() -> int:
     """Return a session id that is hardly in use."""
     return random.getrandbits(32) - (1 << 31)
-
-
-def to_int32(value: int) -> int:
-    """Return the low 32 bits as a signed integer."""
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _host(endpoint: str) -> str:

@@ -95,24 +95,24 @@ def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int
     Raises:
         StorageError: they cannot be changed, or not be kept; then nothing is lost.
     """
-    from aerotape.catalog.recovery.stale_tail import Keeping
-    from aerotape.catalog.segment.hard_links import make_own
+    from aerotape.catalog.recovery.stale_tail import StaleTail
+    from aerotape.catalog.segment.hard_links import break_hard_link
 
     recording_id, end = descriptor.recording_id, descriptor.stop_position
     base = segment_base(descriptor, end)
-    keeping = Keeping(archive_dir, recording_id, end, now_ms)
+    tail = StaleTail(archive_dir, recording_id, end, now_ms)
     kept = []
     is_changed = False
     for segment in list_segment_files(archive_dir, recording_id):
         path = segment.path
         if segment.base_position > base or segment.base_position == end:
             # A blank one too: the recorder would have to read all of it to know.
-            kept.append(keeping.take_away(path, segment.base_position))
+            kept.append(tail.remove_segment(path, segment.base_position))
             is_changed = True
         elif segment.base_position == base:
-            kept.append(keeping.clear_tail(path, base))
+            kept.append(tail.clear_tail(path, base))
             # What is going to be recorded there is not for another recording of the same file.
-            make_own(path)
+            break_hard_link(path)
     if is_changed:
         force_names(archive_dir)
     return [each for each in kept if each]

@@ -272,7 +272,7 @@ class SegmentMoves:
         So the files get their new names first, then the catalog has the target own them, then the
         old names go, and last the source becomes empty.
         """
-        from aerotape.catalog.recovery.stale_tail import Keeping
+        from aerotape.catalog.recovery.stale_tail import StaleTail
 
         catalog, folder = self._catalog, self._archive_dir
         source_id, target_id = source.recording_id, target.recording_id
@@ -281,7 +281,7 @@ class SegmentMoves:
             planned = plan_moves(folder, source, target_id, target.stop_position)
             begin_moves(planned, folder, sync=self._sync)
             try:
-                put_aside()
+                quarantine_segment()
             except StorageError:
                 undo_moves(planned)
                 raise
@@ -289,14 +289,14 @@ class SegmentMoves:
             hand_over(folder, *entries)
             return len(moves)
 
-        def put_aside() -> None:
+        def quarantine_segment() -> None:
             """Keep the frames in files behind a stop position that was lowered.
 
             Nothing would tell them from what is left of an empty recording, which is purged.
             """
             for segment in list_segment_files(folder, source_id):
                 if segment.base_position >= source.stop_position and (
-                    kept := keeping.put_aside(segment.path, segment.base_position)
+                    kept := tail.quarantine_segment(segment.path, segment.base_position)
                 ):
                     LOGGER.warning("recording %d is migrated: %s", source_id, kept)
 
@@ -312,7 +312,7 @@ class SegmentMoves:
             for base in [source.stop_position]
             if _is_segment_base(source, base)
         ]
-        keeping = Keeping(folder, target_id, source.stop_position, now_epoch_ms())
+        tail = StaleTail(folder, target_id, source.stop_position, now_epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
         count = yield from self._elsewhere(link)

@@ -7,15 +7,9 @@ nobody's, and goes when the recording is truncated again, extended or purged. Fi
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 
-from aerotape.catalog.descriptor import (
-    FRAME_ALIGNMENT,
-    RecordingDescriptor,
-    describe_problem,
-    segment_base,
-)
+from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.recovery.suspect_marks import erase_tail
 from aerotape.catalog.segment_files import (
     is_blank_from,
@@ -24,10 +18,8 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import ArchiveError, StorageError
+from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, is_frame_at
 from aerotape.protocol import ErrorCode
-
-# DataHeaderFlyweight: term offset, session id, stream id and term id, behind length and type.
-_FRAME_PLACE = struct.Struct("<8xiiii")
 
 
 def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
@@ -107,19 +99,12 @@ def cut_back(archive_dir: Path, descriptor: RecordingDescriptor, position: int) 
 def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, position: int) -> None:
     try:
         with path.open("rb", buffering=0) as file:
-            header = os.pread(file.fileno(), _FRAME_PLACE.size, offset)
+            header = os.pread(file.fileno(), HEADER_LENGTH, offset)
     except OSError as error:
         raise StorageError(f"cannot read segment file {path}: {error.strerror}", path) from error
-    if len(header) < _FRAME_PLACE.size:
+    if len(header) < HEADER_LENGTH:
         raise StorageError(f"segment file {path} ends before offset {offset}", path)
-    term_offset, _session_id, stream_id, term_id = _FRAME_PLACE.unpack(header)
-    term_length = descriptor.term_buffer_length
-    terms = position // term_length
-    if (
-        term_offset != position % term_length
-        or (term_id - descriptor.initial_term_id - terms) % (1 << 32)
-        or stream_id != descriptor.stream_id
-    ):
+    if not is_frame_at(FrameHeader.decode(header), descriptor, position):
         raise ArchiveError(
             f"{position} position not aligned to a data header: recording"
             f" {descriptor.recording_id} cannot be truncated to position={position}, in {path} at"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from aerotape.archive.client import channels
 from aerotape.archive.replication import live_join
 from aerotape.archive.replication.request import (
     ReplicationRequest,
@@ -38,6 +37,7 @@ from aerotape.errors import (
     ClosedError,
     ConfigurationError,
 )
+from aerotape.frame_header import to_int32
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 from aerotape.records import asdict, replace
 
@@ -302,7 +302,7 @@ class ReplicationSession:
             f"get acknowledgement of replay request to: {request.replication_channel}",
             publication,
         )
-        image_session_id = channels.to_int32(replay_id)
+        image_session_id = to_int32(replay_id)
         deadline_ns = self._deadline_ns()
         what = (
             f"get replay image for sessionId={image_session_id} on channel={subscription.channel}"

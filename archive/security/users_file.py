@@ -28,7 +28,6 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -36,6 +35,7 @@ from pathlib import Path
 
 from aerotape.archive.security import scram
 from aerotape.archive.security.scram import Verifier
+from aerotape.catalog.durability import write_durably
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
@@ -184,11 +184,10 @@ def _create_decoy_key(path: Path, key_path: Path) -> None:
     status = path.stat()
     # Root creates it for whom the users file is for.
     like = status if os.geteuid() in (0, status.st_uid) else None
-    with _locked(path.parent) as folder:
+    with _locked(path.parent):
         if not key_path.exists():
             key = base64.b64encode(secrets.token_bytes(DECOY_KEY_LENGTH))
             _replace(key_path, [key.decode("ascii")], like)
-            os.fsync(folder)
 
 
 def _read(what: str, path: Path) -> bytes:
@@ -310,7 +309,7 @@ def _changing(path: Path) -> Iterator[list[str]]:
     # Where a link points to, the file itself is replaced.
     path = Path(os.path.realpath(path))
     try:
-        with _locked(path.parent) as folder:
+        with _locked(path.parent):
             lines: list[str] = []
             before = None
             if path.exists():
@@ -324,35 +323,26 @@ def _changing(path: Path) -> Iterator[list[str]]:
             yield lines
             if lines != unchanged:
                 _replace(path, lines, before)
-                os.fsync(folder)
     except OSError as error:
         raise StorageError(f"cannot change users file {path}: {error.strerror}", path) from error
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[int]:
-    """Lock a directory against other processes that change files in it; yield its descriptor."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a directory against other processes that change files in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
+        yield
     finally:
         os.close(descriptor)
 
 
 def _replace(path: Path, lines: list[str], before: os.stat_result | None) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    fresh = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="latin-1") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            if before is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
-                if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink()
-        raise
+    data = "".join(f"{line}\n" for line in lines).encode("latin-1")
+    mode, owner = 0o600, None
+    if before is not None:
+        mode = stat.S_IMODE(before.st_mode)
+        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+            owner = before.st_uid, before.st_gid
+    write_durably(path, data, mode=mode, owner=owner)

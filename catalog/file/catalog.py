@@ -1,12 +1,12 @@
 """`archive.catalog`: the list of all recordings of an archive directory, mapped into memory.
 
-The bytes and the way they grow are those of the Java archive (`layout` describes them), so
-either may open the other's file. One writer at a time: the mark file sees to that. Readers may
-map the file while a writer is at work; the order of stores here keeps them from seeing an entry
-before it is whole, and a stop position before its timestamp.
+The bytes and the growth of the file are those of the Java archive (`layout` describes them), so
+either archive opens the other's file. There is one writer at a time, which the mark file ensures.
+Readers may map the file at the same time; the order of stores here ensures that they never see an
+incomplete entry, or a stop position before its timestamp.
 
-The file itself is `catalog_file`'s, finding entries in it `entries`', looking them up `lookup`'s,
-leaving them out `shrinking`'s; here is what is done to them.
+Owns the changes of entries. The mapping is `mapped_file`'s, parsing `entries`', finding them
+`lookup`'s, removing them `compaction`'s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor
-from aerotape.catalog.file.compaction import ShrinkingCatalog
+from aerotape.catalog.file.compaction import CompactableCatalog
 from aerotape.catalog.file.entries import CatalogEntry, EntryPlace, end_of_strings, read_entry
 from aerotape.catalog.file.lookup import unknown_recording
 from aerotape.catalog.file.mapped_file import CatalogFile
@@ -33,7 +33,7 @@ __all__ = ["Catalog", "ChecksumName"]
 _SECTOR_LENGTH = 512
 
 
-class Catalog(ShrinkingCatalog, Closing):
+class Catalog(CompactableCatalog, Closing):
     """An open catalog. Get one from `Catalog.open`; it is a context manager.
 
     Not safe for use from several threads: the archive's conductor owns it.
@@ -103,7 +103,7 @@ class Catalog(ShrinkingCatalog, Closing):
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Catalog:
-        """Read a catalog that was fetched from elsewhere.
+        """Read a catalog that was fetched from remote storage.
 
         Args:
             path: what it is called in errors.
@@ -128,7 +128,7 @@ class Catalog(ShrinkingCatalog, Closing):
         return _checksum_of(self.entry(recording_id).body, checksum or self._checksum)
 
     def checksum_of(self, entry: CatalogEntry) -> ChecksumName:
-        """Find out which checksum an entry carries; "none" when it is no right one."""
+        """Return which checksum an entry carries; "none" when none matches."""
         names: tuple[ChecksumName, ...] = ("crc-32", "crc-32c")
         right = (name for name in names if entry.checksum == _checksum_of(entry.body, name))
         return next(right, "none")
@@ -314,7 +314,7 @@ class Catalog(ShrinkingCatalog, Closing):
         self._replace(entry, entry.body[: layout.DESCRIPTOR_BLOCK_LENGTH] + strings)
 
     def replace_recording(self, descriptor: RecordingDescriptor) -> None:
-        """Describe the recording with the descriptor's id anew (errors as `descriptor`).
+        """Replace the descriptor of the recording with its id (errors as `descriptor`).
 
         Whom it was last sent to stays in the entry. Room is made as by `replace_channel`.
 
@@ -388,7 +388,7 @@ class Catalog(ShrinkingCatalog, Closing):
     # ---- within --------------------------------------------------------------------------------
 
     def _replace(self, entry: CatalogEntry, body: bytes) -> None:
-        """Put another body into an entry, moving those behind it if it has become longer."""
+        """Replace the body of an entry, moving those after it if it has become longer."""
         room = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + entry.length, self._alignment)
         needed = layout.align(layout.DESCRIPTOR_HEADER_LENGTH + len(body), self._alignment)
         frame_length = max(room, needed)
@@ -413,7 +413,7 @@ class Catalog(ShrinkingCatalog, Closing):
             self._file.force_name()
 
     def _move_entries(self, recording_id: int, length: int, shift: int) -> None:
-        """Take note that an entry has another length and those behind it another offset, bytes."""
+        """Record the new length of an entry and the new offsets of those after it, bytes."""
         offset = self._valid[recording_id].offset
         first = bisect_left(self._places, offset, key=lambda place: place.offset)
         for index in range(first, len(self._places) if shift else first + 1):

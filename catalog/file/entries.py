@@ -1,12 +1,12 @@
-"""Finding the entries of a catalog, also where some of them are damaged.
+"""Entries of a catalog: their parsing, and the search for them when some are damaged.
 
-Entries form a chain: each says how long it is, and the next begins behind it on the catalog's
+Entries form a chain: each states its length, and the next begins after it on the catalog's
 alignment. One damaged length would therefore hide all recordings after it, and, worse, the next
-recording would be written over them. So where the chain breaks, the next place that can only be
-an entry is looked for, and what lies before it counts as one damaged entry. Recording ids ascend;
-an id that does not is damaged, and which recording it was is known when just one is missing there.
+recording would overwrite them. So where the chain breaks, the search continues at the next place
+that can only be an entry, and the bytes before it count as one damaged entry. Recording ids ascend;
+an id that does not is damaged, and is known when just one is missing there.
 
-A damaged entry is named and keeps its bytes; it never keeps the others from being served.
+A damaged entry is reported and retains its bytes; the other recordings are served.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LE
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
 _ZEROS = bytes(_CHUNK_LENGTH)
-# What the chain needs of an entry: its length and state, and behind them the recording id and the
+# What the chain needs of an entry: its length and state, then the recording id and the
 # length of the first string.
 _LINK = struct.Struct(
     f"<ii{layout.DESCRIPTOR_HEADER_LENGTH + layout.RECORDING_ID_OFFSET - 2 * layout.INT.size}xq"
@@ -161,7 +161,7 @@ def _next_recording_id(data: mmap.mmap) -> int:
 
 
 def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryPlace], int]:
-    # Nearly always these are all; what is behind them is to be looked at more closely.
+    # Nearly always these are all; the bytes after them are checked more closely.
     places, offset = _follow_whole(data, alignment)
     while offset + _MIN_ENTRY_LENGTH <= len(data):
         (length,) = layout.INT.unpack_from(data, offset)
@@ -228,7 +228,7 @@ def _follow_whole(data: mmap.mmap, alignment: int) -> tuple[list[EntryPlace], in
 
 def _state_problem(data: mmap.mmap, offset: int) -> str:
     _, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(data, offset)
-    return "" if state in _STATES else f"its state reads {state}, which is none"
+    return "" if state in _STATES else f"its state {state} is not a valid one"
 
 
 def _id(data: mmap.mmap, offset: int) -> int:
@@ -270,7 +270,7 @@ def _is_entry(data: mmap.mmap, offset: int, alignment: int) -> bool:
 
 
 def _next_entry(data: mmap.mmap, offset: int, alignment: int) -> int:
-    """Find the first entry behind `offset`, -1 when there is none."""
+    """Find the first entry after `offset`, -1 when there is none."""
     limit = data_end(data, offset)
     candidates = range(offset + alignment, limit, alignment)
     return next((at for at in candidates if _is_entry(data, at, alignment)), -1)

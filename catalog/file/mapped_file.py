@@ -1,7 +1,7 @@
-"""The file `archive.catalog` as such: opened, mapped, grown, forced to storage.
+"""The file `archive.catalog`: opened, mapped, grown, rewritten, forced to storage.
 
-What its entries are is no matter here (`entries`, `catalog`), but for one thing: a file that is
-not empty and not a catalog of a known version is left exactly as it was found.
+Does not interpret entries (`entries` and `catalog` do). A file that is not empty and not a catalog
+of a known version is left exactly as it was found.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CatalogFile:
             read_only: map it for reading.
             capacity_bytes: the length to have at least, with all its storage.
             sync_level: see `force`.
-            lazily: leave it as it is until `check_writable` tells of the first change.
+            lazily: leave it as it is until `check_writable` announces the first change.
 
         Raises:
             CatalogError: it is not there, no file, of another major version, or damaged.
@@ -89,7 +89,7 @@ class CatalogFile:
 
     @classmethod
     def of_bytes(cls, path: Path, content: bytes) -> Self:
-        """Read a catalog that was fetched from elsewhere; `path` is what it is called (errors)."""
+        """Read a catalog that was fetched from remote storage; errors name it `path`."""
         descriptor = os.memfd_create(layout.CATALOG_FILE_NAME, os.MFD_CLOEXEC)
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(content)
@@ -184,7 +184,7 @@ class CatalogFile:
         return self._sync_level > 0
 
     def check_writable(self) -> None:
-        """Have it ready to be changed; to be called before what is changed is looked up in `data`.
+        """Make the mapping writable. Call this before reading offsets from `data` that will change.
 
         Raises:
             CatalogError: it was opened read-only, or there is no storage for it.
@@ -293,7 +293,7 @@ class CatalogFile:
             with suppress(OSError):
                 written.unlink()
             raise CatalogError(
-                f"catalog {self.path} cannot be written anew: {error.strerror}", self.path
+                f"catalog {self.path} cannot be rewritten: {error.strerror}", self.path
             ) from error
         self._map.close()
         os.close(self._fd)
@@ -338,7 +338,7 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     if not any(header):
         if not read_only and not _is_blank(descriptor):
             raise CatalogError(
-                f"catalog {path} has lost its header, there are entries behind it; restore the "
+                f"catalog {path} has lost its header, there are entries after it; restore the "
                 f"catalog from a copy",
                 path,
             )

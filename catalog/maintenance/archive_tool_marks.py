@@ -1,11 +1,10 @@
-"""What a check means for the catalog: states and ends of recordings, as ArchiveTool sets them.
+"""States and stop positions that a verification sets in the catalog, exactly as ArchiveTool does.
 
-That tool goes by less than our check does, and sees more as an error: it looks at all files that
-are named for a recording, wherever they lie, and takes the end of the frames in the last of them
-for the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that
-no client sees it any more; one that was INVALID and is without error becomes VALID. Segment files
-are not touched, unless the last frame of a recording may be torn and whoever asked wants it cut
-off.
+That tool checks less than `verify`, and treats more as an error: it considers all files that are
+named for a recording, wherever they lie, and takes the end of the frames in the last of them for
+the recording's, whatever the catalog says. A recording with an error becomes INVALID, so that no
+client sees it; an INVALID one without an error becomes VALID. Segment files are not changed, unless
+the last frame of a recording may be torn and the caller wants it cut off.
 """
 
 from __future__ import annotations
@@ -16,27 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape import _native
-from aerotape.catalog.descriptor import (
-    FRAME_ALIGNMENT,
-    NULL_VALUE,
-    RecordingDescriptor,
-    describe_problem,
-)
+from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.layout import ChecksumName, RecordingState, align
+from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.stop_position import (
-    PAGE_LENGTH,
-    find_data_end,
-    first_segment_base,
-    frames_in_holes,
-)
+from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.segment_files import SegmentFile
+from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.catalog.segment_files import SegmentFile, first_segment_base
 from aerotape.errors import AerotapeError
+from aerotape.frame_header import FRAME_ALIGNMENT, align_frame
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
@@ -91,7 +82,7 @@ def decide(
     checksum: ChecksumName,
     cut_off: TornFrame,
 ) -> list[Marking]:
-    """Decide what becomes of each recording that was checked; damaged entries stay as they are.
+    """Decide the new state of each recording that was checked; damaged entries stay as they are.
 
     Args:
         found: the check, with the same arguments.
@@ -126,7 +117,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
     Checksums of descriptors stay as they are, as with ArchiveTool.
 
     Raises:
-        StorageError: the frame that may be torn cannot be copied aside or cut off.
+        StorageError: the frame that may be torn cannot be copied to quarantine or cut off.
         CatalogError: the catalog cannot be written.
     """
     if marking.cut_off is not None:
@@ -140,7 +131,7 @@ def apply(catalog: Catalog, archive_dir: Path, marking: Marking, now_ms: int) ->
 def _cut_off(
     archive_dir: Path, catalog: Catalog, marking: Marking, path: Path, offset: int, now_ms: int
 ) -> None:
-    """Copy what is behind `offset` aside and turn it into zeros."""
+    """Copy the bytes after `offset` to quarantine and erase them."""
     recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
     target = suspect_marks.quarantine_path(archive_dir, recording_id, position, now_ms)
     suspect_marks.copy_tail(path, offset, path.stat().st_size, target)
@@ -285,7 +276,7 @@ class _Decision:
         if self._is_clean(path):
             task, check = self._segments[path]
             end, begin = task.end_offset, check.last_frame_offset
-            aligned = align(max(check.last_frame_length, 0), FRAME_ALIGNMENT)
+            aligned = align_frame(max(check.last_frame_length, 0))
             if begin < 0 or begin // PAGE_LENGTH == (begin + aligned - 1) // PAGE_LENGTH:
                 self._asked_from = end
                 return end

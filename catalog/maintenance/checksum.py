@@ -1,11 +1,11 @@
-"""Giving checksums to a directory that was recorded without, or with another one.
+"""Computation of checksums for a directory that was recorded without, or with another one.
 
-A frame keeps its checksum in place of the session id, a catalog entry in its header. What they are
-over is not looked at: damage that a checksum would have shown is covered up by a new one. So what
-stood there before is counted, and where others of the recording had right ones, those that had
-neither a right one nor the session id are told. The catalog knows only the session id of the last
-image: what was recorded without checksums before an extension, or came by a migration, may have
-another one and be told as well.
+A frame stores its checksum in place of the session id, a catalog entry in its header. The contents
+are not checked: a new checksum covers damage that the old one would have shown. So the previous
+values are counted, and where other frames of the recording had right ones, those with neither a
+right one nor the session id are reported. The catalog has only the session id of the last image:
+frames recorded without checksums before an extension, or added by a migration, may have another
+one and are reported as well.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Problem
-from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
-from aerotape.catalog.segment.hard_links import make_own
-from aerotape.catalog.segment_files import SegmentFile, segment_file_name
+from aerotape.catalog.segment.hard_links import break_hard_link
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    first_segment_base,
+    missing_base_positions,
+    segment_file_name,
+)
 from aerotape.errors import UnknownRecordingError
 
 
@@ -62,15 +66,15 @@ def write_checksums(
 ) -> list[ChecksumOutcome]:
     """Give the catalog's checksum to descriptors and data frames, up to the first empty place.
 
-    A file that has other names too is copied before the first one is written to (`make_own`).
+    A file that has other names too is copied before it is first written to (`break_hard_link`).
 
     Args:
         catalog: open with the checksum to write; for reading suffices for a dry run.
         archive_dir: the directory with the segment files.
         recording_id: one valid recording, or None for all, also those that are not valid.
         all_segments: every segment file, not only the last one of each recording.
-        dry_run: tell what would change, and change nothing.
-        progress: called some times a second with the bytes that are behind us.
+        dry_run: report what would change, and change nothing.
+        progress: called some times a second with the bytes done.
 
     Raises:
         UnknownRecordingError: no valid recording has this id.
@@ -102,7 +106,7 @@ def write_checksums(
     if not dry_run:
         for task in tasks:
             if task.path.is_file():  # of any other the result tells
-                make_own(task.path)
+                break_hard_link(task.path)
     done = iter(
         _native.rewrite_checksums(
             tasks, checksum=catalog.checksum, dry_run=dry_run, progress=progress
@@ -152,7 +156,7 @@ class _Run:
     def finish(
         self, catalog: Catalog, results: Sequence[_native.RewrittenSegment], dry_run: bool
     ) -> ChecksumOutcome:
-        """Give the descriptor its checksum too, and tell what was done."""
+        """Give the descriptor its checksum too, and return what was done."""
         entry = self.entry
         if self.damage:
             problem = Problem(f"left as it is, its descriptor is damaged: {self.damage}")
@@ -200,10 +204,10 @@ class _Run:
         return [Problem(f"{count} segment files are missing, the first is {name}", missing[0])]
 
     def _why_short(self, file: OwnedFile, end_offset: int) -> str:
-        """Say that the frames of a file end too early, so that none behind was gone through."""
+        """Say that the frames of a file end too early, so that none after that was processed."""
         descriptor, base = self.entry.descriptor, _position(file)
         end = min(descriptor.stop_position - base, descriptor.segment_file_length)
         is_within = first_segment_base(descriptor) <= base
         if end_offset >= end or not is_within or self.entry.state == RecordingState.DELETED:
             return ""
-        return f"its frames end {end - end_offset} bytes too early: none behind got a checksum"
+        return f"its frames end {end - end_offset} bytes too early: none after that got a checksum"

@@ -1,30 +1,19 @@
-"""The frames of a recording one by one, as they stand in its segment files, for people to look at.
+"""The frames of a recording one by one, for people to read: padding, fragments and headers as well.
 
-For messages, and for reading fast, there is `aerotape.replay.offline.reader`; here padding,
-fragments and headers are to be seen, of recordings of any state.
+Recordings of any state can be dumped. `aerotape.replay.offline.reader` reads messages, and fast.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from aerotape.catalog import layout
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.directory import Recording
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import SegmentError
-
-FRAME_HEADER_LENGTH: Final = 32
-TYPE_PADDING: Final = 0
-TYPE_DATA: Final = 1
-BEGIN_FLAG: Final = 0x80
-END_FLAG: Final = 0x40
-# DataHeaderFlyweight, little endian.
-FRAME_HEADER: Final = struct.Struct("<iBBHiiiiq")
+from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +23,14 @@ class Frame:
     Attributes:
         position: where it begins in the recording, bytes.
         length: of header and payload together, without alignment, bytes.
-        flags: begin and end of a message, and whatever else the publisher set.
-        frame_type: data, padding or what should not be there.
-        term_offset: where it says that it begins in its term, bytes.
+        flags: begin and end of a message, and any other that the publisher set.
+        frame_type: data or padding; any other type is damage.
+        term_offset: the header's, bytes.
         session_id: of its publication; its checksum where recorded with one.
         stream_id: of its publication.
         term_id: of its term.
-        reserved_value: the publisher's.
-        payload: what was published; of padding, nothing.
+        reserved_value: set by the publisher.
+        payload: the bytes that were published; empty for padding.
     """
 
     position: int
@@ -83,7 +72,7 @@ def read_frames(
         segment_end = base + descriptor.segment_file_length
         for frame in _read_segment(recording, base, position, min(segment_end, end)):
             yield frame
-            position += layout.align(frame.length, FRAME_HEADER_LENGTH)
+            position += align_frame(frame.length)
 
 
 def _read_segment(recording: Recording, base: int, position: int, end: int) -> Iterator[Frame]:
@@ -92,42 +81,32 @@ def _read_segment(recording: Recording, base: int, position: int, end: int) -> I
         with recording.open_segment(base) as file:
             file.seek(position - base)
             while position < end:
-                header = file.read(FRAME_HEADER_LENGTH)
-                if len(header) < FRAME_HEADER_LENGTH or not any(header):
+                data = file.read(HEADER_LENGTH)
+                if len(data) < HEADER_LENGTH or not any(data):
                     raise _no_frame("there is no frame", path, base, position)
-                (
-                    length,
-                    _,
-                    flags,
-                    frame_type,
-                    term_offset,
-                    session_id,
-                    stream_id,
-                    term_id,
-                    reserved_value,
-                ) = FRAME_HEADER.unpack(header)
-                aligned = layout.align(length, FRAME_HEADER_LENGTH)
-                if length < FRAME_HEADER_LENGTH or position + aligned > end:
+                header = FrameHeader.decode(data)
+                length = header.frame_length
+                aligned = align_frame(length)
+                if length < HEADER_LENGTH or position + aligned > end:
                     raise _no_frame(f"a frame cannot have {length} bytes", path, base, position)
                 body = b""
-                if frame_type == TYPE_PADDING:
-                    file.seek(aligned - FRAME_HEADER_LENGTH, 1)
+                if header.frame_type == TYPE_PADDING:
+                    file.seek(aligned - HEADER_LENGTH, 1)
                 else:
-                    body = file.read(aligned - FRAME_HEADER_LENGTH)
-                    if len(body) < aligned - FRAME_HEADER_LENGTH:
+                    body = file.read(aligned - HEADER_LENGTH)
+                    if len(body) < aligned - HEADER_LENGTH:
                         raise _no_frame("the file ends within the frame", path, base, position)
-                payload = body[: length - FRAME_HEADER_LENGTH]
                 yield Frame(
                     position=position,
                     length=length,
-                    flags=flags,
-                    frame_type=frame_type,
-                    term_offset=term_offset,
-                    session_id=session_id,
-                    stream_id=stream_id,
-                    term_id=term_id,
-                    reserved_value=reserved_value,
-                    payload=payload,
+                    flags=header.flags,
+                    frame_type=header.frame_type,
+                    term_offset=header.term_offset,
+                    session_id=header.session_id,
+                    stream_id=header.stream_id,
+                    term_id=header.term_id,
+                    reserved_value=header.reserved_value,
+                    payload=body[: length - HEADER_LENGTH],
                 )
                 position += aligned
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One recording as one file, to be kept elsewhere or brought into another archive.
+"""The format of an exported recording: one file, for storage or for import into another archive.
 
 The file is read and written from front to back. Numbers are little endian.
 
@@ -45,7 +45,7 @@ _MAX_HEADER_LENGTH: Final = 1 << 20
 _CHUNK_LENGTH: Final = 1 << 20
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are behind us and those that there are."""
+"""Called with the bytes done and the bytes in total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def write_recording_file(
     time_points: bytes = b"",
     progress: Progress = lambda done, total: None,
 ) -> None:
-    """Write a recording's file; until it is whole and on storage there is none of this name.
+    """Write a recording's file; it gets its name when it is complete and on storage.
 
     Args:
         path: the file, which must not be there.
@@ -160,7 +160,7 @@ class RecordingFileReader:
         self._file.close()
 
     def content(self, progress: Progress = lambda done, total: None) -> Iterator[memoryview]:
-        """Iterate the recorded bytes in pieces; the digest is checked behind the last.
+        """Iterate the recorded bytes in pieces; the digest is checked after the last.
 
         A piece is good only until the next one. Whoever does not come to the end has not seen
         whether any of it is right.
@@ -187,16 +187,16 @@ class RecordingFileReader:
         if found != expected:
             raise self._refuse("it has been altered: its digest is not that of its bytes")
         if self._read(1):
-            raise self._refuse("there are bytes behind its end")
+            raise self._refuse("there are bytes after its end")
         points, damage = TimePoints.parse(encoded)
         if damage or len(encoded) != len(points) * POINT_LENGTH:
-            raise self._refuse(f"its time index is damaged: {damage or 'a point is no whole one'}")
+            raise self._refuse(f"its time index is damaged: {damage or 'a point is incomplete'}")
         self.time_points = points
 
     def _read_header(self) -> RecordingFileHeader:
         prefix = self._read(_PREFIX.size)
         if len(prefix) < _PREFIX.size or not prefix.startswith(MAGIC):
-            raise self._refuse("it is no recording that was exported")
+            raise self._refuse("it is not an exported recording")
         _, version, length = _PREFIX.unpack(prefix)
         if version not in (VERSION, VERSION_WITH_TIME_INDEX):
             raise self._refuse(

@@ -1,10 +1,10 @@
-"""Recordings out of an archive directory and into another one, each as one file.
+"""Export of a recording into one file, and import of such a file into an archive directory.
 
-An import shows in the directory when it is complete. The bytes are written into a folder of their
-own first, and only when the file has been seen to be whole and its frames to be good does the
-catalog get an entry, which is DELETED until all segment files have their names. So whatever cuts
-it short leaves at most that folder, or an entry that nothing brings back, as of a purged recording:
-the next start of an archive deletes its files, ``compact`` all of it.
+An import becomes visible in the directory when it is complete. The bytes are written into a
+separate folder first. Only when the file was found to be whole and its frames good does the catalog
+get an entry, which is DELETED until all segment files have their names. So an interrupted import
+leaves at most that folder, or an entry that cannot be brought back, as of a purged recording: the
+next start of an archive deletes its files, ``compact`` the entry too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from aerotape.catalog.maintenance.export_format import (
 from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.mark.ownership import now_epoch_ms
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
-from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    first_segment_base,
     index_segment_files,
     make_blank_segment,
+    missing_base_positions,
     segment_file_name,
 )
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
@@ -186,7 +187,7 @@ def import_recording(
             return descriptor
         folder = archive_dir / IMPORT_FOLDER_NAME
         try:
-            # What an import before has left behind when it was killed.
+            # The rest of an earlier import that was killed.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(DIRECTORY_MODE)
             try:
@@ -208,7 +209,7 @@ def import_recording(
 
 def _check_free(catalog: Catalog, archive_dir: Path, recording_id: int) -> None:
     if recording_id < 0:
-        raise CatalogError(f"{recording_id} is no recording id", catalog.path)
+        raise CatalogError(f"{recording_id} is not a valid recording id", catalog.path)
     if recording_id in set(catalog.all_recording_ids()):
         raise CatalogError(
             f"there is a recording {recording_id} in {catalog.path} (see describe-all): leave the "

@@ -1,4 +1,4 @@
-"""Bringing an archive directory of an old version to one that archives read now.
+"""Migration of an archive directory of an old version to the current major version.
 
 What changed with each major version:
 
@@ -6,12 +6,14 @@ What changed with each major version:
 * 2: that position counts from the term of the recording's start.
 * 3: entries of the catalog take up what they need. Before, each had 1024 bytes, as had the header.
 
-Mark file and catalog each hold their version; that of the mark file says what is to be done. Each
-step leaves an empty file behind that tells of it (``migration-<from>-to-<to>.dat``, versions as
-numbers), as ArchiveTool's do. All names and entries are checked before anything is changed, and
-the whole plan is kept in ``aerotape-migration.json`` while it is carried out: what a crash has cut
-short is gone on with by that. Without it, as where ArchiveTool was cut short, a step whose file is
-there beforehand is not begun again.
+Mark file and catalog each hold their version; that of the mark file decides which steps are due.
+Each step creates an empty file that records it (``migration-<from>-to-<to>.dat``, versions as
+numbers), as ArchiveTool's do. All names and entries are checked before anything is changed.
+
+An interrupted migration can be run again unless it was interrupted within a step, between the
+creation of its file and the change of the mark file's version. It is then refused, as ArchiveTool's
+is: the names alone do not show how many segment files were renamed, so the directory must be
+restored from a copy.
 """
 
 from __future__ import annotations
@@ -33,12 +35,6 @@ from aerotape.catalog.file.entries import data_end, end_of_strings
 from aerotape.catalog.file.mapped_file import check_length, map_for_reading
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
-from aerotape.catalog.maintenance.migration_journal import (
-    MigrationStep,
-    read_journal,
-    remove_journal,
-    write_journal,
-)
 from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
 from aerotape.catalog.mark.ownership import in_use, now_epoch_ms, resolve
 from aerotape.catalog.no_follow import open_no_follow
@@ -60,8 +56,23 @@ _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """One step to the next major version.
+
+    Attributes:
+        version: the version it leads to.
+        marker: the file that records it.
+        renames: names of segment files, before and after, in the order in which it is done.
+    """
+
+    version: int
+    marker: Path
+    renames: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
-    """What is to be done to a directory.
+    """The plan of a directory's migration.
 
     Attributes:
         mark_file_version: version of its mark file.
@@ -75,21 +86,17 @@ class Migration:
 
 
 def plan_migration(archive_dir: Path) -> Migration:
-    """Find out what is to be done to bring a directory to the current major version.
+    """Plan the migration of a directory to the current major version.
 
     Raises:
         MarkFileError: there is no mark file that an archive has finished writing.
         CatalogError: there is no catalog, or an entry of it cannot be read.
-        StorageError: the name of a segment file makes no sense, a file is in the way of another,
-            or a migration was begun before.
+        StorageError: a segment file has no valid name, two files would get the same name, or a
+            migration was interrupted.
     """
     mark = _Mark.read(archive_dir)
     catalog = _OldCatalog(archive_dir / layout.CATALOG_FILE_NAME)
     names = set(file_names(archive_dir))
-    begun = read_journal(archive_dir) if mark.version < _V3 else None
-    if begun is not None:
-        steps_left = begun.rest(names, mark.version)
-        return Migration(mark.version, catalog.version, steps_left)
     steps = []
     reached = mark.version
     for version, new_position in (
@@ -101,13 +108,15 @@ def plan_migration(archive_dir: Path) -> Migration:
             continue
         # The first step of all goes by the version of the catalog, as that of the reference.
         source = catalog.version if version == _V1 else reached
-        marker = archive_dir / f"migration-{source}-to-{version}.dat"
-        if marker.name in names:
+        # An interrupted step may have changed the version of the catalog, and so this name's first.
+        created = re.compile(rf"migration-[0-9]+-to-{version}\.dat", re.ASCII)
+        if begun := sorted(filter(created.fullmatch, names)):
             raise StorageError(
-                f"a migration of {archive_dir} was begun before and cut short ({marker.name}): "
-                f"restore the directory from a copy",
-                marker,
+                f"a migration of {archive_dir} was interrupted ({begun[0]} exists): restore the "
+                f"directory from a copy",
+                archive_dir / begun[0],
             )
+        marker = archive_dir / f"migration-{source}-to-{version}.dat"
         renames = _renames(archive_dir, catalog.entries, names, new_position)
         steps.append(MigrationStep(version, marker, tuple(renames)))
         reached = version
@@ -115,11 +124,11 @@ def plan_migration(archive_dir: Path) -> Migration:
 
 
 def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
-    """Bring a directory to the current major version; return what was done.
+    """Bring a directory to the current major version; return the plan that was carried out.
 
     Raises:
-        ArchiveInUseError: its archive gave a sign of life within the timeout.
-        StorageError: as `plan_migration`, and nothing was done; or a file could not be written.
+        ArchiveInUseError: its archive was active within the timeout.
+        StorageError: as `plan_migration`, and nothing was changed; or a file cannot be written.
     """
     mark = _Mark.read(archive_dir)
     if mark.version < _V3:
@@ -130,8 +139,6 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
         if plan.steps:
             for path in (catalog_path, mark.path):
                 os.close(open_no_follow(path))
-            if read_journal(archive_dir) is None:
-                write_journal(archive_dir, plan.steps)
         for step in plan.steps:
             # What may fail for want of space comes before there is no way back.
             catalog = _OldCatalog(catalog_path)
@@ -147,7 +154,6 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
                 _store_version(catalog_path, 0, step.version)
             sync_directory(archive_dir)
             _store_version(mark.path, mark.offset, step.version)
-        remove_journal(archive_dir)
     except OSError as error:
         raise StorageError(
             f"cannot migrate {archive_dir}: {error.filename or 'a file'}: {error.strerror}",
@@ -258,7 +264,7 @@ class _OldCatalog:
             end = -1
             if length > 0 and begin + layout.DESCRIPTOR_BLOCK_LENGTH <= limit <= len(self._data):
                 end = end_of_strings(self._data, begin, limit)
-            # A length that is too long would hide the entry behind it, one of zero all of them.
+            # A length that is too long would hide the entry after it, one of zero all of them.
             if end < 0 or offset + layout.align(end - offset, self._alignment) != limit:
                 raise CatalogError(
                     f"the entry at offset {offset} of catalog {self._path} is damaged: it cannot "

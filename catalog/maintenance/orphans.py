@@ -1,9 +1,7 @@
-"""Files and entries that an archive has no more use for, and what is done about them offline.
+"""Orphaned segment files: which files are named for a recording and lie outside it.
 
-A segment file is *orphaned* when it lies outside its recording: before the segment of the start
-position (it was detached) or after that of the stop position. A catalog is *compacted* by leaving
-out the entries of recordings that are no longer valid; their files go too, unless they hold frames
-of another place than their names say.
+A segment file is *orphaned* when its base position precedes the segment of the start position (it
+was detached) or is after that of the stop position.
 
 Which files are a recording's is taken more widely here than where they are read: all whose name
 begins with its id and ends in ``.rec``, as in Aeron's ArchiveTool.
@@ -19,19 +17,17 @@ from pathlib import Path
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
-from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.recovery.quarantine import folder_names
-from aerotape.catalog.recovery.stop_position import first_segment_base, walk
+from aerotape.catalog.recovery.stop_position import walk
 from aerotape.catalog.recovery.suspect_marks import read_marks
-from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment.placement import begins_with_frame, goes_on_at, misplacement
 from aerotape.catalog.segment_files import (
     MAX_LONG,
     SEGMENT_SUFFIX,
     SegmentFile,
     file_names,
+    first_segment_base,
 )
-from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.errors import StorageError
 from aerotape.records import record
 
@@ -85,7 +81,7 @@ def ids_with_files(archive_dir: Path) -> set[int]:
 
 
 def delete_files(paths: Iterable[Path]) -> None:
-    """Delete files; those that are not there any more are passed over (StorageError)."""
+    """Delete files, ignoring those that no longer exist (StorageError)."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
@@ -102,7 +98,7 @@ class Orphans:
 
     Attributes:
         paths: the files.
-        undecided: entries so damaged that nobody knows which files are theirs.
+        undecided: entries so damaged that their files are not known.
         kept: files that look orphaned by their names, and why they are not to be deleted.
     """
 
@@ -115,7 +111,7 @@ def find_orphans(catalog: Catalog, archive_dir: Path, recording_id: int | None =
     """Find the orphaned segment files of one recording, of whatever state, or of all.
 
     What a damaged directory makes look orphaned is kept: all of a recording that is marked as
-    suspect, what is behind a stop position at which its frames go on, and files that hold frames of
+    suspect, files after a stop position at which its frames continue, and files that hold frames of
     another place than their name says.
 
     Raises:
@@ -149,7 +145,7 @@ def _why_kept(
     if is_marked:
         return "its recording is marked as suspect"
     descriptor = entry.descriptor
-    if (reason := _why_not_its(file, descriptor)) or file.base_position is None:
+    if (reason := why_not_its(file, descriptor)) or file.base_position is None:
         return reason
     start, stop = descriptor.start_position, descriptor.stop_position
     if file.base_position < start:
@@ -175,7 +171,7 @@ def _why_kept(
             and _end_of_frames(descriptor, other.path, base) > stop
         ):
             return (
-                f"the frames of its recording go on behind the stop position {stop} "
+                f"the frames of its recording continue after the stop position {stop} "
                 "(`repair` takes them out and keeps a copy)"
             )
     return ""
@@ -186,7 +182,7 @@ def _around(descriptor: RecordingDescriptor, begin: int) -> tuple[int, int]:
     return begin, begin - descriptor.segment_file_length
 
 
-def _why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:
+def why_not_its(file: OwnedFile, descriptor: RecordingDescriptor) -> str:
     """Say what a file holds that is not what it is named for; "" when nothing else."""
     if file.base_position is not None:
         return misplacement(descriptor, file.path, file.base_position)
@@ -212,92 +208,4 @@ def _is_orphaned(file: OwnedFile, entry: CatalogEntry) -> bool:
     # Where a recording without a stop position ends is not known.
     return not descriptor.is_active and file.base_position > segment_base(
         descriptor, descriptor.stop_position
-    )
-
-
-# ---- compaction ----------------------------------------------------------------------------------
-
-
-@record(frozen=True, slots=True)
-class Compaction:
-    """What a compaction takes away.
-
-    Attributes:
-        recording_ids: the recordings that are no longer valid, in the order of the catalog.
-        entry_bytes: length of their entries.
-        paths: their segment files.
-        kept: files that are named for them and hold something else, and what.
-    """
-
-    recording_ids: list[int]
-    entry_bytes: int
-    paths: list[Path]
-    kept: list[tuple[Path, str]]
-
-
-def plan_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
-    """Find what a compaction would take away.
-
-    Raises:
-        CatalogError: an entry is damaged, so that nobody knows what could go.
-        StorageError: the directory cannot be read.
-    """
-    catalog.check_readable()
-    index = index_owned_files(archive_dir)
-    gone = [entry for entry in catalog.entries() if entry.state != RecordingState.VALID]
-    plan = Compaction(
-        [entry.recording_id for entry in gone],
-        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
-        [],
-        [],
-    )
-    for entry in gone:
-        for file in index.get(entry.recording_id, []):
-            if reason := _why_not_its(file, entry.descriptor):
-                plan.kept.append((file.path, reason))
-            else:
-                plan.paths.append(file.path)
-    return plan
-
-
-def compact(catalog: Catalog, archive_dir: Path) -> Compaction:
-    """Take recordings that are no longer valid out of the catalog and delete their files.
-
-    The files first: after a crash in between, the entries lead another compaction to the rest.
-
-    Raises:
-        CatalogError: an entry is damaged, or the catalog cannot be written.
-        StorageError: the directory cannot be read, or a file cannot be deleted.
-    """
-    plan = plan_compaction(catalog, archive_dir)
-    delete_files(plan.paths)
-    remove_copies(archive_dir, set(plan.recording_ids))
-    for recording_id in plan.recording_ids:
-        remove_time_index(archive_dir, recording_id)
-    catalog.compact()
-    return plan
-
-
-def plan_online_compaction(catalog: Catalog, archive_dir: Path) -> Compaction:
-    """Find what may be left out of a catalog while its archive is running.
-
-    Those are purged recordings of which no file is left. One that was marked invalid may be brought
-    back, and stays; so does one whose files are still being deleted.
-
-    Raises:
-        CatalogError: an entry is damaged, so that nobody knows what could go.
-        StorageError: the directory cannot be read.
-    """
-    catalog.check_readable()
-    with_files = ids_with_files(archive_dir)
-    gone = [
-        entry
-        for entry in catalog.entries()
-        if entry.state == RecordingState.DELETED and entry.recording_id not in with_files
-    ]
-    return Compaction(
-        [entry.recording_id for entry in gone],
-        sum(DESCRIPTOR_HEADER_LENGTH + entry.length for entry in gone),
-        [],
-        [],
     )

@@ -1,16 +1,15 @@
-"""Repairing recordings: `repair_plan` decides, here it is done.
+"""Repair of recordings: carries out the plans of `repair_plan`.
 
-The order of steps keeps it safe to be killed anywhere. First all that will be overwritten or cut
-off is copied into a folder of its own (`quarantine`), then a note says why, and the recording is
+The order of steps makes it safe to be killed at any point. First all bytes that will be overwritten
+or cut off are copied into a new folder (`quarantine`), then a note states why, and the recording is
 marked as suspect; all of this is on storage before the first byte of a segment file changes. Whole
-files are renamed into the folder. The catalog is last: until then the damage is there to be found
-again, and a second repair goes on from what it finds.
+files are renamed into the folder. The catalog is changed last: until then the damage can be found
+again, and a second repair continues from there.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,19 +27,15 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import ByteProgress
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import (
     index_segment_files,
     make_blank_segment,
     segment_file_name,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import TYPE_PADDING, UNFRAGMENTED, FrameHeader, term_id_at
 
-# DataHeaderFlyweight of padding: length, version, flags, type, term offset, session id, stream id,
-# term id, reserved value.
-_HEADER = struct.Struct("<iBBHiiiiq")
-_TYPE_PADDING = 0
-_UNFRAGMENTED = 0xC0
 _MAX_PADDING_BYTES = 1 << 20
 """ArchiveTool reads frames up to that length; a replay refuses more than an eighth of a term."""
 _ZEROS = bytes(1 << 20)
@@ -251,7 +246,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
     """Overwrite a range of a segment file with padding frames; the file is made if need be."""
     base = int(path.stem.partition("-")[2])
     if path.exists():
-        make_own(path)
+        break_hard_link(path)
     file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
     try:
         length = os.fstat(file).st_size
@@ -263,30 +258,28 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
             os.ftruncate(file, descriptor.segment_file_length)
         while offset < end:
             header = _padding(descriptor, base + offset, base + end)
-            os.pwrite(file, header, offset)
-            offset += int.from_bytes(header[:4], "little")
+            os.pwrite(file, header.encode(), offset)
+            offset += header.frame_length
         os.fsync(file)
     finally:
         os.close(file)
 
 
-def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> bytes:
+def _padding(descriptor: RecordingDescriptor, position: int, end: int) -> FrameHeader:
     """Return the header of a padding frame at a position that reaches `end` if it may."""
     term_length = descriptor.term_buffer_length
     term_offset = position % term_length
     longest = min(_MAX_PADDING_BYTES, term_length // 8)
-    terms = descriptor.initial_term_id + position // term_length
-    return _HEADER.pack(
-        min(end - position, term_length - term_offset, longest),
-        0,
-        _UNFRAGMENTED,
-        _TYPE_PADDING,
-        term_offset,
-        descriptor.session_id,
-        descriptor.stream_id,
-        # Term ids wrap around.
-        (terms + (1 << 31)) % (1 << 32) - (1 << 31),
-        0,
+    return FrameHeader(
+        frame_length=min(end - position, term_length - term_offset, longest),
+        version=0,
+        flags=UNFRAGMENTED,
+        frame_type=TYPE_PADDING,
+        term_offset=term_offset,
+        session_id=descriptor.session_id,
+        stream_id=descriptor.stream_id,
+        term_id=term_id_at(descriptor, position),
+        reserved_value=0,
     )
 
 

@@ -1,22 +1,22 @@
-"""What it takes to make a damaged recording whole again: the decision, without changing anything.
+"""Repair plans: what must change to make a damaged recording whole. Changes nothing.
 
-A recording is one run of positions from a start to a stop. What of it cannot be proved good is
-taken out, after it was copied aside:
+A recording is one range of positions from a start to a stop. Bytes that cannot be proved good are
+copied to quarantine and removed:
 
-* A bad **end** is cut off: the recording stops behind its last good frame.
-* A bad **middle** is filled with padding frames, which is how Aeron itself fills gaps of unreliable
-  streams. All good frames stay where they were, before and behind; whoever reads or replays the
-  recording sees no message there. A segment file that is gone comes back with nothing but padding.
-* Of a bad **beginning** whole segments go, as if they had been purged; the rest is filled.
+* A bad **end** is cut off: the recording stops after its last good frame.
+* A bad **middle** is filled with padding frames, as Aeron itself fills gaps of unreliable streams.
+  All good frames keep their positions, and readers and replays see no message in the padding. A
+  missing segment file is created again with nothing but padding.
+* Of a bad **beginning** whole segments are removed, as if they had been purged; the rest is filled.
 
-With `cut_at_damage` the recording ends before the first damage instead, and what is behind is only
-kept as a copy.
+With `cut_at_damage` the recording ends before the first damage instead, and the rest is only
+retained as a copy.
 
-A recording that is hidden (INVALID) comes back with its repair. One without damage was hidden for
-another reason, by an operator say: it only comes back when it was asked for by its id.
+A hidden recording (INVALID) becomes valid with its repair. One without damage was hidden for
+another reason, by an operator for example: it becomes valid only when its id was given.
 
-A recording of which nothing is good is left alone: more likely than all its frames its descriptor
-is wrong, or its files are on a file system that is not mounted.
+A recording without a good frame is left alone: it is more likely that its descriptor is wrong, or
+that its file system is not mounted.
 """
 
 from __future__ import annotations
@@ -34,24 +34,21 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.no_follow import why_link
-from aerotape.catalog.recovery.stop_position import (
-    find_data_end,
-    find_recording_end,
-    first_segment_base,
-    frames_in_holes,
-    own_segments,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import find_recording_end, frames_in_holes
 from aerotape.catalog.segment.checks import ByteProgress, check_recording
+from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    first_segment_base,
     lacks_blank_segment,
+    own_segments,
     segment_file_name,
+    why_none_fits,
 )
 from aerotape.errors import StorageError
 
 _MAX_MISSING_SEGMENTS = 1024
-"""So many segment files are made anew at most, lest a wrong name fill the disk with padding."""
+"""Most segment files that are created, so that a wrong name does not fill the disk with padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Damage:
 
     Attributes:
         begin: position of its first byte.
-        end: position behind its last.
+        end: position after its last.
         detail: what is wrong there.
     """
 
@@ -76,7 +73,7 @@ class Part:
     Attributes:
         path: the file.
         offset: of the first byte.
-        end: offset behind the last.
+        end: offset after the last.
     """
 
     path: Path
@@ -98,7 +95,7 @@ class RepairPlan:
         damages: what is wrong with it, in order of positions.
         filled: the damages, or what remains of them, that become padding.
         moved: segment files that are taken away as a whole.
-        cut: what stands behind the recording's end in its last file.
+        cut: the bytes after the recording's end in its last file.
         made: segment file without frames that is to follow the last one; None when none is.
         refused: why nothing can be done; "" when something can or need not be.
         stays_hidden: whether it is INVALID, has no damage and is left so.
@@ -216,7 +213,7 @@ class _Planning:
     # ---- looking ---------------------------------------------------------------------------------
 
     def _find_end(self, own: Sequence[SegmentFile]) -> tuple[int, list[Damage]]:
-        """Return where the recording ends, and what was found of it behind that."""
+        """Return where the recording ends, and the damage after that."""
         descriptor = self.entry.descriptor
         if not descriptor.is_active:
             return descriptor.stop_position, []
@@ -255,12 +252,12 @@ class _Planning:
                 yield Damage(begin, begin + bad.length, bad.detail)
             behind = check.behind
             if behind is not None and self._behind is None:
-                # Also behind a gap: there verify has a recording end that has lost a page.
+                # Also after a gap: there verify has a recording end that has lost a page.
                 data_end = find_data_end(task.path, task.end_offset)
                 if data_end > task.end_offset:
                     self._behind = Part(task.path, task.end_offset, data_end)
                     end = task.base_position + data_end
-                    yield Damage(stop, end, "bytes behind the stop position")
+                    yield Damage(stop, end, "bytes after the stop position")
         if stop > max(expected, descriptor.start_position):
             yield _missing(descriptor, expected, stop)
 
@@ -322,7 +319,7 @@ class _Planning:
     def _behind_end(
         self, own: Sequence[SegmentFile], start: int, stop: int
     ) -> tuple[list[Path], Part | None]:
-        """Find the files outside the recording, and what is behind its end in its last one."""
+        """Find the files outside the recording, and the bytes after its end in its last one."""
         first, last = self._base(start), self._base(stop)
         moved = [segment.path for segment in own if segment.base_position < first]
         moved += [

@@ -1,7 +1,7 @@
-"""Checks of recordings: is what the catalog says on disk, and is every frame what it should be?
+"""Verification of recordings: whether the files match the catalog and every frame is good.
 
-Changes nothing: a check must be safe to run on the only copy, and on a running archive. What
-Aeron's ArchiveTool then marks in the catalog is `marking`'s.
+Changes nothing: a check must be safe on the only copy and on a running archive. The marks that
+ArchiveTool sets in the catalog afterwards are those of `archive_tool_marks`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
 from aerotape.catalog.directory import ArchiveDirectory, Recording
 from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
-from aerotape.catalog.recovery.stop_position import (
-    find_recording_end,
-    missing_base_positions,
-    own_segments,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import find_recording_end
 from aerotape.catalog.segment.checks import (
     ByteProgress,
     SegmentTask,
     check_segments,
     segment_task,
 )
-from aerotape.catalog.segment_files import SegmentFile, index_segment_files
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    index_segment_files,
+    missing_base_positions,
+    own_segments,
+    why_none_fits,
+)
 from aerotape.errors import AerotapeError
 from aerotape.url_path import UrlPath
 
@@ -188,7 +189,7 @@ def run_verification(
 def _check_copies(
     runs: Sequence[_Check], checksum: ChecksumName, progress: ByteProgress | None
 ) -> Iterator[SegmentCheck]:
-    """Check segments that are kept elsewhere, one after the other."""
+    """Check segments in remote storage, one after the other."""
     total = sum(task.end_offset - task.start_offset for run in runs for task in run.tasks)
     done = 0
     for run in runs:
@@ -311,7 +312,7 @@ class _Check:
             path = str(end.segment.path) if end.segment else ""
             self._found(
                 Problem(
-                    f"behind its last whole frame: {end.torn}",
+                    f"after its last whole frame: {end.torn}",
                     end.position,
                     path,
                     end.offset,
@@ -383,7 +384,7 @@ class _Check:
             frames = f"frames up to position {task.base_position + behind.end_offset}"
             self._found(
                 Problem(
-                    f"there are bytes behind the stop position {position}: "
+                    f"there are bytes after the stop position {position}: "
                     f"{behind.problem or frames}",
                     position,
                     path,

@@ -1,8 +1,8 @@
 """The bytes of a mark file's header: MarkFileHeader of `aeron-archive-mark-codecs.xml`.
 
-A block of 128 bytes behind the 8-byte SBE message header, then four ASCII strings, each behind
-its length as uint32. Apart from `aerotape.codecs` because version and activity timestamp are
-stored singly into the mapped file; a test holds the two to the same bytes.
+A block of 128 bytes after the 8-byte SBE message header, then four ASCII strings, each after its
+length as uint32. Separate from `aerotape.codecs` because version and activity timestamp are stored
+singly into the mapped file; a test compares the bytes of both.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ class MarkFileHeader:
 
     @classmethod
     def decode(cls, data: bytes) -> MarkFileHeader | None:
-        """Decode from the start of a mark file; None when that is no such header.
+        """Decode from the start of a mark file; None when that is not such a header.
 
         Files of archives before 1.47 begin with the block itself and have no archive id. Strings
-        that a power cut has torn are empty, with those behind them.
+        that a power cut has torn are empty, with those after them.
         """
         if len(data) < MESSAGE_HEADER.size + BLOCK_LENGTH:
             return None

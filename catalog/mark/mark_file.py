@@ -1,14 +1,14 @@
-"""`archive-mark.dat`: the file by which one archive keeps others out of its directory.
+"""`archive-mark.dat`: the file by which one archive excludes others from its directory.
 
-The first 8 KiB hold one MarkFileHeader (schema 100, template 200) behind its SBE message header;
-the error log follows (`error_log`). A running archive stores the time there about once a second.
-A start finds the directory taken while that timestamp is younger than the liveness timeout, which
-is all that the Java archive goes by; so after a crash the timeout must pass, and a clean stop
-stores -1 to free the directory at once.
+The first 8 KiB hold one MarkFileHeader (schema 100, template 200) after its SBE message header;
+the error log follows (`distinct_error_log`). A running archive stores the time there about once a
+second. The directory is in use while that timestamp is younger than the liveness timeout, which is
+all that the Java archive checks; so after a crash the timeout must pass, and a clean stop stores -1
+to free the directory at once.
 
-Two starts at the same instant could both find the file stale. For archives of this package an
+Two starts at the same instant could both find the file stale. Between archives of this package an
 flock(2) on the file itself decides: it vanishes with its process, works between two archives of
-one process too, and is of no consequence to Java, which takes no lock on the file.
+one process too, and does not affect Java, which takes no lock on the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved
+from aerotape.catalog.durability import map_reserved, write_durably
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark.distinct_error_log import ErrorLog, ErrorObservation, read_errors
@@ -169,7 +169,7 @@ class MarkFile(Closing):
             if isinstance(error, OSError):
                 raise MarkFileError(f"cannot use mark file {path}: {error}", path) from error
             raise
-        # The timestamp first, so that nobody finds the file stale while the rest is written.
+        # The timestamp first, so that no start finds the file stale while the rest is written.
         layout.LONG.pack_into(mapping, ACTIVITY_TIMESTAMP, header.activity_timestamp_ms)
         saved_errors = _save_errors(directory, existing)
         mapping[ACTIVITY_TIMESTAMP + 8 : HEADER_LENGTH] = encoded[ACTIVITY_TIMESTAMP + 8 :].ljust(
@@ -333,19 +333,11 @@ def _iso(timestamp_ms: int) -> str:
 def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     link = archive_dir / LINK_FILE_NAME
     if archive_dir.resolve() == mark_file_dir.resolve():
-        # A directory of that name leads nobody elsewhere (`resolve`).
+        # A directory of that name is not a link (`resolve`).
         with contextlib.suppress(IsADirectoryError):
             link.unlink(missing_ok=True)
         return
     target = os.fsencode(mark_file_dir.resolve())
     if link.is_file() and link.read_bytes() == target:
         return
-    # Whole or not at all: half a path would lead elsewhere.
-    fresh = link.with_suffix(".tmp")
-    try:
-        with open(fresh, "wb", opener=open_no_follow) as file:
-            file.write(target)
-        fresh.replace(link)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    write_durably(link, target)

@@ -1,6 +1,6 @@
-"""May an archive take a directory? What its mark file says, and the lock on it.
+"""Decide whether an archive directory is free: mark-file liveness and the advisory lock.
 
-Nothing here writes: a start that is refused must leave no trace.
+Nothing here writes: a start that is refused must not change anything.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def lock(path: Path, descriptor: int) -> None:
 
 
 def read_content(path: Path, descriptor: int) -> bytes:
-    """Read a mark file; MarkFileError when it is no file."""
+    """Read a mark file; MarkFileError when it is not a regular file."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise MarkFileError(f"mark file {path} is not a regular file", path)

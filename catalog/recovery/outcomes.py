@@ -1,4 +1,4 @@
-"""What a start can find about a recording, and how it is told."""
+"""Outcomes of a start's refresh: the kinds of findings, and the report of each recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outcome(enum.StrEnum):
     DAMAGED_DESCRIPTOR = "damaged descriptor"
     """The descriptor's figures are impossible; the recording was left as it is."""
     SUSPECT_TORN_TAIL = "suspect torn tail"
-    """Bytes stood behind the last frame that is provably whole; they are in quarantine."""
+    """There were bytes after the last frame that is provably whole; they are in quarantine."""
     MISSING_SEGMENTS = "missing segments"
     """Segment files within the recording, or all of an active one's, are not there."""
     CHECKSUM_MISMATCH = "checksum mismatch"

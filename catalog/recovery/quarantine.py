@@ -1,26 +1,24 @@
-"""Where repairs keep what they take out of recordings.
+"""Quarantine folders: files and bytes that repairs have taken out of recordings.
 
-Each repair of a recording makes a folder ``aerotape-quarantine/<recordingId>-<time>`` in the
-archive directory, which the Java archive passes over. In it are
+Each repair of a recording creates a folder ``aerotape-quarantine/<recordingId>-<time>`` in the
+archive directory, which the Java archive ignores. It holds
 
 * whole segment files, under their own names;
 * parts of segment files, ``<segment file>.<offset>-<end>``, offsets in bytes;
-* ``note.json``: what was done, why and when, and how the recording was described before.
+* ``note.json``: what was done, why and when, and the previous description of the recording.
 
-Nothing here is ever looked at again by an archive. It goes when the recording is purged, or when an
-operator removes it.
+No archive reads it again. A purge of the recording removes it, or an operator does.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory, open_no_follow
+from aerotape.catalog.durability import sync_directory, write_durably
+from aerotape.catalog.no_follow import DIRECTORY_MODE, check_directory
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
@@ -53,19 +51,12 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
 
 
 def write_note(folder: Path, content: dict[str, Any]) -> None:
-    """Write a folder's note anew, on storage when this returns (StorageError)."""
+    """Write or replace a folder's note, on storage when this returns (StorageError)."""
     import json
 
     path = folder / NOTE_NAME
-    temporary = folder / f"{NOTE_NAME}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(folder)
+        write_durably(path, json.dumps(content, indent=2).encode() + b"\n")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}", path) from error
 

@@ -1,9 +1,9 @@
-"""What an archive does at startup with recordings that an archive before left without an end.
+"""Recovery at the start of an archive: stop positions of recordings that a crash left without one.
 
-Every valid recording without a stop position gets one (`stop_position` decides), and whatever is
-odd about any recording's files is named. Nothing here refuses: a recording that cannot be dealt
-with is reported and left as it is. No byte of a recording before its end is ever written; bytes
-behind the end are first copied aside (`suspect`).
+Every valid recording without a stop position gets one (`stop_position` decides), and irregular
+files of any recording are reported. Nothing here refuses a start: a recording that cannot be
+handled is reported and left as it is. Bytes of a recording before its end are never written; bytes
+after the end are first copied to quarantine (`suspect_marks`).
 """
 
 from __future__ import annotations
@@ -26,22 +26,19 @@ from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
-from aerotape.catalog.recovery.stop_position import (
-    RecordingEnd,
-    belongs,
-    find_recording_end,
-    first_segment_base,
-    missing_base_positions,
-    why_none_fits,
-)
+from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment_files import (
     SegmentFile,
+    belongs,
+    first_segment_base,
     index_segment_files,
+    missing_base_positions,
     segment_file_name,
     segment_file_size,
+    why_none_fits,
 )
 from aerotape.errors import StorageError
 from aerotape.records import replace
@@ -76,10 +73,10 @@ def refresh(
 
     Returns:
         One outcome for each valid recording, ascending, then for damaged entries of recordings
-        that cannot be told, then one for foreign files if there are.
+        that is not known, then one for foreign files if there are.
     """
     directory = Path(archive_dir)
-    with contextlib.suppress(StorageError):  # they are in nobody's way
+    with contextlib.suppress(StorageError):  # they do no harm
         remove_copies(directory)
     index, foreign = index_segment_files(directory)
     marks = suspect_marks.read_marks(directory)
@@ -207,7 +204,7 @@ class _Repair:
         return outcome
 
     def _make_file_of(self, end: RecordingEnd) -> None:
-        """Have the file there that the recording goes on in, as recorders leave it."""
+        """Create the segment file in which the recording continues, as recorders leave it."""
         if end.segment and end.position < max_position(self._descriptor):
             base = segment_base(self._descriptor, end.position)
             path = self._directory / segment_file_name(self._id, base)
@@ -313,21 +310,21 @@ class _Repair:
         try:
             suspect_marks.copy_tail(segment.path, end.offset, end.data_end, target)
             copied = target
-            taken_out = finding(f" and the {length} bytes behind are in {target.name}", target)
+            taken_out = finding(f" and the {length} bytes after it are in {target.name}", target)
             # Before the bytes go: a crash in between would leave a recording that looks clean.
             self._mark(taken_out)
             suspect_marks.erase_tail(segment.path, end.offset)
             return taken_out
         except StorageError as error:
             return finding(
-                f"; the {length} bytes behind were left in place ({error}): do not extend it",
+                f"; the {length} bytes after it were left in place ({error}): do not extend it",
                 copied,
             )
 
     def _move_out(self, segment: SegmentFile) -> Finding:
         base = segment.base_position
         target = suspect_marks.quarantine_path(self._directory, self._id, base, self._now_ms)
-        detail = f"{segment.path.name} is behind the end"
+        detail = f"{segment.path.name} is after the end"
 
         def finding(rest: str, quarantine: Path | None) -> Finding:
             return Finding(

@@ -1,10 +1,10 @@
-"""What stands behind the end of a stopped recording, and has to go before something else is there.
+"""Bytes after the stop position of a stopped recording, removed before an extension or a migration.
 
-It may be what a truncation that was cut short has left, or good frames behind a stop position that
-was lowered: `verify` has a recording end before a page that was lost, as ArchiveTool does. Nothing
-tells which. So all of it that is not zero is kept as a start keeps what it takes out (`suspect`):
-the copy is on storage and the recording is marked before the first byte goes. Killed anywhere in
-between it can be begun again; a copy that is there already is not made twice.
+They may be the rest of a truncation that a crash interrupted, or good frames after a stop position
+that was lowered: `verify` ends a recording before a lost page, as ArchiveTool does. These cannot
+be distinguished, so all bytes that are not zero go to quarantine: the copy is on storage and the
+recording is marked before the first byte is erased. An interrupted removal can be repeated, and an
+existing copy is used again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.recovery import suspect_marks
-from aerotape.catalog.recovery.stop_position import find_data_end, holds_data
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
+from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.catalog.segment_files import file_names, is_blank_from
 from aerotape.errors import StorageError
 from aerotape.records import record
 
-_OUTCOME = "behind the stop position"
+_OUTCOME = "after the stop position"
 _CHUNK_LENGTH = 1 << 20
 
 
 @record(frozen=True, slots=True)
-class Keeping:
-    """How the bytes behind the end of one recording are kept.
+class StaleTail:
+    """The bytes after the stop position of one recording, and where their copies go.
 
     Attributes:
         archive_dir: the directory.
@@ -44,13 +44,13 @@ class Keeping:
     now_ms: int
 
     def clear_tail(self, path: Path, base_position: int) -> str:
-        """Turn what is behind the stop position in the file that holds it into zeros.
+        """Erase the bytes after the stop position in the segment file that holds it.
 
         Returns:
-            What was kept of it, for people; "" where nothing but zeros was there.
+            Where the copy is, for people; "" when there were only zeros.
 
         Raises:
-            StorageError: it cannot be kept, or not be cleared; nothing is lost.
+            StorageError: the bytes cannot be copied or erased; nothing is lost.
         """
         offset = self.stop_position - base_position
         if is_blank_from(path, offset):
@@ -61,35 +61,35 @@ class Keeping:
         suspect_marks.erase_tail(path, offset)
         return kept
 
-    def take_away(self, path: Path, base_position: int) -> str:
-        """Take a segment file away that is wholly behind the stop position.
+    def remove_segment(self, path: Path, base_position: int) -> str:
+        """Remove a segment file that is wholly after the stop position.
 
         Its name may not be off storage yet when this returns.
 
         Returns:
-            What became of it, for people; "" where nothing but zeros was in it.
+            Where it is now, for people; "" when it held only zeros.
 
         Raises:
-            StorageError: it cannot be kept, or not be taken away; nothing is lost.
+            StorageError: the file cannot be moved or removed; nothing is lost.
         """
-        kept = self.put_aside(path, base_position)
+        kept = self.quarantine_segment(path, base_position)
         if not kept:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise StorageError(
-                    f"cannot take {path} away, which is behind the end of its recording: "
+                    f"cannot remove {path}, which is after the end of its recording: "
                     f"{error.strerror}",
                     path,
                 ) from error
         return kept
 
-    def put_aside(self, path: Path, base_position: int) -> str:
-        """As `take_away`, but a file with nothing but zeros stays, and one that is not there."""
+    def quarantine_segment(self, path: Path, base_position: int) -> str:
+        """As `remove_segment`, but a file of zeros stays, and one that does not exist."""
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
         target = self._new_path(base_position)
-        kept = f"{path.name}, behind the stop position {self.stop_position}, is {target.name} now"
+        kept = f"{path.name}, after the stop position {self.stop_position}, is {target.name} now"
         self._mark(kept, base_position, target)
         suspect_marks.move_segment(path, target)
         return kept
@@ -105,13 +105,13 @@ class Keeping:
             copy, is_new = self._new_path(self.stop_position), True
             suspect_marks.copy_tail(path, offset, end, copy)
         kept = (
-            f"the {end - offset} bytes behind the stop position {self.stop_position} in "
+            f"the {end - offset} bytes after the stop position {self.stop_position} in "
             f"{path.name} are in {copy.name} now"
         )
         try:
             self._mark(kept, self.stop_position, copy)
         except StorageError:
-            if is_new:  # nobody would know of it
+            if is_new:  # no mark refers to it
                 with contextlib.suppress(OSError):
                     copy.unlink()
             raise

@@ -1,44 +1,38 @@
-"""Where a recording without a stop position ends: the decision, without changing anything.
+"""The stop position of a recording that has none: the decision, without changing anything.
 
-A recorder writes whole frames, one after the other, into files that held zeros. What a crash
-leaves is therefore whole frames, perhaps one that is not, and zeros. The walk over the last
-segment stops at the first frame that is not what it should be at its place. Whether the last
-frame before that is whole:
+A recorder writes whole frames, one after the other, into files of zeros. A crash therefore leaves
+whole frames, perhaps an incomplete one, and zeros. The walk over the last segment stops at the
+first frame whose header does not fit its place. Whether the last frame before that is whole:
 
 * With a checksum, the checksum decides. Failing frames at the very end are not whole; failing
-  ones with good frames after them are damage of another kind and stay in the recording.
-* Without, a write that a crash cut short ends on a page boundary. A last frame that does not
+  frames with good ones after them are damage of another kind and stay in the recording.
+* Without, a write that a crash interrupted ends on a page boundary. A last frame that does not
   cross one is whole. One that does is whole only when each 512-byte sector (the unit in which
-  storage writes) beyond the boundary holds something; otherwise it may be torn, and is left out.
-  The Java archive looks at whole pages instead and refuses to start in the doubtful case.
-  After a power cut any page may be missing. Segment files are sparse, so that shows as a hole: a
-  data frame in a hole was never wholly written, and is dealt with as one of which the checksum
-  fails (`find_recording_end` looks for holes when told to; copies may have others).
+  storage writes) after the boundary holds data; otherwise it may be torn, and is left out.
+  The Java archive checks whole pages instead and refuses to start in the doubtful case.
+  After a power cut any page may be missing. Segment files are sparse, so a missing page is a hole:
+  a data frame in a hole was never wholly written, and counts as one whose checksum fails
+  (`find_recording_end` looks for holes on request; copies may have others).
 
-When the last segment holds no frame at all, the one before must be full; if it is not, the
-recording ends there. So it does when something else stands in a file far behind: it may have got
-its name by mistake.
+When the last segment holds no frame, the previous one must be full; otherwise the recording ends
+there. So it does when a much later file holds other data: it may have been named by mistake.
 """
 
 from __future__ import annotations
 
 import errno
-import itertools
 import os
-import struct
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import (
     RecordingDescriptor,
-    RecordingExtent,
-    max_position,
-    segment_base,
 )
 from aerotape.catalog.layout import ChecksumName
-from aerotape.catalog.segment_files import SegmentFile, segment_file_size
+from aerotape.catalog.segment.data_extents import find_data_end
+from aerotape.catalog.segment_files import SegmentFile, own_segments, segment_file_size
 from aerotape.errors import StorageError
+from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
 from aerotape.records import field, record
 
 if TYPE_CHECKING:
@@ -46,26 +40,20 @@ if TYPE_CHECKING:
 
 PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
-FRAME_HEADER_LENGTH = 32
-_CHUNK_LENGTH = 1 << 20
-_LISTED = 5
-# Of a frame's header: its length and its type.
-_FRAME = struct.Struct("<i2xH")
-_PADDING = 0
 
 
 @record(frozen=True, slots=True)
 class RecordingEnd:
-    """Where a recording ends and what stands behind it.
+    """The end of a recording, and the data after it.
 
     Attributes:
         position: position after the last frame that is provably whole.
         segment: segment file that holds the end, None when the recording has no files.
         offset: offset of the end in that file, bytes.
         data_end: offset after the last byte of the file that is not zero; more than `offset`
-            when something stands behind the end.
+            when there is data after the end.
         torn: why the recording ends here rather than later, when it was cut; else empty.
-        beyond: segment files behind the end, which the recording does not reach.
+        beyond: segment files after the end, which the recording does not reach.
         unverified: no frame of the segment carries the checksum that was asked for.
         damaged_positions: positions of frames before the end whose checksum fails, or which are
             partly in a hole of the file.
@@ -81,51 +69,6 @@ class RecordingEnd:
     damaged_positions: tuple[int, ...] = field(default=())
 
 
-def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int:
-    """Return the base position of a recording's first segment file."""
-    return descriptor.start_position & -descriptor.term_buffer_length
-
-
-def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
-    """Whether a segment file of the recording can begin at `base_position`."""
-    offset = base_position - first_segment_base(descriptor)
-    return offset % descriptor.segment_file_length == 0 and base_position < max_position(descriptor)
-
-
-def own_segments(
-    descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
-) -> list[SegmentFile]:
-    """Leave out files that were detached, or that cannot be this recording's."""
-    first_base = first_segment_base(descriptor)
-    return [
-        segment
-        for segment in segments
-        if segment.base_position >= first_base and belongs(descriptor, segment.base_position)
-    ]
-
-
-def why_none_fits(descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]) -> str:
-    """Say what is wrong where files are named for a recording and none can be its own; else "".
-
-    Only a recording that is known to be empty may begin where the last of its files has ended.
-
-    Args:
-        descriptor: the recording; no recorder is at work on it.
-        segments: the files that are named for it, ascending.
-    """
-    if not segments or own_segments(descriptor, segments):
-        return ""
-    start, last = descriptor.start_position, segments[-1]
-    next_base = last.base_position + descriptor.segment_file_length
-    if descriptor.stop_position == start and next_base == first_segment_base(descriptor):
-        return ""
-    return (
-        f"no segment file of a recording that starts at position {start} can be one of the "
-        f"{len(segments)} that are there, the last of which is {last.path.name}: is its start "
-        "position right?"
-    )
-
-
 def walk(
     descriptor: RecordingDescriptor,
     segment: SegmentFile,
@@ -135,10 +78,10 @@ def walk(
 ) -> SegmentWalk:
     """Walk the frames of one of a recording's segments, up to the offset `limit` if given.
 
-    Where `from_position` lies in or behind the segment the walk begins there or ends at once.
+    Where `from_position` lies in or after the segment the walk begins there or ends at once.
 
     Raises:
-        StorageError: the file cannot be read, or is none.
+        StorageError: the file cannot be read, or is not a regular file.
     """
     from aerotape import _native
 
@@ -174,8 +117,8 @@ def find_recording_end(
         write_unit_bytes: a write that was cut short ends on a multiple of this.
         from_position: begin of a frame, or the end of the last one; what is before is not looked
             at and taken as recorded.
-        holes: what is in a hole of the file was not recorded; to be told of files that a recorder
-            wrote, and nobody copied. Without a checksum, that is: it would tell.
+        holes: frames in a hole of the file were not recorded. Set it for files that a recorder
+            wrote and that were not copied. It has no effect where a checksum decides.
 
     Raises:
         StorageError: a file cannot be read.
@@ -241,13 +184,13 @@ def _judge(
         offset = found.last_frame_offset
         torn = (
             f"the last frame, of {found.last_frame_length} bytes, crosses a boundary of "
-            f"{write_unit_bytes} bytes behind which it is partly empty: it may be torn"
+            f"{write_unit_bytes} bytes after which it is partly empty: it may be torn"
         )
     data_end = offset
     if offset < descriptor.segment_file_length:
         data_end = find_data_end(segment.path, offset)
         if data_end > offset and not torn:
-            torn = "there are bytes behind an unwritten frame"
+            torn = "there are bytes after an unwritten frame"
     if beyond and not torn:
         torn = "segment files follow one that is not full"
     return RecordingEnd(
@@ -281,9 +224,9 @@ def frames_in_holes(
                     descriptor, segment, limit=hole, from_position=segment.base_position + known
                 )
                 known = max(before.end_offset, known)
-                length, kind = _FRAME.unpack(os.pread(file.fileno(), _FRAME.size, known))
-                aligned = max((length + 31) & -32, FRAME_HEADER_LENGTH)
-                if kind != _PADDING:
+                header = FrameHeader.decode(os.pread(file.fileno(), HEADER_LENGTH, known))
+                aligned = max(align_frame(header.frame_length), HEADER_LENGTH)
+                if header.frame_type != TYPE_PADDING:
                     found.append((known, known + aligned))
                 known = offset = known + aligned
     except OSError as error:
@@ -308,73 +251,3 @@ def _may_be_torn(segment: SegmentFile, offset: int, length: int, write_unit_byte
         not any(written[begin : begin + SECTOR_LENGTH])
         for begin in range(0, end - boundary, SECTOR_LENGTH)
     )
-
-
-def find_data_end(path: Path, start_offset: int) -> int:
-    """Return the offset after the last byte from `start_offset` on that is not zero.
-
-    `start_offset` itself when there is none. Holes are passed over, for segment files are mostly
-    sparse.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
-    end = start_offset
-    for offset, chunk in _data_chunks(path, start_offset):
-        written = chunk.rstrip(b"\0")
-        if written:
-            end = offset + len(written)
-    return end
-
-
-def holds_data(path: Path) -> bool:
-    """Whether a byte of a file is not zero; it is read up to the first piece with one.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
-    return any(chunk.strip(b"\0") for _, chunk in _data_chunks(path, 0))
-
-
-def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
-    """Read a file from an offset on without its holes, in pieces (StorageError)."""
-    offset = start_offset
-    try:
-        with path.open("rb", buffering=0) as file:
-            length = os.fstat(file.fileno()).st_size
-            while offset < length:
-                try:
-                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
-                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
-                except OSError as error:
-                    if error.errno == errno.ENXIO:
-                        break  # only a hole is left
-                    hole = length  # a file system that cannot tell: all of it is data
-                while offset < hole:
-                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
-                    if not chunk:
-                        return
-                    yield offset, chunk
-                    offset += len(chunk)
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
-
-
-def missing_base_positions(
-    descriptor: RecordingDescriptor | RecordingExtent,
-    segments: Sequence[SegmentFile],
-    stop_position: int,
-) -> tuple[int, list[int]]:
-    """Find which segment files are not there between a recording's start and `stop_position`.
-
-    Returns:
-        How many, and the base positions of the first five. Cheap for any stop position, for a
-        damaged one may lie very far away.
-    """
-    if stop_position <= descriptor.start_position:
-        return 0, []
-    last = segment_base(descriptor, stop_position - 1)
-    bases = range(first_segment_base(descriptor), last + 1, descriptor.segment_file_length)
-    present = {segment.base_position for segment in segments if segment.base_position in bases}
-    missing = (base for base in bases if base not in present)
-    return len(bases) - len(present), list(itertools.islice(missing, _LISTED))

@@ -1,13 +1,12 @@
-"""Recordings under suspicion, and the bytes that were taken out of them.
+"""Marks of suspect recordings, and the bytes that a start or an extension took out of them.
 
-The catalog has no room for a word such as "suspect", so it is said in files beside it whose names
-the Java archive passes over (it looks at names that end in ``.rec`` or ``.del`` only):
+The catalog has no state "suspect", so files beside it record it. The Java archive ignores their
+names (it reads names that end in ``.rec`` or ``.del`` only):
 
 * ``aerotape-<recordingId>.suspect``: JSON, why and when the recording was marked;
-* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes that stood behind the end of the
-  recording at `position`, as they were. They leave the segment file because frames of a later
-  extension would otherwise meet old ones behind them, and after another crash the old ones would
-  pass for recorded.
+* ``aerotape-<recordingId>-<position>-<time>.quarantine``: bytes after the end of the recording at
+  `position`, unchanged. They leave the segment file because an extension would otherwise be
+  followed by old frames, and after another crash those would count as recorded.
 
 Both stay until an operator, or a purge of the recording, removes them.
 """
@@ -22,10 +21,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import sync_directory, write_durably
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import remove_folders
-from aerotape.catalog.segment.hard_links import make_own, remove_copies
+from aerotape.catalog.segment.hard_links import break_hard_link, remove_copies
 from aerotape.errors import StorageError
 from aerotape.records import asdict, record
 
@@ -118,14 +117,8 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
         "recording_id": recording_id,
         "notes": [asdict(note) for note in known + fresh],
     }
-    temporary = path.with_suffix(".suspect.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
-            json.dump(content, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(archive_dir)
+        write_durably(path, json.dumps(content, indent=2).encode())
     except OSError as error:
         raise StorageError(f"cannot mark recording {recording_id}: {error}", path) from error
 
@@ -155,7 +148,7 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """Copy the bytes [offset, end) of a segment into a quarantine file and force it to storage.
 
     Raises:
-        StorageError: it cannot be done; no target is left behind, and one that was there before
+        StorageError: it cannot be done; no target is left, and one that was there before
             is not touched.
     """
     made = False
@@ -185,14 +178,14 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
 
 
 def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
-    """Turn all bytes of a segment from `offset` on into zeros, and give it a length if told to.
+    """Erase all bytes of a segment file from `offset` on, and set its length if one is given.
 
-    Where the file has other names too, they keep what it held (`make_own`).
+    Where the file has other names too, they keep what it held (`break_hard_link`).
 
     Raises:
         StorageError: it cannot be done.
     """
-    make_own(path)
+    break_hard_link(path)
     try:
         with open(path, "r+b", opener=open_no_follow) as file:
             before = os.fstat(file.fileno()).st_size
@@ -217,7 +210,7 @@ def move_segment(path: Path, target: Path) -> None:
 def _read(path: Path) -> list[SuspectNote]:
     try:
         if not path.is_file():  # to read a pipe would be to wait
-            raise OSError("it is no file")
+            raise OSError("it is not a regular file")
         if path.stat().st_size > _MAX_MARK_LENGTH:
             raise OSError(f"it is longer than {_MAX_MARK_LENGTH} bytes")
         content = path.read_bytes()

@@ -1,9 +1,9 @@
-"""The segment file that a recording would go on in where it ends with a segment.
+"""The empty segment file after a recording that ends with a full segment.
 
-A recorder makes it as soon as the one before is full. A truncation to there deletes it, as in the
-Java archive, a power cut may take its name, and what was migrated comes without. Then `verify`,
-ArchiveTool's too, takes the recording for one that goes beyond its files, and hides it. So an
-archive has it there again when it starts and when it ends.
+A recorder creates it as soon as the previous one is full. It is missing after a truncation to
+there, as in the Java archive, perhaps after a power cut, and after a migration. Then `verify`,
+ArchiveTool's too, finds that the recording exceeds its files, and hides it. So an archive creates
+it when it starts and when it stops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make_next_segment(
     Nor where there is no space: the recording is served all the same.
     """
     stop, length = extent.stop_position, extent.segment_file_length
-    # Most recordings end within a term, which is told fastest.
+    # Most recordings end within a term, which is the fastest check.
     if stop <= extent.start_position or stop & (extent.term_buffer_length - 1):
         return
     if describe_problem(extent) or not segment_base(extent, stop) == stop < max_position(extent):

@@ -1,9 +1,9 @@
-"""An archive directory in a storage elsewhere, read as one of this machine is.
+"""An archive directory in remote storage, read as a local one is.
 
-No archive can run there, for it maps its files; so what lies there is a copy, made once or brought
-up to date again and again. The catalog is fetched before the files are listed: a recording that
-has no stop position in it may have grown since, but none is shorter than it says. What is missing
-or not as long as it should be is named when it is read.
+No archive can run there, because it maps its files; so the directory is a copy, made once or
+updated repeatedly. The catalog is fetched before the files are listed: a recording without a stop
+position may have grown since, but none is shorter than its entry says. Files that are missing or
+too short are reported when they are read.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.catalog.mark.mark_file import MarkFileInfo
-from aerotape.catalog.recovery.stop_position import (
-    RecordingEnd,
-    belongs,
-    find_recording_end,
-    first_segment_base,
-)
+from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, marked_recording, parse_mark
 from aerotape.catalog.remote.object_folder import ObjectFolder
 from aerotape.catalog.remote.stop_position import find_remote_end, unnamed_file
-from aerotape.catalog.segment_files import SegmentFile, parse_segment_file_name, segment_file_name
+from aerotape.catalog.segment_files import (
+    SegmentFile,
+    belongs,
+    first_segment_base,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from aerotape.catalog.time_index.file import time_index_name
 from aerotape.errors import AerotapeError, CatalogError, MarkFileError
 from aerotape.url_path import UrlPath
@@ -41,7 +42,7 @@ _AT_ONCE: Final = 16
 
 
 class RemoteRecording(Recording):
-    """One recording of a directory elsewhere, as it was when the directory was listed."""
+    """One recording of a remote directory, as it was when the directory was listed."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ def find_ends(recordings: Iterable[Recording]) -> None:
 
 
 class RemoteDirectory(ArchiveDirectory):
-    """A directory elsewhere. Each call looks afresh; recordings got at once share one look."""
+    """A remote directory. Each call lists it again; recordings of one call share a listing."""
 
     def __init__(self, path: UrlPath, storage: StorageOptions = NO_OPTIONS) -> None:
         """Prepare to read it; nothing is asked for yet (ConfigurationError)."""

@@ -1,11 +1,11 @@
-"""The files of an archive directory in a storage elsewhere: S3, HDFS, GCS, Azure, and others.
+"""The files of an archive directory in remote storage: S3, HDFS, GCS, Azure, and others.
 
-They are reached through Arrow's file systems, which read without the interpreter lock and know the
-usual places for credentials (environment, profiles, instance roles). For schemes that Arrow does
-not know there is fsspec. Either is imported when first needed.
+They are read through Arrow's file systems, which release the interpreter lock and find credentials
+in the usual places (environment, profiles, instance roles). Schemes that Arrow does not support are
+read through fsspec. Either is imported when first needed.
 
-Packages of storages raise what they like, often nothing that is an OSError. Whatever comes out of a
-call of theirs is a failure of the storage here; such calls stand alone in their blocks.
+Storage packages raise any exception, often not an OSError. Every exception of such a call counts as
+a failure of the storage; these calls stand alone in their blocks.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def reach(path: UrlPath, options: StorageOptions) -> tuple[fs.FileSystem, str]:
 
 
 class ObjectFolder:
-    """A folder in a storage elsewhere, read only.
+    """A folder in remote storage, read only.
 
     Attributes:
         path: where it is.

@@ -1,8 +1,8 @@
-"""Where a recording without a stop position ends whose segment files are in a storage elsewhere.
+"""The stop position of a recording without one whose segment files are in remote storage.
 
-The decision is `stop_position`'s. To read a whole segment for it would take long, so the last term
-that was written to is looked for, by the header at each term's start, and then judged as if it
-were a recording by itself, in an unnamed copy of what was fetched.
+`aerotape.catalog.recovery.stop_position` decides. Reading a whole segment would take long, so the
+last written term is searched for, by the header at each term's start, and judged as if it were a
+recording by itself, in an unnamed copy of the fetched bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.recovery.stop_position import FRAME_HEADER_LENGTH, find_recording_end, walk
+from aerotape.catalog.recovery.stop_position import find_recording_end, walk
 from aerotape.catalog.remote.object_folder import ObjectFile, ObjectFolder
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import StorageError
+from aerotape.frame_header import HEADER_LENGTH
 
 _CHUNK_LENGTH: Final = 4 << 20
 
@@ -109,9 +110,7 @@ def _end_in_term(
                 break
             os.pwrite(number, data, fetched)
             fetched += len(data)
-            if fetched >= FRAME_HEADER_LENGTH and walk(alone, copy, limit=fetched).end == (
-                "unwritten"
-            ):
+            if fetched >= HEADER_LENGTH and walk(alone, copy, limit=fetched).end == "unwritten":
                 break
         return find_recording_end(alone, [copy]).position
 

@@ -1,6 +1,6 @@
-"""Checks of whole segment files by native threads: what is asked of them, and what they say.
+"""Checks of whole segment files by native threads: their arguments and results.
 
-Shared by verify, repair and export, which differ in what they do about it.
+Shared by verify, repair and export, which differ in their reactions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aerotape._native import SegmentCheck
 
 ByteProgress = Callable[[int, int], None]
-"""Called with the bytes that are behind us and those that there are."""
+"""Called with the bytes done and the bytes in total."""
 
 
 @dataclass(frozen=True, slots=True)

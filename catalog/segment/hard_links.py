@@ -1,7 +1,7 @@
-"""Segment files that have several names, and are about to be written to under one of them.
+"""Copy-on-write for segment files with several names (hard links).
 
-Where a migration of segments was cut short, a file is in two recordings; where a backup was made of
-hard links, also in that. What one of them loses or gets behind its end must not change the other.
+After an interrupted migration of segments a file is in two recordings; after a backup with hard
+links it is in the backup too. A change for one of them must not change the others.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _COPY_SUFFIX: Final = ".own"
 _CHUNK_LENGTH: Final = 1 << 20
 
 
-def make_own(path: Path) -> None:
-    """Give a file that has other names too a copy under this one; it is on storage then.
+def break_hard_link(path: Path) -> None:
+    """Replace one name of a file that has several by a copy, which is on storage afterwards.
 
     The copy has the same holes, time and mode, and the same owner where that can be. Killed
     meanwhile, it leaves a file that counts for nothing (`remove_copies`).
@@ -63,7 +63,7 @@ def make_own(path: Path) -> None:
 def remove_copies(archive_dir: Path, recording_ids: Collection[int] | None = None) -> None:
     """Remove what copies that were killed have left, of some recordings or of all.
 
-    Nobody may be making one of these meanwhile.
+    Must not run concurrently with `break_hard_link`.
 
     Raises:
         StorageError: it cannot be removed, or the directory cannot be read.

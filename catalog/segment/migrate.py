@@ -1,7 +1,6 @@
-"""Segment files that change sides: found again before a recording's start, given to another one.
+"""Attach detached segment files, and migrate segment files to another recording.
 
-Nothing here touches the catalog. What a process leaves that dies half way is told with each
-function.
+Nothing here changes the catalog. Each function states what an interruption leaves.
 """
 
 from __future__ import annotations
@@ -9,24 +8,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.recovery.stop_position import holds_data
+from aerotape.catalog.segment.data_extents import holds_data
 from aerotape.catalog.segment_files import (
-    FRAME_ALIGNMENT,
     make_blank_segment,
     segment_file_name,
     segment_file_size,
 )
 from aerotape.errors import StorageError
+from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
 from aerotape.records import record, replace
 
-_FRAME_HEADER_LENGTH = 32
-_STREAM_AND_TERM = struct.Struct("<16xii")
 _CHUNK_LENGTH = 256 * 1024
 # How file systems say that they know no hard links, or no more of this file.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -106,13 +102,10 @@ def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_positi
             raise StorageError(
                 f"fragment not found in first term of segment {path}: it holds no frame", path
             )
-        header = os.pread(file.fileno(), _FRAME_HEADER_LENGTH, offset)
-    stream_id, term_id = _STREAM_AND_TERM.unpack_from(header)
-    terms = base_position // descriptor.term_buffer_length
-    expected = (descriptor.initial_term_id + terms + (1 << 31)) % (1 << 32) - (1 << 31)
+        header = FrameHeader.decode(os.pread(file.fileno(), HEADER_LENGTH, offset))
     for name, found, wanted in (
-        ("term id", term_id, expected),
-        ("stream id", stream_id, descriptor.stream_id),
+        ("term id", header.term_id, term_id_at(descriptor, base_position)),
+        ("stream id", header.stream_id, descriptor.stream_id),
     ):
         if found != wanted:
             raise StorageError(
@@ -129,7 +122,7 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
         chunk = os.pread(file_descriptor, min(_CHUNK_LENGTH, term_length - offset), offset)
         unwritten = len(chunk) - len(chunk.lstrip(b"\0"))
         begin = unwritten - unwritten % FRAME_ALIGNMENT
-        for at in range(begin, len(chunk) - _FRAME_HEADER_LENGTH + 1, FRAME_ALIGNMENT):
+        for at in range(begin, len(chunk) - HEADER_LENGTH + 1, FRAME_ALIGNMENT):
             if int.from_bytes(chunk[at : at + 4], "little", signed=True) > 0:
                 return offset + at
     return -1
@@ -215,7 +208,7 @@ def plan_moves(
             raise StorageError(
                 f"cannot migrate: preexisting dst segment file {move.target}, outside recording "
                 f"{target_recording_id}; where a migration that was cut short has left it, first "
-                f"`aerotape segments delete {target_recording_id}`; if it is behind the end of the "
+                f"`aerotape segments delete {target_recording_id}`; if it is after the end of the "
                 "recording, where good frames are if that was lowered, move the file out of "
                 "the directory and keep it",
                 move.target,

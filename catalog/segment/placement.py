@@ -1,15 +1,14 @@
-"""Segment files that do not hold what their name says: swapped, renamed or copied by mistake.
+"""Placement of segment files: whether a file holds the frames that its name says.
 
-Each frame says where it belongs, by stream id, term id and the offset in its term. So the first
-frame of a file tells, at the cost of a short read, whether the file may be taken for what it is
-called, and be deleted as such.
+Files are swapped, renamed or copied by mistake. Each frame states its stream id, term id and term
+offset, so a short read of the first frame decides whether a file is the one that it is named for,
+and may be deleted as such.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from pathlib import Path
@@ -17,17 +16,22 @@ from typing import Final, NamedTuple
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, lengths_problem
-from aerotape.catalog.recovery.stop_position import FRAME_HEADER_LENGTH
 from aerotape.catalog.segment_files import SegmentFile
+from aerotape.frame_header import (
+    FRAME_ALIGNMENT,
+    HEADER_LENGTH,
+    TYPE_DATA,
+    TYPE_PADDING,
+    FrameHeader,
+    is_frame_at,
+    term_id_at,
+)
 
-# Of a frame's header: length, type (padding or data), term offset, stream id, term id.
-_HEADER: Final = struct.Struct("<i2xHi4xii")
-_TYPES: Final = (0, 1)
 _BATCH: Final = 1024
 
 
 class SegmentHead(NamedTuple):
-    """How a segment file begins, as `_native.read_segment_heads` tells it.
+    """The first bytes of a segment file, as `_native.read_segment_heads` returns them.
 
     Attributes:
         error: number of the error that kept it from being read, 0 for none.
@@ -54,8 +58,8 @@ def misplacement(descriptor: RecordingDescriptor, path: Path, base_position: int
     """Say which other place the first frame of a segment file is of; "" when of none.
 
     That is so of a file with its right frames, of an empty one, and of one that begins with
-    something that is no frame at all; also of one that is not there any more. Where the descriptor
-    is so damaged that nobody knows which frames are right, it says that.
+    something that is not a frame; also of one that no longer exists. Where the descriptor is so
+    damaged that the right frames are not known, it says that.
 
     Args:
         descriptor: the recording that the file is named for.
@@ -71,7 +75,7 @@ def sort_out(
 ) -> tuple[list[Path], list[str]]:
     """Sort out which files of a recording that is to go hold frames of another place.
 
-    Of a recording whose descriptor is so damaged that this cannot be told, all are its own.
+    Of a recording whose descriptor is so damaged that this is not known, all are its own.
 
     Returns:
         The files that go, in the order given; and for each other one that it is left, and why.
@@ -98,38 +102,37 @@ def misplaced_head(descriptor: RecordingDescriptor, head: SegmentHead, base_posi
     if head.error:
         return f"it cannot be read: {os.strerror(head.error)}"
     if not head.is_file:
-        return "it is no file"
+        return "it is not a regular file"
     lengths = descriptor.term_buffer_length, descriptor.segment_file_length
     if problem := lengths_problem(*lengths):
-        return f"what belongs there cannot be told, for the {problem}"
-    found = _place(head.header, descriptor)
+        return f"the frames that belong there are not known: the {problem}"
+    found = _decode(head.header, descriptor)
     # A recording may begin within a term: its first file has a hole at the beginning.
     position = base_position + head.offset
-    expected = _expected(descriptor, position)
-    if found in (None, expected):
+    if found is None or is_frame_at(found, descriptor, position):
         return ""
-    assert found is not None
     return (
-        f"its first frame has stream id {found[0]}, term id {found[1]} and term offset {found[2]}, "
-        f"of position {position} it would have {expected[0]}, {expected[1]} and {expected[2]}"
+        f"its first frame has stream id {found.stream_id}, term id {found.term_id} and term offset "
+        f"{found.term_offset}, at position {position} it would have {descriptor.stream_id}, "
+        f"{term_id_at(descriptor, position)} and {position % descriptor.term_buffer_length}"
     )
 
 
 def goes_on_at(descriptor: RecordingDescriptor, path: Path, base_position: int, at: int) -> bool:
     """Whether a segment file has a frame of the recording at position `at`."""
     try:
-        found = _place(_header(path, at - base_position), descriptor)
+        found = _decode(_read_header(path, at - base_position), descriptor)
     except OSError:
         return False
-    return found == _expected(descriptor, at)
+    return found is not None and is_frame_at(found, descriptor, at)
 
 
 def begins_with_frame(descriptor: RecordingDescriptor, path: Path) -> bool:
     """Whether a file begins with what may be a frame of some stream."""
     try:
-        return _place(_header(path, 0), descriptor) is not None
+        return _decode(_read_header(path, 0), descriptor) is not None
     except OSError:
-        return True  # nobody knows
+        return True  # not known
 
 
 def is_long_enough(
@@ -140,31 +143,24 @@ def is_long_enough(
     return head.is_file and head.length >= needed
 
 
-def _header(path: Path, offset: int) -> bytes:
-    """Read a frame's header; nothing of what is no file (OSError)."""
+def _read_header(path: Path, offset: int) -> bytes:
+    """Read a frame's header; empty unless it is a regular file (OSError)."""
     if not path.is_file():
         return b""
     with path.open("rb", buffering=0) as file:
-        return os.pread(file.fileno(), FRAME_HEADER_LENGTH, offset)
+        return os.pread(file.fileno(), HEADER_LENGTH, offset)
 
 
-def _place(data: bytes, descriptor: RecordingDescriptor) -> tuple[int, int, int] | None:
-    """Return stream id, term id and term offset of a header; None when it can be none."""
-    if len(data) < FRAME_HEADER_LENGTH:
+def _decode(data: bytes, descriptor: RecordingDescriptor) -> FrameHeader | None:
+    """Decode a header; None when no frame of a stream with such terms can have it."""
+    if len(data) < HEADER_LENGTH:
         return None
-    length, frame_type, term_offset, stream_id, term_id = _HEADER.unpack_from(data)
+    header = FrameHeader.decode(data)
     if (
-        not FRAME_HEADER_LENGTH <= length <= descriptor.term_buffer_length
-        or frame_type not in _TYPES
-        or term_offset < 0
-        or term_offset % FRAME_HEADER_LENGTH
+        not HEADER_LENGTH <= header.frame_length <= descriptor.term_buffer_length
+        or header.frame_type not in (TYPE_PADDING, TYPE_DATA)
+        or header.term_offset < 0
+        or header.term_offset % FRAME_ALIGNMENT
     ):
         return None
-    return stream_id, term_id, term_offset
-
-
-def _expected(descriptor: RecordingDescriptor, position: int) -> tuple[int, int, int]:
-    terms = descriptor.initial_term_id + position // descriptor.term_buffer_length
-    # Term ids wrap around.
-    term_id = (terms + (1 << 31)) % (1 << 32) - (1 << 31)
-    return descriptor.stream_id, term_id, position % descriptor.term_buffer_length
+    return header

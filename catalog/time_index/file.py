@@ -36,14 +36,14 @@ offset
 28      CRC-32 of what is before it (uint32)
 ======  =====================================================================================
 
-A point says: what lies before the position was recorded by then, and what lies behind it was not
+A point says: what lies before the position was recorded by then, and what lies after it was not
 recorded before. Positions never descend. Times do where the clock was put back; there are three
 points with one position then: with the time that the old clock would have shown, with the one that
 the new clock would have shown at the point before, and with what it shows.
 
 Points are appended, one write for each; nothing forces them to storage. What a crash leaves of one
-at the end is passed over. A point in the middle that fails its CRC makes the file useless, for it
-may have told of the clock. Losing the file loses no data.
+at the end is passed over. A point in the middle that fails its CRC makes the file useless: it may
+have recorded a change of the clock. Losing the file loses no data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
-from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.durability import write_atomically
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -77,7 +77,7 @@ _NAME: Final = re.compile(r"aerotape-(0|[1-9][0-9]{0,18})\.time-index", re.ASCII
 
 
 class DamagedTimeIndexError(StorageError):
-    """A file that is no index, or not whole: nobody will ever read more of it."""
+    """A file that is not an index, or incomplete, and will stay so."""
 
 
 @record(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Provenance:
     """Which recording it is, and who has recorded it last, going by the catalog.
 
     The Java archive changes the two ids of a request also when it describes the recording to a
-    client, so they tell for certain only that nothing has changed.
+    client, so they prove only that nothing has changed.
     """
 
     recording_id: int
@@ -96,7 +96,7 @@ class Provenance:
 
     @classmethod
     def of(cls, entry: CatalogEntry) -> Provenance:
-        """Return what a recording's entry tells now."""
+        """Return the provenance in a recording's current entry."""
         (control_session_id,) = layout.LONG.unpack_from(
             entry.body, layout.CONTROL_SESSION_ID_OFFSET
         )
@@ -184,7 +184,7 @@ def read_time_index_bytes(path: Path) -> bytes | None:
     try:
         if not path.is_file():  # to read a pipe would be to wait
             if os.path.lexists(path):
-                raise _damaged(path, "it is no regular file")
+                raise _damaged(path, "it is not a regular file")
             return None
         with path.open("rb") as file:
             length = os.fstat(file.fileno()).st_size
@@ -216,16 +216,9 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
     Raises:
         StorageError: it cannot be written; the one that was there is as it was.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    data = provenance.encode() + TimePoints.of(points).encode()
+    # Not forced to storage: losing the file loses no recorded data.
     try:
-        try:
-            with open(temporary, "wb", opener=open_no_follow) as file:
-                file.write(data)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomically(path, provenance.encode() + TimePoints.of(points).encode())
     except OSError as error:
         raise StorageError(f"cannot write time index {path}: {error.strerror}", path) from error
 
@@ -261,7 +254,7 @@ def _decode_header(path: Path, data: bytes) -> Provenance:
 
 def _damaged(path: Path, why: str) -> DamagedTimeIndexError:
     return DamagedTimeIndexError(
-        f"time index {path} is damaged, {why}: it is passed over; make it anew with "
+        f"time index {path} is damaged, {why}: it is ignored; rebuild it with "
         "`aerotape tool DIR time-index ID --rebuild`, or remove it",
         path,
     )

@@ -113,7 +113,7 @@ class TimeIndex:
     def of(cls, recording: Recording) -> TimeIndex:
         """Find out what is known of a recording of an opened directory.
 
-        A file of points that cannot be used is told in `problem`, and never an error.
+        A file of points that cannot be used is reported in `problem`, and never an error.
 
         Raises:
             CatalogError: the recording's descriptor is damaged.
@@ -240,7 +240,7 @@ def read_points(
         if len(points) < len(found.points):
             problem = (
                 f"time index {path}: {len(found.points) - len(points)} of its points are passed "
-                "over, for another archive may have recorded over what they tell of"
+                "over, because another archive may have overwritten those positions"
             )
     # Behind the end are those that a crash or a truncation has made void.
     return points[: bisect_right(points.positions, end)], problem
@@ -252,7 +252,7 @@ def last_writes(segments: Sequence[SegmentFile], segment_length: int) -> list[tu
     for segment in segments:
         try:
             modified_ns = segment.path.stat().st_mtime_ns
-        except OSError:  # whoever reads it will say so
+        except OSError:  # reading it will fail and say so
             continue
         written.append((modified_ns, segment.base_position + segment_length))
     return written

@@ -1,7 +1,7 @@
 """Points of a time index: a wall-clock time and the position that the recording had then.
 
-There may be millions, a point each 100 ms. They are kept as they stand in the file, with times and
-positions beside them to be searched, and become objects one by one.
+There may be millions, one each 100 ms. They are stored as in the file, with arrays of times and
+positions to be searched, and become objects one by one.
 """
 
 from __future__ import annotations

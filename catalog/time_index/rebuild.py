@@ -1,9 +1,9 @@
-"""A time index made afterwards, of what the files of a recording still tell.
+"""Rebuild of a time index from the files of a recording.
 
-Points that hold are kept. Where there are none, when a segment file was written to last is taken
-for the time at which the recording came to its end, and the start and stop timestamps of the
-descriptor for the times of its two ends. That is right where nobody has touched the files since;
-it is checked as far as can be, and each such point says that it is an *estimate*.
+Points that hold are retained. Where there are none, the time when a segment file was last written
+to is taken for the time when the recording reached its end, and the start and stop timestamps of
+the descriptor for the times of its two ends. That is right if the files were not touched since; it
+is checked as far as possible, and each such point is marked as an *estimate*.
 """
 
 from __future__ import annotations

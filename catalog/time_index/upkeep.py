@@ -1,8 +1,8 @@
-"""What becomes of a recording's time index when the recording changes.
+"""Changes of a recording's time index when the recording changes.
 
-The recorder appends points; all else happens here: points that tell of what is gone are taken out.
-An index is never worth an error: what cannot be kept in order is removed, and what cannot even be
-removed is found out when it is read (`time_index_proof`).
+The recorder appends points; everything else is here: points outside the recording are removed. An
+index never causes an error: one that cannot be updated is removed, and one that cannot be removed
+is found to be stale when it is read (`validation`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Proven
 
 
 def cut_after(archive_dir: Path, recording_id: int, position: int) -> None:
-    """Take out the points behind a position, to which the recording was cut back."""
+    """Remove the points after a position, to which the recording was cut back."""
     _cut(archive_dir, recording_id, lambda points: points[: _count_to(points, position)])
 
 

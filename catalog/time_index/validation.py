@@ -1,31 +1,26 @@
-"""Which points of a time index still hold after another archive has been at work on the recording.
+"""Validation of a time index after another archive has changed the recording.
 
 Another archive does not know of the index. It may have cut the recording back and extended it, and
-then points behind the cut tell of what is no longer there. A recording is only ever written over
-from some position on, so it is enough to find one point that holds: so do all before it. One holds
-that lies
+then points after the cut describe data that no longer exists. A recording is only ever overwritten
+from some position on, so one valid point proves all before it. A point is valid that lies
 
 * in a segment file, or before its end, that was not written to after the last point; or
-* where a frame begins that still bears the session id of the point's image. With checksums frames
-  bear none, and so it is with an image whose session id has come again.
+* where a frame begins that still has the session id of the point's image. With checksums frames
+  have none, and an image may have the session id of an earlier one.
 
-What cannot be proven is passed over.
+Points that cannot be proven are ignored.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.catalog.time_index.points import TimePoint, TimePoints
-
-# DataHeaderFlyweight: frame length, (version, flags, type), term offset, session id.
-_FRAME: Final = struct.Struct("<i4xii")
+from aerotape.frame_header import HEADER_LENGTH, FrameHeader
 
 
 def proven_points(
@@ -68,7 +63,7 @@ def _end_of_untouched(segments: Sequence[SegmentFile], segment_length: int, time
 def _is_of_its_image(
     point: TimePoint, descriptor: RecordingDescriptor, segments: Sequence[SegmentFile]
 ) -> bool:
-    """Whether the frame at a point is of the image that the point tells of."""
+    """Whether the frame at a point is of the point's image."""
     if point.is_estimate or point.session_id == descriptor.session_id:
         return False
     bases = [segment.base_position for segment in segments]
@@ -78,14 +73,14 @@ def _is_of_its_image(
     segment = segments[index]
     try:
         with segment.path.open("rb", buffering=0) as file:
-            header = os.pread(file.fileno(), _FRAME.size, point.position - segment.base_position)
+            data = os.pread(file.fileno(), HEADER_LENGTH, point.position - segment.base_position)
     except OSError:
         return False
-    if len(header) < _FRAME.size:
+    if len(data) < HEADER_LENGTH:
         return False
-    length, term_offset, session_id = _FRAME.unpack(header)
-    return bool(
-        length > 0
-        and term_offset == point.position % descriptor.term_buffer_length
-        and session_id == point.session_id
+    header = FrameHeader.decode(data)
+    return (
+        header.frame_length > 0
+        and header.term_offset == point.position % descriptor.term_buffer_length
+        and header.session_id == point.session_id
     )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.frame_header import HEADER_LENGTH
 from aerotape.records import record, replace
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.text import argument
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
-_FRAME_HEADER_LENGTH: Final = 32
 CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 
 
@@ -243,7 +243,7 @@ def _limit_position(recording: Recording) -> int:
     except StorageError as error:
         for segment in recording.segment_files():
             if str(segment.path) == str(error.path):
-                return segment.base_position + _FRAME_HEADER_LENGTH
+                return segment.base_position + HEADER_LENGTH
         raise
 
 

@@ -15,8 +15,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from aerotape import _native
+from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.remote.object_folder import ObjectFile, ObjectFolder
-from aerotape.catalog.segment_files import segment_base_position, segment_file_name
+from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
 from aerotape.url_path import UrlPath
 

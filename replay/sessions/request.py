@@ -10,13 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import describe_problem
-from aerotape.channel_uri import (
-    FRAME_ALIGNMENT,
-    ChannelUri,
-    initial_position,
-    stripped_channel,
-)
+from aerotape.channel_uri import ChannelUri, initial_position, stripped_channel
 from aerotape.errors import ArchiveError
+from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.protocol import (
     NULL_POSITION,
     REPLAY_ALL_AND_FOLLOW,

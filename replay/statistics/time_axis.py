@@ -13,12 +13,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
+from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import Recording
-
-_FRAME_ALIGNMENT = 32
 
 
 @record(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class TimeScale:
         first, second = self.positions[after - 1], self.positions[after]
         since, until = self.times_ns[after - 1], self.times_ns[after]
         position = first + (second - first) * (time_ns - since) // (until - since)
-        return max(position // _FRAME_ALIGNMENT * _FRAME_ALIGNMENT, self.positions[0])
+        return max(position // FRAME_ALIGNMENT * FRAME_ALIGNMENT, self.positions[0])
 
 
 def time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale | None:

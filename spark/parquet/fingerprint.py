@@ -12,17 +12,22 @@ happen to look like this lose four bytes of cover and no more.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from aerotape import _native
-from aerotape.catalog.descriptor import FRAME_ALIGNMENT, RecordingDescriptor
+from aerotape.catalog.descriptor import RecordingDescriptor, segment_base_position
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.segment_files import segment_base_position, segment_file_name
+from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
+from aerotape.frame_header import (
+    FRAME_ALIGNMENT,
+    SESSION_ID_OFFSET,
+    FrameHeader,
+    is_frame_at,
+)
 from aerotape.spark.parquet.manifest import FileEntry, Fingerprint, Interval
 from aerotape.url_path import UrlPath
 
@@ -30,10 +35,6 @@ _LENGTH: Final = 16 << 10
 # Longer padding than this has no frame behind it: a message is shorter.
 _PADDING_LENGTH: Final = 32 << 20
 _OLD_LENGTH: Final = 64 << 10
-# Term offset, session id, stream id, term id in a frame's header.
-_HEADER: Final = struct.Struct("<iiii")
-_HEADER_OFFSET: Final = 8
-_SESSION_ID: Final = slice(_HEADER_OFFSET + 4, _HEADER_OFFSET + 8)
 # Waiting for answers of a storage elsewhere takes no processor.
 _READERS: Final = 16
 
@@ -144,16 +145,10 @@ def _last_written(recording: Recording, begin: int, end: int) -> int:
 def _content_crc32c(descriptor: RecordingDescriptor, position: int, data: bytes) -> int:
     """Return the CRC-32C of frames, or parts of frames, without their session ids."""
     content = bytearray(data)
-    terms = descriptor.term_buffer_length
     for offset in range(0, len(data), FRAME_ALIGNMENT):
-        term_offset, _, stream_id, term_id = _HEADER.unpack_from(data, offset + _HEADER_OFFSET)
-        terms_passed, here = divmod(position + offset, terms)
-        if (
-            term_offset == here
-            and stream_id == descriptor.stream_id
-            and (term_id - descriptor.initial_term_id - terms_passed) % (1 << 32) == 0
-        ):
-            content[offset + _SESSION_ID.start : offset + _SESSION_ID.stop] = bytes(4)
+        if is_frame_at(FrameHeader.decode(data, offset), descriptor, position + offset):
+            begin = offset + SESSION_ID_OFFSET
+            content[begin : begin + 4] = bytes(4)
     return _native.checksum("crc-32c", bytes(content))
 
 

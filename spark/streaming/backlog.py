@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aerotape.catalog.descriptor import FRAME_ALIGNMENT
+from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.remote.directory import find_ends
-from aerotape.catalog.segment_files import segment_base_position
 from aerotape.errors import DataLossError, UnknownRecordingError
+from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.boundaries import LastMessage, message_checksum
 from aerotape.replay.offline.reader import RecordingRange, range_of
 from aerotape.spark.source.planning import matching, without_damaged

@@ -1,105 +1,45 @@
-"""The catalog compacted while its archive is running."""
+"""The catalog compacted when an archive starts."""
 
 from __future__ import annotations
 
 import errno
-import json
+import logging
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders.held_recordings import add_recording, segments
-from support.builders.streams import TERM_LENGTH, record
+from support.builders.streams import record
 from support.daemon.control_rig import await_true
 from support.daemon.daemon import AerotapeArchive
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
-from aerotape.archive.compaction import CatalogCompaction
-from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.compaction import compact_at_start
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.file.compaction_request import (
-    ANSWER_FILE_NAME,
-    REQUEST_FILE_NAME,
-    request_compaction,
-)
 from aerotape.catalog.layout import MIN_CAPACITY_BYTES, RecordingState
-from aerotape.errors import AerotapeError
-from aerotape.tools._cli.main import main
 
 NOW_NS = 1_700_000_000 * 10**9
 
 
-class Rig:
-    """What serves requests, with a clock that the test moves."""
-
-    def __init__(self, directory: Path, capacity_bytes: int = 0) -> None:
-        self.directory = directory
-        self.catalog = Catalog.open(directory, capacity_bytes=MIN_CAPACITY_BYTES)
-        self.deleting: set[int] = set()
-        self.now_ns = 0
-        self.woken = threading.Event()
-        self.compaction = CatalogCompaction(
-            archive_dir=directory,
-            catalog=self.catalog,
-            capacity_bytes=capacity_bytes,
-            is_deleting=lambda recording_id: recording_id in self.deleting,
-            errors=ErrorLog(),
-            wake=self.woken.set,
-            monotonic_ns=lambda: self.now_ns,
-        )
-
-    def ask(self) -> dict[str, Any]:
-        """Leave a request, let it be served, and return the answer."""
-        (self.directory / REQUEST_FILE_NAME).write_text("word")
-        self.now_ns += 1_000_000_000
-        answer = self.directory / ANSWER_FILE_NAME
-        deadline_s = time.monotonic() + 60
-        while not answer.exists():
-            assert time.monotonic() < deadline_s
-            self.compaction.do_work()
-            self.woken.wait(0.01)
-        told = json.loads(answer.read_bytes())
-        answer.unlink()
-        assert told.pop("word") == "word"
-        assert isinstance(told, dict)
-        return told
-
-    def close(self) -> None:
-        self.compaction.close()
-        self.catalog.close()
-
-
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Six recordings: 1, 3 and 4 purged, of 3 there is a file left; 2 invalid."""
+    """Seven recordings: 1, 3, 4 and 6 purged, of 3 there is a file left; 2 invalid."""
     made = tmp_path / "archive"
-    for number in range(6):
+    for number in range(7):
         add_recording(made, [1], now_ns=NOW_NS, channel=f"aeron:ipc?alias={'x' * 40 * number}")
     with Catalog.open(made) as catalog:
-        for purged in (1, 3, 4):
+        for purged in (1, 3, 4, 6):
             catalog.change_state(purged, RecordingState.DELETED)
         catalog.change_state(2, RecordingState.INVALID)
-    for purged in (1, 4):
+    for purged in (1, 4, 6):
         [path] = made.glob(f"{purged}-*.rec")
         path.unlink()
     return made
 
 
-@pytest.fixture
-def start(directory: Path) -> Iterator[Callable[..., Rig]]:
-    made: list[Rig] = []
-
-    def start_rig(capacity_bytes: int = 0) -> Rig:
-        made.append(Rig(directory, capacity_bytes))
-        return made[-1]
-
-    yield start_rig
-    for rig in made:
-        rig.close()
+def open_catalog(directory: Path) -> Catalog:
+    return Catalog.open(directory, capacity_bytes=MIN_CAPACITY_BYTES)
 
 
 def states(directory: Path) -> dict[int, int]:
@@ -111,32 +51,36 @@ def bodies(catalog: Catalog) -> dict[int, bytes]:
     return {each: catalog.entry(each).body for each in catalog.recording_ids()}
 
 
-def test_purged_recordings_without_files_are_left_out(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    """All others stay to the byte, ids go on, and the open catalog is used as before."""
-    rig = start()
-    before, capacity = bodies(rig.catalog), rig.catalog.capacity_bytes
-    told = rig.ask()
-    assert told["recordings_removed"] == [1, 4]
-    assert told["capacity_bytes_before"] == capacity
-    assert told["capacity_bytes"] == rig.catalog.capacity_bytes < capacity
-    assert states(directory) == {
-        0: RecordingState.VALID,
-        2: RecordingState.INVALID,
-        3: RecordingState.DELETED,
-        5: RecordingState.VALID,
-    }
-    assert bodies(rig.catalog) == before
-    assert rig.catalog.next_recording_id == 6
-    rig.catalog.set_start_position(5, 65_536)
-    rig.catalog.change_state(2, RecordingState.VALID)
-    assert add_to(rig.catalog) == 6
-    with Catalog.open(directory, read_only=True) as seen:
-        assert list(seen.recording_ids()) == [0, 2, 5, 6]
-        assert seen.start_position(5) == 65_536
-    assert not (directory / REQUEST_FILE_NAME).exists()
+def test_purged_recordings_without_files_are_removed(directory: Path) -> None:
+    """All others stay to the byte, ids continue, and the open catalog is used as before."""
+    with open_catalog(directory) as catalog:
+        before, capacity = bodies(catalog), catalog.capacity_bytes
+        assert compact_at_start(catalog, directory, 0) == [1, 4, 6]
+        assert catalog.capacity_bytes < capacity
+        assert states(directory) == {
+            0: RecordingState.VALID,
+            2: RecordingState.INVALID,
+            3: RecordingState.DELETED,
+            5: RecordingState.VALID,
+        }
+        assert bodies(catalog) == before
+        assert catalog.next_recording_id == 7
+        catalog.set_start_position(5, 65_536)
+        catalog.change_state(2, RecordingState.VALID)
+        assert add_to(catalog) == 7
+        with Catalog.open(directory, read_only=True) as seen:
+            assert list(seen.recording_ids()) == [0, 2, 5, 7]
+            assert seen.start_position(5) == 65_536
     assert sorted(path.name for path in directory.glob("archive.catalog*")) == ["archive.catalog"]
+
+
+def test_half_of_the_entries_is_not_enough(directory: Path) -> None:
+    """Three of six are purged without a file, and the catalog stays the same file."""
+    inode = (directory / "archive.catalog").stat().st_ino
+    with open_catalog(directory) as catalog:
+        add_to(catalog)
+        assert compact_at_start(catalog, directory, 0) == []
+    assert (directory / "archive.catalog").stat().st_ino == inode
 
 
 def add_to(catalog: Catalog) -> int:
@@ -155,73 +99,67 @@ def add_to(catalog: Catalog) -> int:
     )
 
 
-def test_who_reads_the_old_file_keeps_what_it_held(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    rig = start()
-    with Catalog.open(directory, read_only=True) as reader:
+def test_a_reader_of_the_old_file_retains_what_it_held(directory: Path) -> None:
+    """A catalog that is open for reading lists the same recordings as before."""
+    with open_catalog(directory) as catalog, Catalog.open(directory, read_only=True) as reader:
         held = [entry.recording_id for entry in reader.entries()]
-        rig.ask()
+        assert compact_at_start(catalog, directory, 0)
         assert [entry.recording_id for entry in reader.entries()] == held
 
 
-def test_what_is_being_deleted_waits_and_a_second_request_finds_it(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    rig = start()
-    rig.deleting = {4}
-    assert rig.ask()["recordings_removed"] == [1]
-    rig.deleting = set()
-    assert rig.ask()["recordings_removed"] == [4]
-    inode = (directory / "archive.catalog").stat().st_ino
-    assert rig.ask()["recordings_removed"] == []
-    assert (directory / "archive.catalog").stat().st_ino == inode
-
-
-def test_the_file_does_not_become_shorter_than_it_is_made(
-    directory: Path, start: Callable[..., Rig]
-) -> None:
-    """Of a running archive there is room behind the last entry, of zeros."""
-    rig = start(64 * 1024)
-    assert rig.ask()["capacity_bytes"] == 64 * 1024
+def test_the_file_has_the_configured_capacity(directory: Path) -> None:
+    """A running archive has room after the last entry, of zeros."""
+    with open_catalog(directory) as catalog:
+        assert compact_at_start(catalog, directory, 64 * 1024)
+        assert catalog.capacity_bytes == 64 * 1024
     assert (directory / "archive.catalog").stat().st_size == 64 * 1024
 
 
-def test_damage_is_told_and_nothing_is_changed(directory: Path, start: Callable[..., Rig]) -> None:
-    rig = start()
-    place = rig.catalog.entry(5)
-    rig.catalog.data[place.offset + 32 + 80 : place.offset + 32 + 84] = b"\xff\xff\xff\x7f"
+def test_damage_is_logged_and_nothing_is_changed(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged entry may be of a recording that was not purged."""
+    with open_catalog(directory) as catalog:
+        place = catalog.entry(5)
+        catalog.data[place.offset + 32 + 80 : place.offset + 32 + 84] = b"\xff\xff\xff\x7f"
     before = (directory / "archive.catalog").read_bytes()
-    assert "is damaged" in rig.ask()["problem"]
+    with open_catalog(directory) as catalog, caplog.at_level(logging.WARNING):
+        assert compact_at_start(catalog, directory, 0) == []
+    assert "catalog not compacted" in caplog.text
+    assert "damaged" in caplog.text
     assert (directory / "archive.catalog").read_bytes() == before
 
 
 @pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "fsync", "fchmod"])
 def test_a_failure_at_any_step_leaves_the_old_catalog(
-    directory: Path, start: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, call: str
+    directory: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
 ) -> None:
-    rig = start()
-    before = (directory / "archive.catalog").read_bytes()
-    held = bodies(rig.catalog)
+    """The archive starts with it, and the next start tries again."""
+    with open_catalog(directory) as catalog:
+        before = (directory / "archive.catalog").read_bytes()
+        held = bodies(catalog)
 
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, call, fail)
-    assert "No space left on device" in rig.ask()["problem"]
-    monkeypatch.undo()
-    assert (directory / "archive.catalog").read_bytes() == before
-    assert bodies(rig.catalog) == held
-    assert rig.ask()["recordings_removed"] == [1, 4]
+        monkeypatch.setattr(os, call, fail)
+        assert compact_at_start(catalog, directory, 0) == []
+        assert "No space left on device" in caplog.text
+        monkeypatch.undo()
+        assert (directory / "archive.catalog").read_bytes() == before
+        assert bodies(catalog) == held
+        assert compact_at_start(catalog, directory, 0) == [1, 4, 6]
 
 
 @pytest.mark.parametrize("call", ["posix_fallocate", "pwrite", "fsync", "rename"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_leaves_one_catalog_or_the_other(
-    directory: Path, start: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, call: str
+    directory: Path, monkeypatch: pytest.MonkeyPatch, call: str, after: bool
 ) -> None:
-    """Before and after each step, what the next start finds has all valid recordings."""
-    rig = start()
-    held = bodies(rig.catalog)
+    """The next start finds all valid recordings."""
 
     class Killed(BaseException):
         pass
@@ -229,84 +167,56 @@ def test_a_crash_at_any_step_leaves_one_catalog_or_the_other(
     owner: Any = Path if call == "rename" else os
     real = getattr(owner, call)
 
-    for after in (False, True):
+    def die(*args: Any) -> None:
+        if after:
+            real(*args)
+        raise Killed
 
-        def die(*args: Any, now: bool = after) -> None:
-            if call == "rename" and "catalog" not in str(args[0]):
-                real(*args)
-                return
-            if now:
-                real(*args)
-            raise Killed
-
+    with open_catalog(directory) as catalog:
+        held = bodies(catalog)
         monkeypatch.setattr(owner, call, die)
         with pytest.raises(Killed):
-            rig.ask()
+            compact_at_start(catalog, directory, 0)
         monkeypatch.undo()
-        (directory / REQUEST_FILE_NAME).unlink(missing_ok=True)
-        with Catalog.open(directory) as catalog:
-            assert bodies(catalog) == held
-            assert catalog.next_recording_id == 6
+    with Catalog.open(directory) as catalog:
+        assert bodies(catalog) == held
+        assert catalog.next_recording_id == 7
 
 
-def test_nobody_asks_twice_and_nobody_waits_for_ever(directory: Path) -> None:
-    with pytest.raises(AerotapeError, match="has not answered within"):
-        request_compaction(directory, 0.1)
-    assert not (directory / REQUEST_FILE_NAME).exists()
-    (directory / REQUEST_FILE_NAME).write_text("other")
-    with pytest.raises(AerotapeError, match="has been asked for already"):
-        request_compaction(directory, 0.1)
-    assert (directory / REQUEST_FILE_NAME).read_text() == "other"
-
-
-def test_without_an_archive_the_command_is_refused_and_a_dry_run_is_not(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = (directory / "archive.catalog").read_bytes()
-    assert main(["tool", str(directory), "compact", "--online"]) == 2
-    assert "no archive of this package is using" in capsys.readouterr().err
-    assert main(["tool", str(directory), "compact", "--online", "--dry-run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["recordings_removed"] == [1, 4]
-    assert (directory / "archive.catalog").read_bytes() == before
-
-
-def test_a_running_archive_compacts_and_goes_on(
-    tmp_path: Path, aeron_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """While it records; its clients see no difference, and the Java archive takes it over."""
+def test_an_archive_compacts_when_it_starts(tmp_path: Path, aeron_dir: Path) -> None:
+    """Clients see no difference, and the Java archive takes the directory over."""
     archive_dir = tmp_path / "archive"
+    properties = {
+        "aeron.archive.low.storage.space.threshold": "1m",
+        "aeron.archive.catalog.capacity": "4096",
+    }
     with (
-        AerotapeArchive(
-            archive_dir,
-            aeron_dir,
-            properties={
-                "aeron.archive.low.storage.space.threshold": "1m",
-                "aeron.archive.catalog.capacity": "4096",
-            },
-        ) as archive,
+        AerotapeArchive(archive_dir, aeron_dir, properties=properties) as archive,
         JavaClient(archive.aeron_dir) as client,
     ):
         client.connect(archive.control_channel)
-        live = record(client, 7001, TERM_LENGTH + 1024, live=True)
+        first = record(client, 7001, 1024)
         purged = [record(client, 7002 + number, 1024) for number in range(20)]
-        kept = record(client, 7100, 1024)
-        for stream in purged[:-1]:
+        last = record(client, 7100, 1024)
+        for stream in purged:
             client.call("purgeRecording", stream.recording_id)
-        await_true(lambda: segments(archive_dir, purged[-2].recording_id) == [])
+        await_true(lambda: not any(segments(archive_dir, each.recording_id) for each in purged))
         listed = _listed(client)
-        size = (archive_dir / "archive.catalog").stat().st_size
-        await_true(lambda: _compacted(archive_dir, capsys) >= 0 and len(_entries(archive_dir)) == 3)
+    size = (archive_dir / "archive.catalog").stat().st_size
+    with (
+        AerotapeArchive(archive_dir, aeron_dir, properties=properties) as archive,
+        JavaClient(archive.aeron_dir) as client,
+    ):
+        client.connect(archive.control_channel)
+        assert list(states(archive_dir)) == [first.recording_id, last.recording_id]
         assert (archive_dir / "archive.catalog").stat().st_size < size
         assert _listed(client) == listed
-        assert client.call("getStopPosition", kept.recording_id) == 1024
-        live.offer(client, TERM_LENGTH)
+        assert client.call("getStopPosition", last.recording_id) == 1024
         new = record(client, 7200, 1024)
-        assert new.recording_id == kept.recording_id + 1
-        live.stop(client)
-        client.call("stopRecording", "aeron:ipc", 7001)
+        assert new.recording_id == last.recording_id + 1
         rows = _listed(client)
     described = archive_tool(archive_dir, "count-entries")
-    assert described.stdout.strip() == "4", described.stderr
+    assert described.stdout.strip() == "3", described.stderr
     with (
         JavaArchive(archive_dir, tmp_path / "java-aeron") as java,
         JavaClient(java.aeron_dir) as client,
@@ -316,18 +226,8 @@ def test_a_running_archive_compacts_and_goes_on(
         assert record(client, 7300, 1024).recording_id == new.recording_id + 1
 
 
-def _compacted(archive_dir: Path, capsys: pytest.CaptureFixture[str]) -> int:
-    assert main(["tool", str(archive_dir), "compact", "--online", "--json"]) == 0
-    return len(json.loads(capsys.readouterr().out)["recordings_removed"])
-
-
-def _entries(archive_dir: Path) -> list[int]:
-    with Catalog.open(archive_dir, read_only=True) as catalog:
-        return [entry.recording_id for entry in catalog.entries()]
-
-
 def _listed(client: JavaClient) -> list[dict[str, Any]]:
-    """All recordings as a Java client sees them, without whom they were sent to."""
+    """Return all recordings as a Java client sees them, without ids of its session."""
     rows = client.call("listRecordings", 0, 100)
     for row in rows:
         del row["controlSessionId"], row["correlationId"]

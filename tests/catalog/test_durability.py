@@ -1,20 +1,71 @@
-"""Access to new files and directories in an archive directory."""
+"""Files that are replaced whole, and access to new files and directories."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.builders.mark_files import acquire
 
-from aerotape.catalog.durability import make_directory
+from aerotape.catalog.durability import make_directory, write_atomically, write_durably
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.maintenance.migration_journal import write_journal
 from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.segment_files import make_blank_segment
+
+
+@pytest.mark.parametrize("write", [write_atomically, write_durably])
+def test_a_file_is_replaced_and_no_other_is_left(
+    tmp_path: Path, write: Callable[..., None]
+) -> None:
+    """Also where an interrupted write has left its temporary file; the mode is as given."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old content")
+    (tmp_path / "file.tmp").write_bytes(b"a longer rest of an interrupted write")
+    write(path, b"new", mode=0o604)
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o604
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("call", ["fsync", "fchmod", "fchown"])
+def test_a_failure_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """And no temporary file."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_durably(path, b"new", mode=0o600, owner=(0, 0))
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_durable_write_forces_content_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the directory; an atomic write forces nothing."""
+    path = tmp_path / "file"
+    forced: list[tuple[bool, bool]] = []
+    real = os.fsync
+
+    def note(descriptor: int) -> None:
+        forced.append((Path(f"/proc/self/fd/{descriptor}").is_dir(), path.exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_durably(path, b"data")
+    assert forced == [(False, False), (True, True)]
+    write_atomically(path, b"other")
+    assert len(forced) == 2
 
 
 @pytest.fixture
@@ -46,8 +97,7 @@ def test_new_files_are_not_for_everyone(tmp_path: Path) -> None:
         directory / "0-0.rec", 0, 32, directory / "aerotape-0-0-1.quarantine"
     )
     quarantine.write_note(quarantine.make_folder(directory, 0, 1), {})
-    write_journal(directory, [])
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").rglob("*")}
-    assert len(modes) >= 12, modes
+    assert len(modes) >= 11, modes
     for path, mode in modes.items():
         assert mode == (0o750 if path.is_dir() else 0o640), path

@@ -14,18 +14,16 @@ from support.builders.mark_files import acquire
 from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.file import compaction_request
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME, REWRITTEN_FILE_NAME
-from aerotape.catalog.maintenance import migration_journal
 from aerotape.catalog.maintenance.migrate_version import migrate
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
-from aerotape.catalog.recovery.stale_tail import Keeping
+from aerotape.catalog.recovery.stale_tail import StaleTail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.catalog.segment_files import make_blank_segment
 from aerotape.catalog.time_index.file import Provenance, write_time_index
 from aerotape.errors import AerotapeError, StorageError
@@ -115,7 +113,7 @@ def replaced_meanwhile(archive: Path) -> None:
 
 def make_copy(archive: Path) -> None:
     os.link(archive / "0-0.rec", archive / "9-0.rec")
-    make_own(archive / "0-0.rec")
+    break_hard_link(archive / "0-0.rec")
 
 
 def as_os_error(call: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -135,7 +133,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "catalog written anew": ("", rewrite_catalog),
     "catalog replaced meanwhile": ("", replaced_meanwhile),
     "mark file": (FILE_NAME, acquire),
-    "link file": ("archive-mark.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),
+    "link file": (f"{LINK_FILE_NAME}.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),
     "mark": ("aerotape-0.suspect.tmp", mark),
     "copied tail": ("0-0.rec", lambda d: suspect_marks.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
     "erased tail": ("0-0.rec", lambda d: suspect_marks.erase_tail(d / "0-0.rec", 64)),
@@ -147,14 +145,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "quarantine": (quarantine.FOLDER_NAME, lambda d: quarantine.make_folder(d, 0, 1)),
     "note": ("note.json.tmp", lambda d: quarantine.write_note(d, {})),
-    "journal": (
-        "aerotape-migration.json.tmp",
-        as_os_error(lambda d: migration_journal.write_journal(d, [])),
-    ),
-    "answer": (
-        "aerotape-compact.answer.new",
-        as_os_error(lambda d: compaction_request.answer(d, "word", {})),
-    ),
 }
 
 
@@ -178,7 +168,7 @@ def test_what_is_after_the_end_of_a_linked_segment_stays(archive: Path, outside:
     """An extension is refused before a byte of it is copied."""
     (archive / "0-0.rec").symlink_to(outside)
     with pytest.raises(StorageError, match=r"0-0\.rec is a symbolic link"):
-        Keeping(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
+        StaleTail(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
     assert [path.name for path in archive.iterdir()] == ["0-0.rec"]
     check_untouched(outside)
 
@@ -296,7 +286,7 @@ def test_a_migration_refuses_links_before_it_begins(tmp_path: Path, name: str) -
     (archive / name).symlink_to("../outside")
     before = outside.read_bytes() if outside.exists() else None
     names = sorted(path.name for path in archive.iterdir())
-    with pytest.raises(StorageError, match=rf"({name} is a symbolic link|was begun before)"):
+    with pytest.raises(StorageError, match=rf"({name} is a symbolic link|was interrupted)"):
         migrate(archive, 10_000)
     assert (outside.read_bytes() if outside.exists() else None) == before
     assert sorted(path.name for path in archive.iterdir()) == names

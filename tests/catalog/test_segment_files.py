@@ -10,13 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aerotape import _native
+from aerotape.catalog.descriptor import segment_base_position
 from aerotape.catalog.segment_files import (
     MAX_LONG,
     index_segment_files,
     is_blank_from,
     list_segment_files,
     parse_segment_file_name,
-    segment_base_position,
     segment_file_name,
     validate_segment_length,
 )

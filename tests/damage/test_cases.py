@@ -144,7 +144,7 @@ def test_a_state_that_is_none_is_damage(built: BuiltDirectory, directory: Path) 
     """The recording is named instead of being hidden, and not deleted as one that is not valid."""
     put(directory, 0, layout.STATE_OFFSET, struct.pack("<i", 1 << 16 | 1))
     found = recordings(directory)
-    assert "state reads 65537" in found[0].damage
+    assert "state 65537" in found[0].damage
     assert found[0].entry.state == RecordingState.VALID
     assert [each.damage for number, each in found.items() if number != 0] == [""] * 6
     before = content(directory)
@@ -192,7 +192,7 @@ def test_segments_behind_a_stop_position_at_which_frames_go_on_are_kept(
     behind = [f"0-{base}.rec" for base in (2 * _TERM, 4 * _TERM) if base > stop]
     assert (code, deleted) == (3, [])
     assert sorted(kept) == behind
-    assert all("go on behind the stop position" in reason for reason in kept.values())
+    assert all("continue after the stop position" in reason for reason in kept.values())
 
 
 def test_segments_that_were_detached_go(directory: Path) -> None:
@@ -244,7 +244,7 @@ def test_retention_keeps_a_recording_that_shows_damage(
     assert (directory / "0-0.rec").exists() != gone
     if not gone:
         [reason] = [each["in_use"] for each in done["kept"] if each["recording_id"] == 0]
-        assert "damaged" in reason or "of position" in reason
+        assert "damaged" in reason or "at position" in reason
 
 
 def test_an_imported_recording_that_ends_with_a_segment_has_the_next_one(

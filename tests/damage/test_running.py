@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from pathlib import Path
@@ -95,7 +94,6 @@ def test_commands_to_an_archive_on_a_damaged_directory(
         assert not frames - surviving(built, directory)
         assert ask(f"purge {purged} --yes").code == 0
         await_gone(directory, purged)
-        compact_online(directory, hit, purged)
         touched = frozenset({target, purged})
         now = Hit(hit.what, hit.recordings | touched, hit.entries | touched)
         check_served(client, built, source, now)
@@ -114,15 +112,3 @@ def await_gone(directory: Path, recording_id: int) -> None:
     while any(directory.glob(f"{recording_id}-*")):
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
-
-
-def compact_online(directory: Path, hit: Hit, purged: int) -> None:
-    """What was purged goes out of the catalog, unless nobody knows what else there is in it."""
-    done = run("tool", directory, "compact", "--online", "--json")
-    check_tidy("compact", done)
-    if done.code == 1:
-        assert hit.entries
-        assert "damaged" in done.err, done
-    else:
-        assert json.loads(done.out)["recordings_removed"] == [purged]
-    assert not list(directory.glob("aerotape-compact*"))

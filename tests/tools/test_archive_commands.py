@@ -145,7 +145,7 @@ def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_
     assert cli.run("replay", made.recording_id, "--out", "-").stdout == b"".join(payloads)
     assert "UNKNOWN_RECORDING" in cli.error("replay", 9999, "--out", out)
     assert out.stat().st_size > 0
-    assert "--force is for --out" in cli.error("replay", made.recording_id, "--force", code=2)
+    assert "--force requires --out" in cli.error("replay", made.recording_id, "--force", code=2)
     assert "No such file" in cli.error("replay", made.recording_id, "--out", tmp_path / "x" / "y")
 
 

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.layout import align
-from aerotape.catalog.maintenance.dump import (
-    BEGIN_FLAG,
-    END_FLAG,
-    FRAME_HEADER,
-    FRAME_HEADER_LENGTH,
+from aerotape.frame_header import (
+    HEADER_LENGTH,
+    SESSION_ID_OFFSET,
+    TERM_ID_OFFSET,
+    TERM_OFFSET_OFFSET,
     TYPE_DATA,
     TYPE_PADDING,
+    UNFRAGMENTED,
+    FrameHeader,
+    align_frame,
 )
 
 if TYPE_CHECKING:
@@ -30,18 +32,17 @@ if TYPE_CHECKING:
 TERM_LENGTH: Final = 16 << 20
 SEGMENT_LENGTH: Final = 128 << 20
 MTU_LENGTH: Final = 65_504
-MAX_MESSAGE_BYTES: Final = MTU_LENGTH - FRAME_HEADER_LENGTH
+MAX_MESSAGE_BYTES: Final = MTU_LENGTH - HEADER_LENGTH
 # A message contains its number.
 MIN_MESSAGE_BYTES: Final = 4
 _STREAM_ID: Final = 1001
 _SESSION_ID: Final = 1
-_TERM_OFFSET_AT, _SESSION_ID_AT, _TERM_ID_AT = 8, 12, 20
 _NUMBER_BYTES: Final = 4
 
 
 def frame_bytes(message_bytes: int) -> int:
-    """Return the bytes of a message in a segment file, header and alignment included."""
-    return align(FRAME_HEADER_LENGTH + message_bytes, FRAME_HEADER_LENGTH)
+    """Return what a message takes in a segment file, header and alignment included."""
+    return align_frame(HEADER_LENGTH + message_bytes)
 
 
 def counting_payload(length: int) -> bytes:
@@ -92,7 +93,7 @@ def write_recording(
         with path.open("wb") as file:
             for term_id in range(first, min(first + terms_per_segment, terms)):
                 frames = count + has_padding
-                _put(term, _TERM_ID_AT, stride, frames, itertools.repeat(term_id, frames))
+                _put(term, TERM_ID_OFFSET, stride, frames, itertools.repeat(term_id, frames))
                 file.write(term)
             file.truncate(SEGMENT_LENGTH)
     return recording_id, terms * count
@@ -101,32 +102,31 @@ def write_recording(
 def _term(
     payloads: Sequence[bytes], checksum: ChecksumName, counted_at: int
 ) -> tuple[bytearray, int, int]:
-    """Build a term; return it, the distance of frames in bytes, and the number of messages."""
-    length = FRAME_HEADER_LENGTH + len(payloads[0])
+    """Make a term; return it, the bytes from frame to frame, and the messages in it."""
+    length = HEADER_LENGTH + len(payloads[0])
     stride = frame_bytes(len(payloads[0]))
     count = TERM_LENGTH // stride
     header = _header(length, TYPE_DATA, 0)
     frames = [(header + payload).ljust(stride, b"\0") for payload in payloads]
     term = bytearray(b"".join(itertools.islice(itertools.cycle(frames), count)))
-    _put(term, FRAME_HEADER_LENGTH + counted_at, stride, count, range(count))
-    _put(term, _TERM_OFFSET_AT, stride, count, range(0, count * stride, stride))
+    _put(term, HEADER_LENGTH + counted_at, stride, count, range(count))
+    _put(term, TERM_OFFSET_OFFSET, stride, count, range(0, count * stride, stride))
     if checksum != "none":
         checksum_of: Callable[[bytes], int] = partial(_native.checksum, checksum)
         sums = [
-            checksum_of(bytes(term[at + FRAME_HEADER_LENGTH : at + stride])) & 0xFFFFFFFF
+            checksum_of(bytes(term[at + HEADER_LENGTH : at + stride])) & 0xFFFFFFFF
             for at in range(0, count * stride, stride)
         ]
-        _put(term, _SESSION_ID_AT, stride, count, sums)
+        _put(term, SESSION_ID_OFFSET, stride, count, sums)
     if rest := TERM_LENGTH - len(term):
         term += _header(rest, TYPE_PADDING, len(term)).ljust(rest, b"\0")
     return term, stride, count
 
 
 def _header(length: int, frame_type: int, term_offset: int) -> bytes:
-    flags = BEGIN_FLAG | END_FLAG
-    return FRAME_HEADER.pack(
-        length, 0, flags, frame_type, term_offset, _SESSION_ID, _STREAM_ID, 0, 0
-    )
+    return FrameHeader(
+        length, 0, UNFRAGMENTED, frame_type, term_offset, _SESSION_ID, _STREAM_ID, 0, 0
+    ).encode()
 
 
 def _put(term: bytearray, at: int, stride: int, count: int, numbers: Iterable[int]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Final
 
-from aerotape.errors import ConfigurationError
 from aerotape.text import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.output import emit, note
@@ -20,17 +18,10 @@ from aerotape.tools._tool._common import (
     would,
 )
 
-_ONLINE_TIMEOUT_S: Final = 30.0
-
 
 def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "compact", _compact, writes=True)
-    parser.add_argument(
-        "--online",
-        action="store_true",
-        help="let the archive that is using the directory remove the entries of purged recordings",
-    )
     add_confirmation_option(parser)
 
 
@@ -39,12 +30,10 @@ def _compact(args: argparse.Namespace) -> int:
 
     The deletion cannot be undone. A file whose frames do not belong to the position in its name is
     retained and reported, and the exit code is 3. The catalog file is truncated after the last
-    valid recording. With --online, a running archive removes the entries of purged recordings.
+    valid recording. An archive removes the entries of purged recordings itself when it starts.
     """
-    from aerotape.catalog.maintenance.orphans import compact, plan_compaction
+    from aerotape.catalog.maintenance.compaction import compact, plan_compaction
 
-    if args.online:
-        return _compact_online(args)
     confirm_change(args, "delete all recordings that are not valid, with their segment files")
     with changing(args) as catalog:
         before = catalog.capacity_bytes
@@ -72,30 +61,3 @@ def _compact(args: argparse.Namespace) -> int:
 
 def _whose(recording_ids: Sequence[int], args: argparse.Namespace) -> str:
     return f", of recordings: {some_ids(recording_ids, args)}" if recording_ids else ""
-
-
-def _compact_online(args: argparse.Namespace) -> int:
-    from aerotape.catalog.file.catalog import Catalog
-    from aerotape.catalog.file.compaction_request import request_compaction
-    from aerotape.catalog.maintenance.orphans import plan_online_compaction
-    from aerotape.catalog.mark.ownership import is_held
-
-    with Catalog.open(args.directory, read_only=True) as catalog:
-        before = catalog.capacity_bytes
-        plan = plan_online_compaction(catalog, args.directory)
-    gone = plan.recording_ids
-    if not args.dry_run:
-        if not is_held(args.directory):
-            raise ConfigurationError(
-                f"no archive of this package is using {args.directory}: omit --online",
-                "--online",
-            )
-        told = request_compaction(args.directory, _ONLINE_TIMEOUT_S)
-        gone, before = told["recordings_removed"], told["capacity_bytes_before"]
-    row = {"recordings_removed": gone, "capacity_bytes_before": before, "dry_run": args.dry_run}
-    if args.json:
-        emit(row, args)
-    else:
-        verb = would(args, "removed", "remove")
-        print(f"{verb} {len(gone)} purged recordings{_whose(gone, args)}")
-    return 0

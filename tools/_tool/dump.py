@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.frame_header import BEGIN_FLAG, END_FLAG, TYPE_DATA, TYPE_PADDING, UNFRAGMENTED
 from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
@@ -103,17 +104,15 @@ class _Dump:
 
 
 def _print_frame(frame: Frame) -> None:
-    from aerotape.catalog.maintenance import dump
-
-    kinds: dict[int, str] = {dump.TYPE_PADDING: "padding", dump.TYPE_DATA: "data"}
+    kinds: dict[int, str] = {TYPE_PADDING: "padding", TYPE_DATA: "data"}
     kind = kinds.get(frame.frame_type, f"type {frame.frame_type}")
     parts: dict[int, str] = {
-        dump.BEGIN_FLAG | dump.END_FLAG: "",
-        dump.BEGIN_FLAG: ", first fragment",
-        dump.END_FLAG: ", last fragment",
+        UNFRAGMENTED: "",
+        BEGIN_FLAG: ", first fragment",
+        END_FLAG: ", last fragment",
         0: ", fragment",
     }
-    part = parts[frame.flags & (dump.BEGIN_FLAG | dump.END_FLAG)]
+    part = parts[frame.flags & UNFRAGMENTED]
     print(
         f"frame at position {frame.position}: {kind} of {frame.length} bytes{part}, "
         f"flags 0x{frame.flags:02x}, session id {frame.session_id}, "

@@ -36,6 +36,7 @@ from aerotape.errors import (
     ConfigurationError,
     ReplayError,
 )
+from aerotape.frame_header import to_int32
 from aerotape.message import Message
 from aerotape.message_buffer import Backlog
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
@@ -334,7 +335,7 @@ class ReplayMerge(ImageFacts, Closing):
         answer = yield start_replay_for_reader(request, recording_id, str(channel), stream_id)
         self._replay_session_id = answer.relevant_id
         self._progress_ns = time.monotonic_ns()
-        session_id = channels.to_int32(answer.relevant_id)
+        session_id = to_int32(answer.relevant_id)
         native = self._subscription.native
         while (image := native.image_by_session_id(session_id)) is None:
             yield Pause(0, self._what())

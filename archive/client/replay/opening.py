@@ -15,6 +15,7 @@ from aerotape.archive.client.requests.request import Steps
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
+from aerotape.frame_header import to_int32
 from aerotape.protocol import (
     NULL_POSITION,
     REPLAY_ALL_AND_FOLLOW,
@@ -206,7 +207,7 @@ def start_stream(
             is_bounded=wish.limit_counter_id is not None,
             correlation_id=answer.correlation_id,
             replay_session_id=answer.relevant_id,
-            session_id=channels.to_int32(answer.relevant_id),
+            session_id=to_int32(answer.relevant_id),
             recorded_as=(recording.session_id, recording.stream_id),
         )
         stream = ReplayStream(order, session, timeout_ns)

@@ -183,7 +183,7 @@ def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> No
 
     every = lowered.frames()
     killed = 0
-    for copy, code in crashes(lowered.path, tmp_path, command, step=3):
+    for copy, code in crashes(lowered.path, tmp_path, command, step=2):
         assert lowered.frames(copy) == every
         if not lowered.is_as_it_was(copy):
             assert suspect_marks.read_marks(copy)[0]
@@ -213,18 +213,16 @@ clear_behind(directory, open_directory(directory).recording(0).descriptor, 1)
 
 # Left out together: at the end, the directory is forced for all files that have gone.
 TOGETHER = ("suspect_marks.py move_segment|extension.py clear_behind",)
-AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py Keeping.clear_tail"]
+AT_THE_END = [*TOGETHER, "suspect_marks.py erase_tail < stale_tail.py StaleTail.clear_tail"]
 # Names of copies: the directory is forced again for the mark, before anything goes.
-COPY = "suspect_marks.py copy_tail < stale_tail.py Keeping._copy"
-# That of the mark: once more for the file's own copy. That one's: at the end, and an old name of
-# what is shared leads to what it was.
-MARK = "suspect_marks.py add_notes < stale_tail.py Keeping._mark"
-OWN = "hard_links.py make_own < suspect_marks.py erase_tail"
+COPY = "suspect_marks.py copy_tail < stale_tail.py StaleTail._copy"
+# That of the file's own copy: at the end, and an old name of what is shared leads to what it was.
+OWN = "hard_links.py break_hard_link < suspect_marks.py erase_tail"
 
 
 @pytest.mark.parametrize(
     ("is_shared", "covered"),
-    [(False, [COPY]), (True, [OWN, MARK, COPY])],
+    [(False, [COPY]), (True, [OWN, COPY])],
     ids=["own files", "hard links"],
 )
 def test_a_power_cut_anywhere_loses_nothing(

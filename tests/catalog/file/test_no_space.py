@@ -10,9 +10,10 @@ import pytest
 from support.builders.mark_files import acquire
 from support.damage.small_disk import small_disk
 
+from aerotape.catalog import durability
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
-from aerotape.catalog.mark import mark_file, ownership
+from aerotape.catalog.mark import ownership
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.errors import CatalogError, MarkFileError
@@ -151,7 +152,7 @@ def test_a_link_is_written_whole_or_not_at_all(
         Path(path).write_bytes(b"/ha")
         return os.open("/dev/full", os.O_WRONLY)
 
-    monkeypatch.setattr(mark_file, "open_no_follow", open_full)
+    monkeypatch.setattr(durability, "open_no_follow", open_full)
     with pytest.raises(MarkFileError, match="No space left"):
         acquire(archive, mark_file_dir=second)
     assert link.read_bytes() == before

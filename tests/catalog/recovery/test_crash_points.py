@@ -13,7 +13,7 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.recovery.refresh import refresh
-from aerotape.catalog.recovery.stop_position import find_data_end, holds_data
+from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.errors import StorageError
 
 SEGMENT_LENGTH = 131_072

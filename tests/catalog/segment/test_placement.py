@@ -65,7 +65,7 @@ def test_a_file_of_another_place_is_named(tmp_path: Path, descriptor: RecordingD
     assert "first frame has stream id 1001, term id 7 and term offset 4192" in misplacement(
         descriptor, first, SEGMENT_LENGTH
     )
-    assert "of position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
+    assert "at position 0 it would have 1001, 7 and 0" in misplacement(descriptor, second, 0)
 
 
 def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
@@ -74,8 +74,8 @@ def test_what_is_no_file_or_cannot_be_read_is_not_taken_for_one(
     """And nobody waits for the writer of a pipe."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
-    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is no file"
-    assert misplacement(descriptor, tmp_path, 0) == "it is no file"
+    assert misplacement(descriptor, tmp_path / "pipe", 0) == "it is not a regular file"
+    assert misplacement(descriptor, tmp_path, 0) == "it is not a regular file"
     assert misplacement(descriptor, tmp_path / "loop", 0).startswith("it cannot be read: Too many")
     paths = [tmp_path / name for name in ("pipe", "loop", "none", "0-0.rec")]
     assert [is_long_enough(descriptor, head, 0, 10_000) for head in read_heads(paths)] == [

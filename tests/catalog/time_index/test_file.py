@@ -133,10 +133,10 @@ def test_every_flipped_bit_is_found_or_costs_the_last_point_only(built: Built) -
 def test_a_directory_or_a_pipe_in_its_place_is_no_index(built: Built) -> None:
     built.path.unlink()
     os.mkfifo(built.path)
-    assert "no regular file" in built.index().problem
+    assert "not a regular file" in built.index().problem
     built.path.unlink()
     built.path.mkdir()
-    assert "no regular file" in built.index().problem
+    assert "not a regular file" in built.index().problem
 
 
 def test_an_index_of_another_recording_with_the_same_id_is_not_believed(built: Built) -> None:
@@ -176,10 +176,10 @@ def test_points_behind_a_cut_that_an_archive_has_made_are_not_believed(built: Bu
     overwrite(built, cut, session_id=5, seconds_later=3600)
     index = built.index()
     assert list(index.points) == [point for point in built.points if point.position < cut]
-    assert "may have recorded over" in index.problem
+    assert "may have overwritten" in index.problem
     # What is behind the cut was recorded an hour later.
     late = built.points[-1].time_ns + 1800 * SECOND
-    with pytest.warns(RuntimeWarning, match="may have recorded over"):
+    with pytest.warns(RuntimeWarning, match="may have overwritten"):
         found = [message.position for message in built.recording().messages(from_time=late)]
     assert set(found) >= {m.position for m in built.stream.messages if m.position >= cut}
 

@@ -407,8 +407,6 @@ def garbage_beside(built: BuiltDirectory, directory: Path, rng: random.Random) -
             "aerotape-quarantine",
             "aerotape-import",
             "archive.catalog.rewrite",
-            "aerotape-compact.request",
-            "aerotape-migration.json",
             "archive-mark.lnk",
         ]
     )

@@ -101,7 +101,6 @@ COMMANDS: Mapping[str, Command] = {
     "diff": _tool("diff", "ASIDE/original"),
     "orphans-dry": _tool("delete-orphaned-segments", "--dry-run", "--json"),
     "compact-dry": _tool("compact", "--dry-run", "--json"),
-    "compact-online-dry": _tool("compact", "--online", "--dry-run"),
     "migrate-dry": _tool("migrate", "--dry-run"),
     "retain-dry": _retain("--dry-run"),
     "parquet-dry": Command(_parquet),

@@ -17,6 +17,8 @@ _PASSED_THROUGH = {
     "sync_directory",
     "force_names",
     "make_directory",
+    "write_atomically",
+    "write_durably",
     "CatalogFile.force",
     "CatalogFile.force_name",
     "Catalog._changed",

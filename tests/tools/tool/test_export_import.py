@@ -196,7 +196,7 @@ def test_bytes_after_the_end_of_a_file_are_refused(
     assert main(["tool", str(source), "export", "1", str(file)]) == 0
     file.write_bytes(file.read_bytes() + b"x")
     assert main(["tool", str(target), "import", str(file)]) == 1
-    assert "bytes behind its end" in capsys.readouterr().err
+    assert "bytes after its end" in capsys.readouterr().err
 
 
 # ---- the time index goes along -------------------------------------------------------------------

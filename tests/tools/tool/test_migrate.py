@@ -118,7 +118,7 @@ def _in_use(directory: Path) -> None:
     [
         (_junk_name, "no name of a segment file"),
         (_in_the_way, "would become 2-65536.rec"),
-        (_begun_before, "begun before"),
+        (_begun_before, "was interrupted"),
         (_no_mark_file, "mark file"),
         (_damaged_entry, "offset 1024"),
         (_hidden_entries, "offset 2048"),

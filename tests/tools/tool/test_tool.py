@@ -186,7 +186,7 @@ def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(
         end = catalog.stop_position(0)
         catalog.set_stop_position(0, end - 32)
     assert main(["tool", str(archive), "verify"]) == 3
-    assert "bytes behind the stop position" in capsys.readouterr().out
+    assert "bytes after the stop position" in capsys.readouterr().out
     with Catalog.open(archive) as catalog:
         catalog.set_stop_position(0, end + 96)
     assert main(["tool", str(archive), "verify"]) == 3

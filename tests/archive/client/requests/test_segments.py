@@ -7,7 +7,7 @@ from support.daemon.archives import ServedArchive
 from support.daemon.recording import Made, recorded, wait_until
 
 import aerotape
-from aerotape.catalog.segment_files import segment_base_position
+from aerotape.catalog.descriptor import segment_base_position
 from aerotape.errors import ArchiveError, UnknownRecordingError
 
 SEGMENT = 65536

@@ -17,10 +17,11 @@ from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.catalog.maintenance.orphans import compact, ids_with_files
+from aerotape.catalog.maintenance.compaction import compact
+from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.recovery.suspect_marks import clear_marks
-from aerotape.catalog.segment.hard_links import make_own
+from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.errors import StorageError
 from aerotape.tools._cli.main import main
 
@@ -123,7 +124,7 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
     os.utime(path, ns=(1, 1_600_000_000_123_456_789))
     os.link(path, other)
     before = path.stat()
-    make_own(path)
+    break_hard_link(path)
     after = path.stat()
     assert path.read_bytes() == other.read_bytes()
     assert (after.st_nlink, other.stat().st_nlink) == (1, 1)
@@ -133,7 +134,7 @@ def test_a_copy_has_the_holes_the_time_and_the_mode(tmp_path: Path) -> None:
         before.st_mtime_ns,
         before.st_blocks,
     )
-    make_own(path)
+    break_hard_link(path)
     assert path.stat().st_ino == after.st_ino
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0-0.rec", "1-0.rec"]
 
@@ -146,7 +147,7 @@ def test_a_copy_has_the_owner(tmp_path: Path) -> None:
     path.chmod(0o640)
     os.chown(path, 65_534, 65_533)
     os.link(path, tmp_path / "1-0.rec")
-    make_own(path)
+    break_hard_link(path)
     made = path.stat()
     assert (made.st_nlink, made.st_uid, made.st_gid) == (1, 65_534, 65_533)
     assert made.st_mode & 0o777 == 0o640

@@ -1,0 +1,62 @@
+"""The data of a segment file: the bytes that are not zero, found without reading its holes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from aerotape.errors import StorageError
+
+_CHUNK_LENGTH = 1 << 20
+
+
+def find_data_end(path: Path, start_offset: int) -> int:
+    """Return the offset after the last byte from `start_offset` on that is not zero.
+
+    `start_offset` itself when there is none. Holes are passed over, for segment files are mostly
+    sparse.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    end = start_offset
+    for offset, chunk in _data_chunks(path, start_offset):
+        written = chunk.rstrip(b"\0")
+        if written:
+            end = offset + len(written)
+    return end
+
+
+def holds_data(path: Path) -> bool:
+    """Whether a byte of a file is not zero; it is read up to the first piece with one.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    return any(chunk.strip(b"\0") for _, chunk in _data_chunks(path, 0))
+
+
+def _data_chunks(path: Path, start_offset: int) -> Iterator[tuple[int, bytes]]:
+    """Read a file from an offset on without its holes, in pieces (StorageError)."""
+    offset = start_offset
+    try:
+        with path.open("rb", buffering=0) as file:
+            length = os.fstat(file.fileno()).st_size
+            while offset < length:
+                try:
+                    offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
+                    hole = os.lseek(file.fileno(), offset, os.SEEK_HOLE)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:
+                        break  # only a hole is left
+                    hole = length  # a file system that cannot tell: all of it is data
+                while offset < hole:
+                    chunk = os.pread(file.fileno(), min(hole - offset, _CHUNK_LENGTH), offset)
+                    if not chunk:
+                        return
+                    yield offset, chunk
+                    offset += len(chunk)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}", path) from error
