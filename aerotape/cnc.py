@@ -14,12 +14,12 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.mark.distinct_error_log import ErrorObservation, read_errors
 from aerotape.errors import AeronError
-from aerotape.records import record
 from aerotape.text import argument
 
 FILE_NAME: Final = "cnc.dat"
@@ -41,7 +41,7 @@ _ALLOCATED: Final = 1
 _RECORDS_AT_ONCE: Final = 256
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CounterRecord:
     """A counter as it was when it was read.
 

@@ -13,11 +13,11 @@ A time is
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 TimeLike = str | int | datetime
 """What a time may be given as; see this module."""
@@ -33,7 +33,7 @@ _ISO: Final = re.compile(
 )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeRange:
     """What was recorded from one time on and before another; None leaves a side open.
 

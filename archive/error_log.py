@@ -13,10 +13,10 @@ import contextlib
 import logging
 import time
 import traceback
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from aerotape.errors import ClosedError
-from aerotape.records import field, record
 from aerotape.text import printable
 
 LOGGER = logging.getLogger("aerotape.archive")
@@ -40,7 +40,7 @@ class ErrorFile(Protocol):
     def record_error(self, text: str, now_ms: int) -> bool: ...
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Kind:
     occurrences: int = 0
     told_at_s: float = 0.0

@@ -12,11 +12,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.records import record
 
 SEGMENT_SUFFIX = ".rec"
 # Put behind the name of a segment file that is about to be deleted, by older archives.
@@ -32,7 +32,7 @@ MAX_LONG = (1 << 63) - 1
 _NAME = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\.rec")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SegmentFile:
     """A segment file.
 

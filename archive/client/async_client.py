@@ -155,9 +155,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     try_stop_recording = asynchronous(recordings.try_stop_recording)
     stop_recording_session = asynchronous(recordings.stop_recording_session)
     stop_recording_subscription = asynchronous(recordings.stop_recording_subscription)
-    try_stop_recording_subscription = asynchronous(
-        recordings.try_stop_recording_subscription
-    )
+    try_stop_recording_subscription = asynchronous(recordings.try_stop_recording_subscription)
     stop_recording_by_identity = asynchronous(recordings.stop_recording_by_identity)
     truncate_recording = asynchronous(recordings.truncate_recording)
     purge_recording = asynchronous(recordings.purge_recording)

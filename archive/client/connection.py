@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypedDict
@@ -12,7 +13,6 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.credentials import Credentials, credentials_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.handshake import open_session
-from aerotape.records import record
 
 # A driver shows that it lives about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
@@ -35,7 +35,7 @@ class ConnectOptions(TypedDict, total=False):
     client_name: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Connecting:
     """How to connect.
 

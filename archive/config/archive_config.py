@@ -10,6 +10,7 @@ the media driver's and go to it untouched.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -37,7 +38,6 @@ from aerotape.archive.security.plugins import DEFAULT_AUTHENTICATOR
 from aerotape.catalog import layout
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
-from aerotape.records import field, record
 
 MARK_FILE_UPDATE_INTERVAL_MS = 1_000
 LIVENESS_TIMEOUT_MS = 10 * MARK_FILE_UPDATE_INTERVAL_MS
@@ -53,7 +53,7 @@ DERIVED = {
 }
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class ArchiveConfig:
     """What an archive runs with. Field defaults are the reference's.
 

@@ -7,10 +7,10 @@ name means to the Java archive and cannot mean here is in `WITHOUT_EFFECT`, with
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from aerotape.archive.config import values as kinds
 from aerotape.archive.config.values import Kind
-from aerotape.records import record
 
 ARCHIVE_PREFIX = "aeron.archive."
 # Our own properties, which no other archive has.
@@ -26,7 +26,7 @@ AERON_DIR = "aeron.dir"
 DRIVER_TIMEOUT = "aeron.driver.timeout"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Property:
     """A property: its name, the field it sets, and the kind of its values."""
 

@@ -8,6 +8,7 @@ own. The environment of the media driver is its own to read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from aerotape.archive.config.archive_config import DERIVED, ArchiveConfig
 from aerotape.archive.config.properties_file import read_properties_file
@@ -18,7 +19,6 @@ from aerotape.archive.config.property_table import (
     nearest,
     variable,
 )
-from aerotape.records import field, record
 
 DEFAULT = "default"
 _PREFIXES = (
@@ -30,7 +30,7 @@ _PREFIXES = (
 )
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class Settings:
     """Properties, and where each comes from, in words."""
 
@@ -80,7 +80,7 @@ class Settings:
         return config
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A property as the archive runs with it.
 

@@ -7,11 +7,11 @@ that the parser takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 from aerotape.units import (
     format_duration,
     format_size,
@@ -57,7 +57,7 @@ _CHECKSUMS: Mapping[str, ChecksumName] = {
 }
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of value: `parse(name, text)` returns it, `write(value)` the text."""
 

@@ -19,6 +19,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,13 +48,12 @@ from aerotape.catalog.mark.ownership import (
 )
 from aerotape.context import Closing
 from aerotape.errors import ClosedError, MarkFileError
-from aerotape.records import record
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MarkFileInfo:
     """What a mark file said when it was read.
 

@@ -27,6 +27,7 @@ import itertools
 import os
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,6 @@ from aerotape.catalog.descriptor import (
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import SegmentFile, segment_file_size
 from aerotape.errors import StorageError
-from aerotape.records import field, record
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentWalk
@@ -54,7 +54,7 @@ _FRAME = struct.Struct("<i2xH")
 _PADDING = 0
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingEnd:
     """Where a recording ends and what stands behind it.
 

@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
@@ -23,7 +24,6 @@ from aerotape.catalog.segment_files import (
     segment_file_size,
 )
 from aerotape.errors import StorageError
-from aerotape.records import record, replace
 
 _FRAME_HEADER_LENGTH = 32
 _STREAM_AND_TERM = struct.Struct("<16xii")
@@ -44,7 +44,7 @@ def base_positions(descriptor: RecordingDescriptor, position: int, end_position:
 # ---- attaching -----------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DetachedSegments:
     """Segment files before a recording's start that are its own.
 
@@ -133,7 +133,7 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
 # ---- migrating -----------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SegmentMove:
     """A segment file under the names of two recordings.
 

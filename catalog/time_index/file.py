@@ -53,13 +53,13 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
-from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.entries import CatalogEntry
@@ -77,7 +77,7 @@ class DamagedTimeIndexError(StorageError):
     """A file that is no index, or not whole: nobody will ever read more of it."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Which recording it is, and who has recorded it last, going by the catalog.
 
@@ -133,7 +133,7 @@ class Provenance:
         )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeIndexFile:
     """What such a file holds.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from aerotape.archive.client import arguments
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 FROM_START: Final = -1
 FROM_LIVE: Final = -2
@@ -42,7 +42,7 @@ class PersistentState(enum.IntEnum):
     FAILED = 17
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PersistentEvent:
     """Something that happened to a persistent subscription.
 
@@ -59,7 +59,7 @@ class PersistentEvent:
     error: Exception | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PersistentOrder:
     """What to read, checked.
 

@@ -11,6 +11,7 @@ import contextlib
 import enum
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from aerotape import _native
@@ -39,7 +40,6 @@ from aerotape.errors import (
 from aerotape.message import Message
 from aerotape.message_buffer import Backlog
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
-from aerotape.records import record
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
@@ -77,7 +77,7 @@ class MergeState(enum.Enum):
     CLOSED = 7
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MergeOrder:
     """What to merge.
 

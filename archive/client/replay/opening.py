@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from aerotape import _native
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
@@ -21,10 +23,9 @@ from aerotape.protocol import (
     REPLAY_ALL_AND_STOP,
     ErrorCode,
 )
-from aerotape.records import record, replace
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReplayWish:
     """What a caller of `replay` has asked for; the attributes are its arguments.
 

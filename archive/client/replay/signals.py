@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 _KEPT: Final = 4096
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingSignalEvent:
     """Something has happened to a recording (RecordingSignalEvent, message id 24).
 
@@ -48,7 +48,7 @@ def signal_of(message: codecs.RecordingSignalEvent) -> RecordingSignalEvent:
     )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SignalFilter:
     """Which signals are waited for; None: any.
 

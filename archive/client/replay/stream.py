@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import Final, Self
 
 from aerotape import _native
@@ -21,7 +22,6 @@ from aerotape.archive.client.session.control_session import POLL_SLICE_NS, Contr
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
 from aerotape.message_buffer import Backlog
 from aerotape.protocol import NULL_POSITION, ErrorCode
-from aerotape.records import record
 
 _FRAGMENT_LIMIT: Final = 512
 _CONNECT_POLL_NS: Final = 1_000_000
@@ -32,7 +32,7 @@ _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
 _AFTER_ERROR_NS: Final = 1_000_000_000
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReplayOrder:
     """What was asked for.
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.request import Call, Item, Listing, Steps, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
-from aerotape.records import record
 
 _MAX_COUNT: Final = (1 << 31) - 1
 
 D = TypeVar("D")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingSubscription:
     """What an archive records, or will when there is a publisher (message id 23).
 

@@ -8,12 +8,12 @@ does: `blocking` in the caller's thread, `asynchronous` in an event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
 from aerotape.message_buffer import Backlog
-from aerotape.records import field, record
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Request(Protocol):
     def encode(self) -> bytes: ...
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """A request with one answer.
 
@@ -52,7 +52,7 @@ class Call(Generic[T]):
     reply_to: int | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Listing:
     """A request that is answered with up to `count` items; its result is the list of them."""
 
@@ -61,7 +61,7 @@ class Listing:
     count: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Go on after some nanoseconds; meanwhile the session is looked at.
 
@@ -73,7 +73,7 @@ class Pause:
     what: str = "go on"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Poll:
     """Wait for fragments of a stream; the messages that they complete are put into `backlog`.
 

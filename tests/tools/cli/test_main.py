@@ -246,7 +246,7 @@ def test_a_start_loads_only_what_it_needs(
     """Modules that take long, and are for what few starts do, are left to those."""
     leave(tmp_path)
     Catalog.open(tmp_path, create=True).close()
-    slow = {"asyncio", "concurrent.futures", "dataclasses", "inspect", "hashlib", "json"}
+    slow = {"asyncio", "concurrent.futures", "hashlib", "json"}
     slow |= {"subprocess", "urllib.request", "pyarrow", "pyspark", "aerotape.spark"}
     command = [each.format(dir=tmp_path) for each in arguments]
     prefix = [] if command[0] == "-c" else ["-m", "aerotape"]
