@@ -18,9 +18,9 @@ from aerotape import _native
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
+from aerotape.formatting import argument
 from aerotape.message import Message
-from aerotape.message_buffer import Backlog
-from aerotape.text import argument
+from aerotape.message_buffer import MessageBuffer
 
 Data = bytes | bytearray | memoryview
 
@@ -346,7 +346,7 @@ class Subscription(_Stream[_native.Subscription]):
 
     def __init__(self, native: _native.Subscription) -> None:
         super().__init__(native)
-        self._backlog = Backlog()
+        self._backlog = MessageBuffer()
 
     @property
     def native(self) -> _native.Subscription:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.mark.distinct_error_log import ErrorObservation, read_errors
+from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError
-from aerotape.text import argument
+from aerotape.formatting import argument
 
 FILE_NAME: Final = "cnc.dat"
 KEY_LENGTH: Final = 112
@@ -118,7 +119,7 @@ class CncFile:
 
     def is_active(self, timeout_ms: int = 10_000) -> bool:
         """Whether the driver gave a sign of life within `timeout_ms`."""
-        return time.time_ns() // 1_000_000 - self.heartbeat_timestamp_ms < timeout_ms
+        return epoch_ms() - self.heartbeat_timestamp_ms < timeout_ms
 
     def counters(self, type_id: int | None = None) -> Iterator[CounterRecord]:
         """Read the counters that are in use, all or those of one type, by their ids."""

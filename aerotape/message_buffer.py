@@ -1,24 +1,23 @@
-"""What was taken from a stream and has been given to nobody yet.
+"""Messages that were polled from a stream and not yet returned to the user.
 
-A signal's handler may raise (Ctrl-C does), and Python lets it do so where a call returns: what the
-call has returned is lost then. From a stream that would be messages, which do not come again. So
-they are put into a `Backlog` within the one call that takes them, and where they are given out no
-call comes behind the note that they have been.
+An interrupt (see `uninterrupted`) must lose no message, since a stream delivers each only once. So
+one uninterrupted call both polls and stores, and a message is dropped from the buffer by the last
+operation before it is returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, Final
 
 from aerotape.message import Message
+from aerotape.uninterrupted import stack_uninterrupted
 
 # Without a look at how many fields there are: the polls have them right.
 _new: Final = tuple.__new__
 
 
-class Backlog:
+class MessageBuffer:
     """Messages as the native polls return them. For one thread at a time."""
 
     __slots__ = ("_fields",)
@@ -32,9 +31,8 @@ class Backlog:
         return bool(self._fields)
 
     def take(self, poll: Callable[..., list[tuple[Any, ...]]], *arguments: object) -> None:
-        """Poll a stream and keep what comes; no interrupt comes between the two."""
-        polled = map(poll, *((each,) for each in arguments))
-        self._fields[:0] = chain.from_iterable(map(reversed, polled))
+        """Poll a stream and store the messages that it returns, uninterrupted."""
+        stack_uninterrupted(self._fields, poll, *arguments)
 
     def oldest(self) -> tuple[Any, ...]:
         """Return the oldest, as the poll has given it; it stays."""

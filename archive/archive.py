@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
-from aerotape.archive.conductor import Conductor, epoch_ms
+from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
@@ -37,6 +37,7 @@ from aerotape.catalog.durability import make_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.clock import epoch_ms
 from aerotape.collection import collection_paused
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names

@@ -16,8 +16,9 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from aerotape.clock import epoch_ms
 from aerotape.errors import ClosedError
-from aerotape.text import printable
+from aerotape.formatting import printable
 
 LOGGER = logging.getLogger("aerotape.archive")
 
@@ -96,7 +97,7 @@ class ErrorLog:
         self._keep(text)
 
     def _keep(self, text: str) -> None:
-        if self._file is None or self._file.record_error(text, time.time_ns() // 1_000_000):
+        if self._file is None or self._file.record_error(text, epoch_ms()):
             return
         if not self._is_file_full:
             self._is_file_full = True

@@ -29,14 +29,14 @@ from aerotape.archive.client.replay.async_streams import (
     S,
     next_signal,
 )
-from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
 from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
 from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ArchiveError, ClosedError
@@ -111,27 +111,27 @@ def _stepped(
 
 
 def _replaying(
-    wish: Callable[P, ReplayWish],
+    request: Callable[P, ReplayOptions],
 ) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncReplay]]:
     """Make a method that opens a replay, to be iterated here."""
 
     def method(
         self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
     ) -> Opening[AsyncReplay]:
-        wished = wish(*args, **kwargs)
+        options = request(*args, **kwargs)
         channel = self._client._replay_channel
 
         async def open_it() -> AsyncReplay:
-            steps = open_replay(self._aeron.native, self._session, wished, channel)
+            steps = open_replay(self._aeron.native, self._session, options, channel)
             return AsyncReplay(await self._run(steps), self)
 
         return Opening(open_it)
 
-    describe_as(method, wish, returns="Opening[AsyncReplay]")
+    describe_as(method, request, returns="Opening[AsyncReplay]")
     return method
 
 
-class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
+class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
     """A connection to an archive. Made by `connect_async`; belongs to one event loop.
 
     It makes the requests of `ArchiveClient`, with the same arguments, results and errors. Any

@@ -13,7 +13,7 @@ from typing import Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
-from aerotape.text import argument
+from aerotape.formatting import argument
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
 DEFAULT_CONTROL_STREAM_ID: Final = 10

@@ -9,7 +9,7 @@ from typing import Concatenate, Final, ParamSpec
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting, prepare
+from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import (
     blocking,
@@ -19,7 +19,7 @@ from aerotape.archive.client.executors.blocking import (
 )
 from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
 from aerotape.archive.client.replay.signal_stream import Signals, next_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
@@ -28,7 +28,7 @@ from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.codecs.generated import archive as codecs
@@ -113,20 +113,20 @@ def connect(
 
 
 def _replaying(
-    wish: Callable[P, ReplayWish],
+    request: Callable[P, ReplayOptions],
 ) -> Callable[Concatenate[ArchiveClient, P], Replay]:
     """Make a method that opens a replay."""
 
     def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
-        wished = wish(*args, **kwargs)
-        steps = open_replay(self._aeron.native, self._session, wished, self._replay_channel)
+        options = request(*args, **kwargs)
+        steps = open_replay(self._aeron.native, self._session, options, self._replay_channel)
         return Replay(self._run(steps), self._run)
 
-    describe_as(method, wish, returns="Replay")
+    describe_as(method, request, returns="Replay")
     return method
 
 
-class ArchiveClient(MergedStreams, ClientFacts, Closing):
+class ArchiveClient(MergedStreams, ClientProperties, Closing):
     """A connection to an archive. Made by `connect`; thread-safe.
 
     Every request raises `ConfigurationError` for arguments that no archive could take, before
@@ -142,7 +142,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
 
     def __init__(
         self,
-        connecting: Connecting,
+        connecting: ConnectionSettings,
         session: ControlSession,
         archive_id: int,
         keep_alive_interval_ns: int,

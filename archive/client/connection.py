@@ -11,6 +11,7 @@ from typing import Final, TypedDict
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.credentials import Credentials, credentials_of
+from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.handshake import open_session
 
@@ -36,7 +37,7 @@ class ConnectOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Connecting:
+class ConnectionSettings:
     """How to connect.
 
     Attributes:
@@ -54,7 +55,7 @@ class Connecting:
     timeout_ns: int
 
 
-def prepare(options: ConnectOptions) -> Connecting:
+def prepare(options: ConnectOptions) -> ConnectionSettings:
     """Find out how to connect with the options of `connect`.
 
     Raises:
@@ -109,4 +110,6 @@ def prepare(options: ConnectOptions) -> Connecting:
         client_name=client_name,
     )
     replay_channel = channels.default_replay_channel(response_channel)
-    return Connecting(aeron, owned, opening, replay_channel, timeout_ns)
+    return ConnectionSettings(
+        aeron, owned, lambda: run_pauses(opening()), replay_channel, timeout_ns
+    )

@@ -39,7 +39,7 @@ from aerotape.catalog.maintenance.migration_journal import (
     write_journal,
 )
 from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
-from aerotape.catalog.mark.ownership import in_use, now_epoch_ms, resolve
+from aerotape.catalog.mark.ownership import in_use, resolve
 from aerotape.catalog.segment_files import (
     MAX_LONG,
     SEGMENT_SUFFIX,
@@ -47,6 +47,7 @@ from aerotape.catalog.segment_files import (
     open_regular_file,
     segment_file_name,
 )
+from aerotape.clock import epoch_ms
 from aerotape.errors import CatalogError, MarkFileError, StorageError
 
 _OLD_ALIGNMENT: Final = 1024
@@ -196,7 +197,7 @@ class _Mark:
         return cls(path, offset, version, activity_timestamp_ms, pid)
 
     def check_unused(self, liveness_timeout_ms: int) -> None:
-        age_ms = now_epoch_ms() - self.activity_timestamp_ms
+        age_ms = epoch_ms() - self.activity_timestamp_ms
         if age_ms < liveness_timeout_ms:
             raise in_use(self.path, self.pid, f"it gave a sign of life {age_ms} ms ago")
 

@@ -41,11 +41,11 @@ from aerotape.catalog.mark.ownership import (
     READ_FLAGS,
     check_other_place,
     check_stale,
-    now_epoch_ms,
     open_locked,
     read_content,
     resolve,
 )
+from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.errors import ClosedError, MarkFileError
 
@@ -71,7 +71,7 @@ class MarkFileInfo:
         self, now_ms: int | None = None, timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS
     ) -> bool:
         """Whether an archive gave a sign of life within the timeout (epoch milliseconds)."""
-        now = now_epoch_ms() if now_ms is None else now_ms
+        now = epoch_ms() if now_ms is None else now_ms
         return now - self.header.activity_timestamp_ms < timeout_ms
 
 
@@ -141,8 +141,8 @@ class MarkFile(Closing):
         path = directory / FILE_NAME
         header = MarkFileHeader(
             version=0,
-            activity_timestamp_ms=now_epoch_ms(),
-            start_timestamp_ms=now_epoch_ms(),
+            activity_timestamp_ms=epoch_ms(),
+            start_timestamp_ms=epoch_ms(),
             pid=os.getpid(),
             control_stream_id=control_stream_id,
             local_control_stream_id=local_control_stream_id,
@@ -225,7 +225,7 @@ class MarkFile(Closing):
     def ready(self) -> None:
         """Say that the archive has started, and force the file to storage."""
         with self._lock:
-            self._signal(now_epoch_ms())
+            self._signal(epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
         """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
@@ -245,7 +245,7 @@ class MarkFile(Closing):
         def keep_alive() -> None:
             with contextlib.suppress(ClosedError):
                 while not done.wait(KEEP_ALIVE_INTERVAL_S):
-                    self.update_activity(now_epoch_ms())
+                    self.update_activity(epoch_ms())
 
         keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
         keeper.start()

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,16 +24,12 @@ from aerotape.catalog.mark.layout import (
     MarkFileHeader,
     is_unfinished,
 )
+from aerotape.clock import epoch_ms
 from aerotape.errors import ArchiveInUseError, MarkFileError
 
 # Not to wait for a writer when the name is that of a pipe.
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _MAX_LENGTH = 1 << 28
-
-
-def now_epoch_ms() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def resolve(archive_dir: Path) -> Path:
@@ -261,7 +256,7 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
 
 
 def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int) -> None:
-    age_ms = now_epoch_ms() - timestamp_ms
+    age_ms = epoch_ms() - timestamp_ms
     if age_ms < liveness_timeout_ms:
         raise in_use(
             path,

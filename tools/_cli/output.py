@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.context import Closing
+from aerotape.formatting import printable
 from aerotape.records import field_names
-from aerotape.text import printable
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import ConfigurationError, StorageError, UnknownRecordingError
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.arguments import int64
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.output import emit, note

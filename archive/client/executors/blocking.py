@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession, remaining_slice_ns
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.errors import AeronTimeoutError
 
@@ -58,11 +58,11 @@ class BlockingRequests:
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        under_way = UnderWay(steps)
-        for step in under_way:
-            with under_way:
-                under_way.value = self._do(step)
-        return under_way.result
+        runner = StepRunner(steps)
+        for step in runner:
+            with runner:
+                runner.value = self._do(step)
+        return runner.result
 
     def _do(self, step: Step) -> Any:
         if isinstance(step, Call):
@@ -149,7 +149,17 @@ def _result_annotation(annotation: object) -> object:
     return annotation
 
 
-def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pending:
+def run_pauses(steps: Steps[T]) -> T:
+    """Run steps that only pause, as those of `open_session` do, and return what they return."""
+    runner = StepRunner(steps)
+    for step in runner:
+        assert isinstance(step, Pause), "requests need a session"
+        with runner:
+            time.sleep(step.duration_ns / 1e9)
+    return runner.result
+
+
+def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
     """Send a request and wait until it is done. The timeout runs anew with each item listed.
 
     Raises:
@@ -168,7 +178,7 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
     return pending
 
 
-def await_pending(session: ControlSession, pending: Pending, deadline_ns: int) -> None:
+def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns: int) -> None:
     """Wait until a request is done, reading the response stream.
 
     Raises:

@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 
 P = ParamSpec("P")
@@ -96,7 +96,7 @@ class AsyncRequests:
         if not task.cancelled():
             task.exception()  # somebody may not be there any more to be told
 
-    async def _request(self, request: Call[Any] | Listing, count: int) -> Pending:
+    async def _request(self, request: Call[Any] | Listing, count: int) -> PendingRequest:
         session = self._session
         done: asyncio.Future[None] = self._loop.create_future()
         pending, data = session.begin(
@@ -128,11 +128,11 @@ class AsyncRequests:
 
     async def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        under_way = UnderWay(steps)
-        for step in under_way:
-            with under_way:
-                under_way.value = await self._do(step)
-        return under_way.result
+        runner = StepRunner(steps)
+        for step in runner:
+            with runner:
+                runner.value = await self._do(step)
+        return runner.result
 
     async def _do(self, step: Step) -> Any:
         if isinstance(step, Call):

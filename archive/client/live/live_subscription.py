@@ -1,4 +1,4 @@
-"""The live stream that a persistent subscription is to join: asked for, waited for, given up."""
+"""The subscription to the live stream that a persistent subscription joins."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.errors import AeronError, AeronTimeoutError
+from aerotape.archive.client.executors.driver_steps import subscribed
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.errors import AeronTimeoutError
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -28,7 +29,7 @@ def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool
     )
 
 
-class LiveSide:
+class LiveSubscription:
     """A subscription to the live stream, while there is to be one."""
 
     def __init__(
@@ -48,7 +49,7 @@ class LiveSide:
         self._timeout_ns = timeout_ns
         self._on_error = on_error
         self._recording: RecordingDescriptor | None = None
-        self._pending: _native.PendingSubscription | None = None
+        self._adding: PollingExecutor[_native.Subscription] | None = None
         self._subscription: _native.Subscription | None = None
         self._image: _native.Image | None = None
         self._deadline_ns: int | None = None
@@ -57,15 +58,18 @@ class LiveSide:
     @property
     def is_wanted(self) -> bool:
         """Whether there is a subscription, or the driver has been asked for one."""
-        return self._pending is not None or self._subscription is not None
+        return self._adding is not None or self._subscription is not None
 
     def begin(self, recording: RecordingDescriptor) -> None:
-        """Ask the driver for the subscription, unless it has just said that it will work later."""
+        """Start to add the subscription, unless that has just failed or was put off."""
         self.close()
         if time.monotonic_ns() < self._retry_at_ns:
             return
         self._recording = recording
-        self._pending = self._aeron.async_add_subscription(self._channel, recording.stream_id)
+        self._adding = PollingExecutor(
+            subscribed(self._aeron, self._channel, recording.stream_id, self._timeout_ns)
+        )
+        self._adding.advance()
 
     def image(self) -> _native.Image | None:
         """Return the stream of a publisher, None while there is none.
@@ -75,8 +79,8 @@ class LiveSide:
         Raises:
             AeronError: the driver refuses the subscription for good.
         """
-        if self._pending is not None:
-            self._await_subscription(self._pending)
+        if self._adding is not None:
+            self._await_subscription(self._adding)
         if self._subscription is None:
             return None
         if self._image is None:
@@ -92,18 +96,17 @@ class LiveSide:
     def _is_recorded(self, image: _native.Image) -> bool:
         return self._recording is None or is_same_stream(image, self._recording)
 
-    def _await_subscription(self, pending: _native.PendingSubscription) -> None:
+    def _await_subscription(self, adding: PollingExecutor[_native.Subscription]) -> None:
         try:
-            self._subscription = pending.poll()
-        except AeronError as error:
-            self._pending = None
-            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                raise
+            adding.advance()
+        except AeronTimeoutError as error:
+            self._adding = None
             self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
             self._on_error(error)
             return
-        if self._subscription is not None:
-            self._pending = None
+        if adding.is_done:
+            self._adding = None
+            self._subscription = adding.result
             self._deadline_ns = time.monotonic_ns() + self._timeout_ns
 
     def _check_deadline(self) -> None:
@@ -126,9 +129,9 @@ class LiveSide:
 
     def close(self) -> None:
         """Give the subscription up. Idempotent."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.cancel()
+        adding, self._adding = self._adding, None
+        if adding is not None:
+            adding.close()
         subscription, self._subscription = self._subscription, None
         self._image = None
         if subscription is not None:

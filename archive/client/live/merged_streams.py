@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting
+from aerotape.archive.client.connection import ConnectionSettings
 from aerotape.archive.client.executors.blocking import BlockingRequests, blocking_steps
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
-from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOrder, Start
+from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOptions, Start
 from aerotape.archive.client.live.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
-    MergeOrder,
     ReplayMerge,
+    ReplayMergeOptions,
 )
 from aerotape.archive.client.requests import queries
 from aerotape.channel_uri import ChannelUri
@@ -25,7 +25,7 @@ class MergedStreams(BlockingRequests):
 
     _aeron: Aeron
     _replay_channel: str
-    _connecting: Connecting
+    _connecting: ConnectionSettings
 
     list_recording = blocking_steps(queries.list_recording)
 
@@ -79,7 +79,7 @@ class MergedStreams(BlockingRequests):
             replay_destination = self._replay_channel
             if ChannelUri.parse(replay_destination).is_ipc:
                 replay_destination = "aeron:udp?endpoint=localhost:0"
-        order = MergeOrder(
+        options = ReplayMergeOptions(
             recording_id,
             descriptor.start_position if position is None else position,
             replay_channel or f"aeron:udp?session-id={session_id}",
@@ -90,11 +90,11 @@ class MergedStreams(BlockingRequests):
         owned = None
         if subscription is None:
             channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
-            order.check(channel)
+            options.check(channel)
             subscription = owned = self._aeron.add_subscription(
                 channel, descriptor.stream_id, self._session.timeout_ns
             )
-        return ReplayMerge(self._session, order, subscription, owned is not None)
+        return ReplayMerge(self._session, options, subscription, owned is not None)
 
     def persistent_subscription(
         self,
@@ -135,7 +135,7 @@ class MergedStreams(BlockingRequests):
         Raises:
             ConfigurationError: an argument cannot be used. All else comes while polling.
         """
-        order = PersistentOrder.checked(
+        options = PersistentOptions.checked(
             recording_id,
             start,
             live_channel,
@@ -143,4 +143,4 @@ class MergedStreams(BlockingRequests):
             replay_channel or self._replay_channel,
             replay_stream_id,
         )
-        return PersistentSubscription(self._connecting, order, on_event)
+        return PersistentSubscription(self._connecting, options, on_event)

@@ -18,25 +18,23 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from aerotape import _native
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client.executors.polling import Stepper
-from aerotape.archive.client.live.live_subscription import LiveSide, is_same_stream
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.live.live_subscription import LiveSubscription, is_same_stream
 from aerotape.archive.client.live.persistent_types import (
     FROM_LIVE,
     FROM_START,
     PersistentEvent,
-    PersistentOrder,
+    PersistentOptions,
     PersistentState,
 )
-from aerotape.archive.client.replay.opening import ReplayWish, start_stream
+from aerotape.archive.client.replay.opening import ReplayOptions, start_stream
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.requests.request import Pause, Steps, performed
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.reconnecting_session import ArchiveLink
+from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import (
-    AeronError,
     AeronTimeoutError,
     ClosedError,
     InvalidPositionError,
@@ -44,11 +42,11 @@ from aerotape.errors import (
     ReplayError,
     UnknownRecordingError,
 )
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
 T = TypeVar("T")
-Turns = Generator[None, None, T]
+DutyCycles = Generator[None, None, T]
 
 # At a turn that skips in the live stream.
 _SKIPPED_FRAGMENTS: Final = 4096
@@ -68,7 +66,7 @@ class _Switch(enum.Enum):
     LIVE_LOST = 3
 
 
-class PersistentLife:
+class PersistentStateMachine:
     """What a persistent subscription does, turn by turn, and what it knows.
 
     Attributes:
@@ -83,25 +81,25 @@ class PersistentLife:
     def __init__(
         self,
         aeron: _native.AeronClient,
-        link: ArchiveLink,
-        order: PersistentOrder,
+        connection: ReconnectingSession,
+        options: PersistentOptions,
         timeout_ns: int,
         on_state: Callable[[], None],
         on_event: Callable[[PersistentEvent], None],
     ) -> None:
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
-        self.position = order.start
+        self.position = options.start
         self.join_difference: int | None = None
-        self.backlog = Backlog()
+        self.backlog = MessageBuffer()
         self.fragment_limit = 0
         self.slice_ns = 0
         self._aeron = aeron
-        self._link = link
-        self._order = order
+        self._connection = connection
+        self._options = options
         self._on_state = on_state
         self._on_event = on_event
         self._reader = _native.MessageReader()
-        self._live = LiveSide(aeron, order.live_channel, timeout_ns, self.report)
+        self._live = LiveSubscription(aeron, options.live_channel, timeout_ns, self.report)
         self._timeout_ns = timeout_ns
         # When it is told of that the recording does not come to where the live stream was read.
         self._late_at_ns: int | None = None
@@ -121,14 +119,14 @@ class PersistentLife:
 
     # -- turns ---------------------------------------------------------------------------------
 
-    def turns_after_interrupt(self) -> Turns[None]:
+    def duty_cycles_after_interrupt(self) -> DutyCycles[None]:
         """As `turns`, where an exception from elsewhere has ended those before."""
         # All that was read is in the backlog, or of a message that is not whole yet.
         if self._reader.position >= 0:
             self.position = max(self.position, self._reader.position)
-        return self.turns()
+        return self.duty_cycles()
 
-    def turns(self) -> Turns[None]:
+    def duty_cycles(self) -> DutyCycles[None]:
         """Live until an error ends it, which is raised; each yield ends a turn."""
         try:
             while True:
@@ -139,14 +137,14 @@ class PersistentLife:
                         raise
                     if isinstance(error, AeronTimeoutError):
                         self.report(error)
-                    yield from self._wait_a_turn()
+                    yield from self._wait_a_cycle()
                     continue
                 if image is not None:
                     yield from self._read_live(image)
         finally:
             self._live.close()
 
-    def _until_live(self) -> Turns[_native.Image | None]:
+    def _until_live(self) -> DutyCycles[_native.Image | None]:
         """Read from the recording until the live stream is joined; None: look at it all again.
 
         Raises:
@@ -171,27 +169,22 @@ class PersistentLife:
         except ReplayError as error:  # it had begun: from where it was left another one may do
             self.report(error)
             return None
-        except AeronError as error:
-            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                raise
-            self.report(error)
-            return None
 
-    def _connected(self) -> Turns[ControlSession]:
-        while (session := self._link.session) is None:
+    def _connected(self) -> DutyCycles[ControlSession]:
+        while (session := self._connection.session) is None:
             if self._aeron.is_closed:
                 raise ClosedError("cannot read on: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
-            yield from self._wait_a_turn()
+            yield from self._wait_a_cycle()
         return session
 
-    def _look_up(self, session: ControlSession) -> Turns[RecordingDescriptor]:
+    def _look_up(self, session: ControlSession) -> DutyCycles[RecordingDescriptor]:
         self._enter(PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
-        recording_id = self._order.recording_id
+        recording_id = self._options.recording_id
         recording = yield from self._perform(session, list_recording(recording_id))
         if recording is None:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, "there is no such recording")
-        live_stream_id = self._order.live_stream_id
+        live_stream_id = self._options.live_stream_id
         if live_stream_id not in (None, recording.stream_id):
             raise self._terminal(
                 Reason.STREAM_ID_MISMATCH,
@@ -220,14 +213,15 @@ class PersistentLife:
                 )
         return recording
 
-    def _waits_for_recorder(self, session: ControlSession) -> Turns[bool]:
+    def _waits_for_recorder(self, session: ControlSession) -> DutyCycles[bool]:
         """Whether more has been read live than is recorded yet; a while has passed if so.
 
         The archive would refuse a replay from there, as if there were no such position.
         """
         if not 0 <= self.position <= self._seen_live:
             return False
-        end = yield from self._perform(session, self._ask_end())
+        asked = performed(max_recorded_position(self._options.recording_id))
+        end = yield from self._perform(session, asked)
         now_ns = time.monotonic_ns()
         if end >= self.position:
             self._late_at_ns = None
@@ -238,24 +232,20 @@ class PersistentLife:
             self._late_at_ns = now_ns + self._timeout_ns
             self.report(
                 AeronTimeoutError(
-                    f"recording {self._order.recording_id} is at {end}, before {self.position}, up "
-                    f"to where the live stream has been read, for {self._timeout_ns / 1e9:g} s: "
-                    "still waiting"
+                    f"recording {self._options.recording_id} has been at position {end} for "
+                    f"{self._timeout_ns / 1e9:g} s, but the live stream has been read up to "
+                    f"{self.position}: still waiting for the recording"
                 )
             )
         while time.monotonic_ns() < now_ns + _RECORDER_LATE_NS:
-            yield from self._wait_a_turn()
+            yield from self._wait_a_cycle()
         return True
-
-    def _ask_end(self) -> Steps[int]:
-        end: int = yield max_recorded_position(self._order.recording_id)
-        return end
 
     # -- from the recording --------------------------------------------------------------------
 
     def _replay(
         self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Turns[_native.Image | None]:
+    ) -> DutyCycles[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
         replay = yield from self._perform(session, self._opened(session, recording))
@@ -271,7 +261,7 @@ class PersistentLife:
                     self._tell_of_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
-                    outcome = yield from self._switch(image, live, replay.order.recorded_as)
+                    outcome = yield from self._switch(image, live, replay.parameters.recorded_as)
                     if outcome is _Switch.JOINED:
                         joined = live
                         break
@@ -280,7 +270,7 @@ class PersistentLife:
                     self._live.close()
                     watch = self._watch(session, recording)
                     self._enter(PersistentState.REPLAY)
-                self._read(image, None, _BUSY_SLICE_NS, replay.order.recorded_as)
+                self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
                 yield
                 self._ensure_connected(session)
                 watch.advance()
@@ -296,20 +286,19 @@ class PersistentLife:
     def _opened(
         self, session: ControlSession, recording: RecordingDescriptor
     ) -> Steps[ReplayStream]:
-        order = self._order
-        wish = ReplayWish(
-            order.recording_id,
+        options = ReplayOptions(
+            self._options.recording_id,
             self.position,
             None,
-            order.replay_channel,
-            order.replay_stream_id,
+            self._options.replay_channel,
+            self._options.replay_stream_id,
             True,
             None,
             None,
             None,
         )
         replay = yield from start_stream(
-            self._aeron, session, wish, recording, self.position, None, None
+            self._aeron, session, options, recording, self.position, None, None
         )
         try:
             yield from replay.await_image()
@@ -318,14 +307,17 @@ class PersistentLife:
             raise
         return replay
 
-    def _watch(self, session: ControlSession, recording: RecordingDescriptor) -> Stepper[None]:
-        return Stepper(session, self._near_the_end(recording.term_buffer_length // 4))
+    def _watch(
+        self, session: ControlSession, recording: RecordingDescriptor
+    ) -> PollingExecutor[None]:
+        steps = self._near_the_end(recording.term_buffer_length // 4)
+        return PollingExecutor(steps, session)
 
     def _near_the_end(self, distance: int) -> Steps[None]:
         """Come to an end when no more than `distance` bytes are left of the recording."""
         while True:
             try:
-                end: int = yield max_recorded_position(self._order.recording_id)
+                end: int = yield max_recorded_position(self._options.recording_id)
             except AeronTimeoutError:
                 continue
             if self.position >= end - distance:
@@ -338,7 +330,7 @@ class PersistentLife:
         replay: _native.Image,
         live: _native.Image,
         recorded_as: tuple[int, int] | None,
-    ) -> Turns[_Switch]:
+    ) -> DutyCycles[_Switch]:
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
         while True:
@@ -359,7 +351,7 @@ class PersistentLife:
 
     def _join_live(
         self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Turns[_native.Image | None]:
+    ) -> DutyCycles[_native.Image | None]:
         """Wait for the live stream where the recording has nothing more."""
         joined = False
         try:
@@ -367,7 +359,7 @@ class PersistentLife:
                 if not self._live.is_wanted:
                     self._live.begin(recording)
                     self._enter(PersistentState.AWAIT_LIVE)
-                yield from self._wait_a_turn()
+                yield from self._wait_a_cycle()
                 self._ensure_connected(session)
                 image = self._live.image()
                 if image is None:
@@ -407,7 +399,7 @@ class PersistentLife:
             self._other_id = image.correlation_id
             self.report(self._other_stream(image, recording))
 
-    def _read_live(self, image: _native.Image) -> Turns[None]:
+    def _read_live(self, image: _native.Image) -> DutyCycles[None]:
         self._enter(PersistentState.LIVE)
         self._tell("live-joined")
         yield
@@ -440,32 +432,32 @@ class PersistentLife:
         # An image that was closed in the middle of a poll does not show all that was taken.
         self.position = max(self.position, image.position, self._reader.position)
 
-    def _wait_a_turn(self) -> Turns[None]:
+    def _wait_a_cycle(self) -> DutyCycles[None]:
         if self.slice_ns > 0:
             time.sleep(min(self.slice_ns, _BUSY_SLICE_NS) / 1e9)
         yield
 
-    def _perform(self, session: ControlSession, steps: Steps[T]) -> Turns[T]:
-        stepper = Stepper(session, steps)
+    def _perform(self, session: ControlSession, steps: Steps[T]) -> DutyCycles[T]:
+        executor = PollingExecutor(steps, session)
         try:
-            while not stepper.is_done:
-                if not stepper.advance():
-                    yield from self._wait_a_turn()
-            return stepper.result
+            while not executor.is_done:
+                if not executor.advance():
+                    yield from self._wait_a_cycle()
+            return executor.result
         finally:
-            stepper.close()
+            executor.close()
 
     def _ensure_connected(self, session: ControlSession) -> None:
-        if self._link.session is not session:
+        if self._connection.session is not session:
             raise ClosedError("the archive went away")
 
     def _see_live(self, position: int) -> None:
         self._seen_live = max(self._seen_live, position)
 
     def _terminal(self, reason: Reason, why: str) -> PersistentSubscriptionError:
-        what = f"cannot read recording {self._order.recording_id}"
+        what = f"cannot read recording {self._options.recording_id}"
         text = f"{what}: {why}"
-        return PersistentSubscriptionError(text, reason, self._order.recording_id, self.position)
+        return PersistentSubscriptionError(text, reason, self._options.recording_id, self.position)
 
     def _enter(self, state: PersistentState) -> None:
         if state is not self.state:

@@ -12,15 +12,15 @@ from typing import Final, Unpack
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting, ConnectOptions, prepare
-from aerotape.archive.client.live.persistent_state_machine import PersistentLife
+from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
+from aerotape.archive.client.live.persistent_state_machine import PersistentStateMachine
 from aerotape.archive.client.live.persistent_types import (
     PersistentEvent,
-    PersistentOrder,
+    PersistentOptions,
     PersistentState,
     Start,
 )
-from aerotape.archive.client.session.reconnecting_session import ArchiveLink
+from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ClosedError
 from aerotape.message import Message
@@ -68,7 +68,7 @@ def persistent_subscription(
     """
     connecting = prepare(options)
     try:
-        order = PersistentOrder.checked(
+        subscription = PersistentOptions.checked(
             recording_id,
             start,
             live_channel,
@@ -76,7 +76,7 @@ def persistent_subscription(
             replay_channel or connecting.replay_channel,
             replay_stream_id,
         )
-        return PersistentSubscription(connecting, order, on_event, connecting.owned_aeron)
+        return PersistentSubscription(connecting, subscription, on_event, connecting.owned_aeron)
     except BaseException:
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
@@ -84,7 +84,7 @@ def persistent_subscription(
 
 
 class PersistentSubscription(Closing):
-    """All messages of a stream that is recorded while it is published, in order, without a gap.
+    """All messages of a stream that is recorded while it is published, in@options, without a gap.
 
     Iterate it, or call `poll` in a loop of your own. It is made at once and connects to the
     archive by and by, again when the connection is lost; while messages come from the publisher,
@@ -99,8 +99,8 @@ class PersistentSubscription(Closing):
 
     def __init__(
         self,
-        connecting: Connecting,
-        order: PersistentOrder,
+        connecting: ConnectionSettings,
+        options: PersistentOptions,
         on_event: Callable[[PersistentEvent], None] | None,
         owned_aeron: Aeron | None = None,
     ) -> None:
@@ -111,19 +111,19 @@ class PersistentSubscription(Closing):
         self._events: list[PersistentEvent] = []
         self._failure: Exception | None = None
         self._is_closed = False
-        self._counters = self._add_counters(order)
-        self._link = ArchiveLink(
-            lambda: connecting.open()[0], lambda error: self._life.report(error)
+        self._counters = self._add_counters(options)
+        self._connection = ReconnectingSession(
+            lambda: connecting.open()[0], lambda error: self._machine.report(error)
         )
-        self._life = PersistentLife(
+        self._machine = PersistentStateMachine(
             connecting.aeron.native,
-            self._link,
-            order,
+            self._connection,
+            options,
             connecting.timeout_ns,
             self._show,
             self._take_event,
         )
-        self._turns = self._life.turns()
+        self._cycles = self._machine.duty_cycles()
         self._show()
 
     # -- what is known -------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class PersistentSubscription(Closing):
     @property
     def state(self) -> PersistentState:
         """How far it has come."""
-        return self._life.state
+        return self._machine.state
 
     @property
     def is_live(self) -> bool:
@@ -164,12 +164,12 @@ class PersistentSubscription(Closing):
         To begin there again later, take the `end_position` of the last message you are done
         with: a part of the next message may have been read already.
         """
-        return self._life.position if self._life.position >= 0 else None
+        return self._machine.position if self._machine.position >= 0 else None
 
     @property
     def join_difference(self) -> int | None:
         """How far ahead of the replay the live stream was when it was found, bytes."""
-        return self._life.join_difference
+        return self._machine.join_difference
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -189,11 +189,11 @@ class PersistentSubscription(Closing):
             ClosedError: the Aeron client was closed.
         """
         self._fetch(fragment_limit, timeout_ns)
-        return [] if self._is_closed else self._life.backlog.messages()
+        return [] if self._is_closed else self._machine.backlog.messages()
 
     def __iter__(self) -> Iterator[Message]:
         # What is in there when an iteration is left comes first in the next.
-        backlog = self._life.backlog
+        backlog = self._machine.backlog
         while not self._is_closed:
             self._fetch(_FRAGMENT_LIMIT, _ITERATION_NS)
             yield from backlog.drain()
@@ -201,31 +201,31 @@ class PersistentSubscription(Closing):
     def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
         """Go on until there are messages in the backlog, or the time is up."""
         deadline_ns = time.monotonic_ns() + timeout_ns
-        self._life.fragment_limit = fragment_limit
+        self._machine.fragment_limit = fragment_limit
         while not self._is_closed:
             remaining_ns = max(deadline_ns - time.monotonic_ns(), 0)
-            if not self._life.backlog:
+            if not self._machine.backlog:
                 if self._failure is not None:
                     raise self._failure
-                self._life.slice_ns = min(remaining_ns, _TURN_NS)
-                self._turn()
+                self._machine.slice_ns = min(remaining_ns, _TURN_NS)
+                self._do_work()
             self._tell_events()
-            if self._life.backlog or (remaining_ns == 0 and self._failure is None):
+            if self._machine.backlog or (remaining_ns == 0 and self._failure is None):
                 return
 
-    def _turn(self) -> None:
+    def _do_work(self) -> None:
         try:
-            self._link.service()
-            next(self._turns)
+            self._connection.service()
+            next(self._cycles)
         except AerotapeError as error:
             self._failure = error
-            self._turns.close()
-            self._life.fail(error)
-            self._link.close()
+            self._cycles.close()
+            self._machine.fail(error)
+            self._connection.close()
         except BaseException:
             # Of a signal's handler: whoever raised it may want to go on.
-            self._turns.close()
-            self._turns = self._life.turns_after_interrupt()
+            self._cycles.close()
+            self._cycles = self._machine.duty_cycles_after_interrupt()
             raise
 
     def _tell_events(self) -> None:
@@ -244,10 +244,10 @@ class PersistentSubscription(Closing):
 
     # -- counters ------------------------------------------------------------------------------
 
-    def _add_counters(self, order: PersistentOrder) -> dict[tuple[int, str], _native.Counter]:
+    def _add_counters(self, options: PersistentOptions) -> dict[tuple[int, str], _native.Counter]:
         what = (
-            f"{order.replay_stream_id} {order.replay_channel} "
-            f"{order.live_stream_id or ''} {order.live_channel}"
+            f"{options.replay_stream_id} {options.replay_channel} "
+            f"{options.live_stream_id or ''} {options.live_channel}"
         )
         counters: dict[tuple[int, str], _native.Counter] = {}
         for kind in (
@@ -262,9 +262,9 @@ class PersistentSubscription(Closing):
         return counters
 
     def _show(self) -> None:
-        difference = self._life.join_difference
+        difference = self._machine.join_difference
         with contextlib.suppress(ClosedError):  # with the driver all is over anyway
-            self._counters[_STATE_COUNTER].set(self._life.state)
+            self._counters[_STATE_COUNTER].set(self._machine.state)
             self._counters[_JOIN_DIFFERENCE_COUNTER].set(
                 _NO_DIFFERENCE if difference is None else difference
             )
@@ -274,8 +274,8 @@ class PersistentSubscription(Closing):
         if self._is_closed:
             return
         self._is_closed = True
-        self._turns.close()
-        self._link.close()
+        self._cycles.close()
+        self._connection.close()
         for counter in self._counters.values():
             counter.close()
         if self._owned_aeron is not None:

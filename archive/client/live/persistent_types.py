@@ -60,7 +60,7 @@ class PersistentEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class PersistentOrder:
+class PersistentOptions:
     """What to read, checked.
 
     Attributes:
@@ -88,7 +88,7 @@ class PersistentOrder:
         live_stream_id: int | None,
         replay_channel: str,
         replay_stream_id: int,
-    ) -> PersistentOrder:
+    ) -> PersistentOptions:
         """Check what was asked for.
 
         Raises:

@@ -17,8 +17,8 @@ from typing import Final
 from aerotape import _native
 from aerotape.aeron import Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.polling import Stepper
-from aerotape.archive.client.replay.image_reader import ImageFacts
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import max_recorded_position
 from aerotape.archive.client.requests.replays import (
     replay_request,
@@ -38,7 +38,7 @@ from aerotape.errors import (
     ReplayError,
 )
 from aerotape.message import Message
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
@@ -78,7 +78,7 @@ class MergeState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOrder:
+class ReplayMergeOptions:
     """What to merge.
 
     Attributes:
@@ -124,7 +124,7 @@ class MergeOrder:
             )
 
 
-class ReplayMerge(ImageFacts, Closing):
+class ReplayMerge(ImageReader, Closing):
     """A replay that becomes the live stream. Made by `ArchiveClient.replay_merge`.
 
     Iterate it for messages: first those of the recording, then the live ones, until the live
@@ -135,27 +135,27 @@ class ReplayMerge(ImageFacts, Closing):
     def __init__(
         self,
         session: ControlSession,
-        order: MergeOrder,
+        options: ReplayMergeOptions,
         subscription: Subscription,
         owns_subscription: bool,
     ) -> None:
         """Begin. Raises ConfigurationError for what cannot be merged."""
-        order.check(subscription.channel)
-        super().__init__(order.position)
+        options.check(subscription.channel)
+        super().__init__(options.position)
         self._session = session
-        self._order = order
+        self._options = options
         self._subscription = subscription
         self._owns_subscription = owns_subscription
         self._reader = _native.MessageReader()
-        self._backlog = Backlog()
+        self._backlog = MessageBuffer()
         self._replay_session_id: int | None = None
         self._has_replay_destination = False
         self._is_live_added = False
         self._state = MergeState.RESOLVE_REPLAY_PORT
         self._target = NULL_POSITION
         self._progress_ns = time.monotonic_ns()
-        self._progress_position = order.position
-        self._stepper = Stepper(session, self._merge())
+        self._progress_position = options.position
+        self._executor = PollingExecutor(self._merge(), session)
 
     @property
     def state(self) -> MergeState:
@@ -194,11 +194,11 @@ class ReplayMerge(ImageFacts, Closing):
             ReplayError: the replay ended before the live stream was there.
             ClosedError: the archive went away.
         """
-        if self._stepper.is_done or self.has_failed:
+        if self._executor.is_done or self.has_failed:
             return False
         try:
-            has_worked = self._stepper.advance()
-            if not self._stepper.is_done:
+            has_worked = self._executor.advance()
+            if not self._executor.is_done:
                 self._check_progress()
             return has_worked
         except BaseException:
@@ -277,7 +277,7 @@ class ReplayMerge(ImageFacts, Closing):
             missing = self._target - self.position
             if not self._is_live_added:
                 if missing <= min(image.term_buffer_length // 4, _LIVE_MAX_WINDOW):
-                    yield from self._add_destination(self._order.live_destination)
+                    yield from self._add_destination(self._options.live_destination)
                     self._is_live_added = True
                     ask_again_ns = 0
             elif missing <= 0 and image.active_transport_count >= 2:
@@ -288,8 +288,8 @@ class ReplayMerge(ImageFacts, Closing):
 
     def _ready_to_receive(self) -> Steps[ChannelUri]:
         """Add the replay's destination and return the channel that reaches it."""
-        destination = self._order.replay_destination
-        channel = ChannelUri.parse(self._order.replay_channel)
+        destination = self._options.replay_destination
+        channel = ChannelUri.parse(self._options.replay_channel)
         # The end of the replay is not the end of the stream, and nobody waits for it.
         channel.put("linger", "0")
         channel.put("eos", "false")
@@ -313,19 +313,19 @@ class ReplayMerge(ImageFacts, Closing):
         while True:
             if wait_ns:
                 yield Pause(wait_ns, self._what())
-            self._target = yield max_recorded_position(self._order.recording_id)
+            self._target = yield max_recorded_position(self._options.recording_id)
             self._progress_ns = time.monotonic_ns()
             if self._target != NULL_POSITION:
                 return
             wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
 
     def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
-        recording_id, stream_id = self._order.recording_id, self._subscription.stream_id
+        recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
         request = replay_request(
             recording_id,
             str(channel),
             stream_id,
-            self._order.position,
+            self._options.position,
             REPLAY_ALL_AND_FOLLOW,
             None,
             None,
@@ -348,7 +348,7 @@ class ReplayMerge(ImageFacts, Closing):
         if image.is_closed:
             raise ReplayError(
                 f"{self._what()}: the replay ended before the live stream was there",
-                recording_id=self._order.recording_id,
+                recording_id=self._options.recording_id,
                 replay_session_id=-1
                 if self._replay_session_id is None
                 else self._replay_session_id,
@@ -360,19 +360,19 @@ class ReplayMerge(ImageFacts, Closing):
             self._progress_position = self.position
             self._progress_ns = time.monotonic_ns()
             return
-        if time.monotonic_ns() - self._progress_ns <= self._order.progress_timeout_ns:
+        if time.monotonic_ns() - self._progress_ns <= self._options.progress_timeout_ns:
             return
         transports = 0 if self._image is None else self._image.active_transport_count
         raise AeronTimeoutError(
-            f"{self._what()}: nothing went forward for "
-            f"{self._order.progress_timeout_ns / 1e9:g} s in state {self._state.name} at position "
-            f"{self.position} of {self._target} ({transports} active transports)"
+            f"{self._what()}: no progress for {self._options.progress_timeout_ns / 1e9:g} s in "
+            f"state {self._state.name} at position {self.position} of {self._target} "
+            f"({transports} active transports)"
         )
 
     def _what(self) -> str:
         return (
-            f"merge the replay of recording {self._order.recording_id} with "
-            f"{self._order.live_destination}"
+            f"merge the replay of recording {self._options.recording_id} with "
+            f"{self._options.live_destination}"
         )
 
     # -- the end -------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ class ReplayMerge(ImageFacts, Closing):
         if self._has_replay_destination:
             self._has_replay_destination = False
             with contextlib.suppress(ClosedError, AeronError):  # then there is none any more
-                self._subscription.native.async_remove_destination(self._order.replay_destination)
+                self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
             self._session.tell(stop_request(replay_session_id), f"stop replay {replay_session_id}")
@@ -395,7 +395,7 @@ class ReplayMerge(ImageFacts, Closing):
         if self._state is MergeState.CLOSED:
             return
         with contextlib.suppress(AerotapeError):
-            self._stepper.close()
+            self._executor.close()
         self._end_replay()
         self._state = MergeState.CLOSED
         self._give_up_image()

@@ -13,14 +13,14 @@ from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,
     AsyncRequests,
 )
-from aerotape.archive.client.replay.replay import ReplayFacts
+from aerotape.archive.client.replay.replay import ReplayProperties
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, SignalFilter, SignalQueue
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.errors import AeronTimeoutError
 from aerotape.message import Message
 
 
-class AsyncReplay(ReplayFacts, AsyncClosing, AsyncIterator[Message]):
+class AsyncReplay(ReplayProperties, AsyncClosing, AsyncIterator[Message]):
     """The messages of a replay, in order. Iterate it once, in one task.
 
     As `Replay`, with `async for` and `async with`. Cancelling whoever iterates loses no message:

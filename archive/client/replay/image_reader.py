@@ -5,7 +5,7 @@ from __future__ import annotations
 from aerotape import _native
 
 
-class ImageFacts:
+class ImageReader:
     """Properties of a stream's reader."""
 
     def __init__(self, position: int) -> None:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from aerotape import _native
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.executors.driver_steps import subscribed, with_bound_port
-from aerotape.archive.client.replay.stream import ReplayOrder, ReplayStream
+from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
 from aerotape.archive.client.requests.queries import (
     list_recording,
     max_recorded_position,
 )
 from aerotape.archive.client.requests.replays import replay_request, start_replay_for_reader
-from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.requests.request import Steps, performed
 from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.protocol import (
@@ -26,7 +27,7 @@ from aerotape.protocol import (
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayWish:
+class ReplayOptions:
     """What a caller of `replay` has asked for; the attributes are its arguments.
 
     The channel may be "" for the client's.
@@ -54,7 +55,7 @@ def replay(
     limit_counter_id: int | None = None,
     file_io_max_length: int | None = None,
     timeout_ns: int | None = None,
-) -> ReplayWish:
+) -> ReplayOptions:
     """Replay a recording and return its messages.
 
     >>> with client.replay(recording_id) as messages:
@@ -79,7 +80,7 @@ def replay(
         ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
         ConfigurationError: the channel cannot be used.
     """
-    return ReplayWish(
+    return ReplayOptions(
         recording_id,
         position,
         length,
@@ -93,12 +94,15 @@ def replay(
 
 
 def open_replay(
-    aeron: _native.AeronClient, session: ControlSession, wish: ReplayWish, default_channel: str
+    aeron: _native.AeronClient,
+    session: ControlSession,
+    options: ReplayOptions,
+    default_channel: str,
 ) -> Steps[ReplayStream]:
     """Ask for a replay and return its stream.
 
     Args:
-        default_channel: where the archive replays to when the wish does not say.
+        default_channel: where the archive replays to when the options does not say.
 
     Raises:
         ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
@@ -106,46 +110,46 @@ def open_replay(
         ConfigurationError: an argument cannot be used.
         AerotapeError: the recording has a start position that cannot be.
     """
-    if not wish.channel:
-        wish = replace(wish, channel=default_channel)
+    if not options.channel:
+        options = replace(options, channel=default_channel)
     start = None
-    if wish.position not in (None, NULL_POSITION):
-        start = arguments.position("position", wish.position)
-    length, follow = wish.length, wish.follow
+    if options.position not in (None, NULL_POSITION):
+        start = arguments.position("position", options.position)
+    length, follow = options.length, options.follow
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
-    recording = yield from list_recording(wish.recording_id)
+    recording = yield from list_recording(options.recording_id)
     if recording is None:
         unknown = ErrorCode.UNKNOWN_RECORDING
         raise UnknownRecordingError(
-            f"cannot replay recording {wish.recording_id}: there is no such recording "
+            f"cannot replay recording {options.recording_id}: there is no such recording "
             f"(error code {unknown} {unknown.name})",
-            wish.recording_id,
+            options.recording_id,
         )
     if start is None:
         start = recording.start_position
         if start < 0:
             raise AerotapeError(
-                f"cannot replay recording {wish.recording_id}: the archive says that it starts at "
-                f"position {start}, which cannot be; its entry in the catalog is damaged"
+                f"cannot replay recording {options.recording_id}: the archive reports the invalid "
+                f"start position {start}; its catalog entry is damaged"
             )
     stop = recording.stop_position
     is_live = stop == NULL_POSITION
     if is_live and not follow:
-        stop, is_live = (yield max_recorded_position(wish.recording_id)), False
+        stop, is_live = (yield max_recorded_position(options.recording_id)), False
     end = None if length is None else start + length
     if not is_live:
         end = stop if end is None else min(end, stop)
         if start == end:
             # The reference's replay of nothing never ends; there is no need to ask for it.
-            return ReplayStream.empty(session, wish.recording_id, start)
-    timeout_ns = wish.timeout_ns
-    if timeout_ns is None and not is_live and wish.limit_counter_id is None:
+            return ReplayStream.empty(session, options.recording_id, start)
+    timeout_ns = options.timeout_ns
+    if timeout_ns is None and not is_live and options.limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    stream = yield from start_stream(aeron, session, wish, recording, start, end, timeout_ns)
+    stream = yield from start_stream(aeron, session, options, recording, start, end, timeout_ns)
     try:
         yield from stream.await_image()
     except BaseException:
@@ -157,7 +161,7 @@ def open_replay(
 def start_stream(
     aeron: _native.AeronClient,
     session: ControlSession,
-    wish: ReplayWish,
+    options: ReplayOptions,
     recording: RecordingDescriptor,
     start: int,
     end: int | None,
@@ -176,7 +180,7 @@ def start_stream(
         AeronError: the media driver refuses the subscription.
         AeronTimeoutError: the archive or the media driver does not answer.
     """
-    channel, stream_id = arguments.channel("channel", wish.channel), wish.stream_id
+    channel, stream_id = arguments.channel("channel", options.channel), options.stream_id
     subscription = None
     archive_channel = channel
     reply_to: int | None = None
@@ -189,31 +193,33 @@ def start_stream(
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:
         request = replay_request(
-            wish.recording_id,
+            options.recording_id,
             archive_channel,
             stream_id,
             start,
             REPLAY_ALL_AND_FOLLOW if end is None else max(end - start, 0),
-            wish.limit_counter_id,
-            wish.file_io_max_length,
+            options.limit_counter_id,
+            options.file_io_max_length,
         )
-        answer = yield start_replay_for_reader(
-            request, wish.recording_id, archive_channel, stream_id, reply_to
-        )
-        order = ReplayOrder(
-            recording_id=wish.recording_id,
+        call = start_replay_for_reader(request, options.recording_id, archive_channel, stream_id)
+        if reply_to is None:
+            answer = yield from performed(call)
+        else:
+            answer = yield from sent_back(session, call, reply_to)
+        parameters = ReplayParameters(
+            recording_id=options.recording_id,
             start_position=start,
             end_position=end,
-            is_bounded=wish.limit_counter_id is not None,
+            is_bounded=options.limit_counter_id is not None,
             correlation_id=answer.correlation_id,
             replay_session_id=answer.relevant_id,
             session_id=channels.to_int32(answer.relevant_id),
             recorded_as=(recording.session_id, recording.stream_id),
         )
-        stream = ReplayStream(order, session, timeout_ns)
+        stream = ReplayStream(parameters, session, timeout_ns)
         try:
             if subscription is None:
-                own = channels.with_session_id(channel, order.session_id)
+                own = channels.with_session_id(channel, parameters.session_id)
                 subscription = yield from subscribed(aeron, own, stream_id, session.timeout_ns)
         except BaseException:
             stream.abandon()

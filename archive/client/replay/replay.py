@@ -19,21 +19,21 @@ class Runner(Protocol):
     def __call__(self, steps: Steps[T]) -> T: ...
 
 
-class ReplayFacts:
-    """What is known of a replay, whoever reads it.
+class ReplayProperties:
+    """Properties of a replay, for either front end.
 
     Attributes:
         recording_id: the recording.
-        replay_session_id: for `stop_replay`; None of an empty replay, which the archive is not
-            asked for.
+        replay_session_id: for `stop_replay`; None for an empty replay, which is not
+            requested from the archive.
         start_position: where it begins, bytes.
     """
 
     def __init__(self, stream: ReplayStream) -> None:
         self._stream = stream
-        self.recording_id = stream.order.recording_id
-        self.replay_session_id = stream.order.replay_session_id
-        self.start_position = stream.order.start_position
+        self.recording_id = stream.parameters.recording_id
+        self.replay_session_id = stream.parameters.replay_session_id
+        self.start_position = stream.parameters.start_position
 
     @property
     def position(self) -> int:
@@ -43,7 +43,7 @@ class ReplayFacts:
     @property
     def expected_length(self) -> int | None:
         """How much there is to come from start to end, bytes; None when it follows."""
-        end = self._stream.order.end_position
+        end = self._stream.parameters.end_position
         return None if end is None else end - self.start_position
 
     @property
@@ -52,7 +52,7 @@ class ReplayFacts:
         return self._stream.is_closed
 
 
-class Replay(ReplayFacts, Iterator[Message], Closing):
+class Replay(ReplayProperties, Iterator[Message], Closing):
     """The messages of a replay, in order. Iterate it once, in one thread.
 
     The iteration stops at the end of what was asked for: the recording's stop position or the

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from aerotape import _native
-from aerotape.archive.client.replay.image_reader import ImageFacts
+from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import stop_position
 from aerotape.archive.client.requests.replays import stop_request
 from aerotape.archive.client.requests.request import Call, Pause, Poll, Steps, nothing
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 _FRAGMENT_LIMIT: Final = 512
@@ -33,7 +33,7 @@ _AFTER_ERROR_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayOrder:
+class ReplayParameters:
     """What was asked for.
 
     Attributes:
@@ -58,19 +58,21 @@ class ReplayOrder:
     recorded_as: tuple[int, int] | None = None
 
 
-class ReplayStream(ImageFacts):
+class ReplayStream(ImageReader):
     """The state of a replay that is being read.
 
     Attributes:
-        order: what was asked for.
+        parameters: of the replay.
         backlog: messages that were read and not given out yet.
     """
 
-    def __init__(self, order: ReplayOrder, session: ControlSession, timeout_ns: int | None) -> None:
+    def __init__(
+        self, parameters: ReplayParameters, session: ControlSession, timeout_ns: int | None
+    ) -> None:
         """Begin; `attach` gives the stream to read."""
-        super().__init__(order.start_position)
-        self.order = order
-        self.backlog = Backlog()
+        super().__init__(parameters.start_position)
+        self.parameters = parameters
+        self.backlog = MessageBuffer()
         self._session = session
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
@@ -84,7 +86,7 @@ class ReplayStream(ImageFacts):
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
         """Return a replay that has nothing to replay."""
         stream = cls(
-            ReplayOrder(recording_id, position, position, False, -1, None, 0), session, None
+            ReplayParameters(recording_id, position, position, False, -1, None, 0), session, None
         )
         stream._is_over = True
         return stream
@@ -106,13 +108,13 @@ class ReplayStream(ImageFacts):
         if subscription is None:
             return
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
-        while (image := subscription.image_by_session_id(self.order.session_id)) is None:
-            yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.order.start_position)}")
-            self._raise_error_at_length(self.order.start_position)
+        while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
+            yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
+            self._raise_error_at_length(self.parameters.start_position)
             if time.monotonic_ns() >= deadline_ns:
-                self._raise_error(self.order.start_position)
+                self._raise_error(self.parameters.start_position)
                 raise AeronTimeoutError(
-                    f"no stream for {self._describe(self.order.start_position)} on "
+                    f"no stream for {self._describe(self.parameters.start_position)} on "
                     f"{subscription.channel} stream {subscription.stream_id} within "
                     f"{self._session.timeout_ns / 1e9:g} s"
                 )
@@ -131,7 +133,7 @@ class ReplayStream(ImageFacts):
                 _FRAGMENT_LIMIT,
                 POLL_SLICE_NS,
                 self.backlog,
-                self.order.recorded_as,
+                self.parameters.recorded_as,
             )
             if self.backlog:
                 return
@@ -146,7 +148,7 @@ class ReplayStream(ImageFacts):
                 yield from self._check_alive(position, idle_since_ns)
 
     def _is_complete(self) -> bool:
-        end = self.order.end_position
+        end = self.parameters.end_position
         return end is not None and self.position >= end
 
     def _has_ended(self) -> bool:
@@ -167,11 +169,11 @@ class ReplayStream(ImageFacts):
         """Raise unless the stream has ended where it may."""
         yield Pause(0, f"end {self._describe(position)}")
         self._raise_error(position)
-        if self.order.is_bounded:
+        if self.parameters.is_bounded:
             return  # it ends where the counter last stood, which only the archive saw
         deadline_ns = time.monotonic_ns() + _STOP_POSITION_GRACE_NS
         while True:
-            stopped_at: int = yield stop_position(self.order.recording_id)
+            stopped_at: int = yield stop_position(self.parameters.recording_id)
             if stopped_at != NULL_POSITION or time.monotonic_ns() >= deadline_ns:
                 break
             yield Pause(_STOP_POLL_NS)
@@ -186,7 +188,7 @@ class ReplayStream(ImageFacts):
 
     def _heard_error(self) -> ArchiveError | None:
         if self._error is None:
-            self._error = self._session.take_error(self.order.correlation_id)
+            self._error = self._session.take_error(self.parameters.correlation_id)
         return self._error
 
     def _raise_error_at_length(self, position: int) -> None:
@@ -212,20 +214,20 @@ class ReplayStream(ImageFacts):
     def _ended_by_archive(self, message: str, code: int, position: int) -> ReplayError:
         self._is_over = True
         self.release()
-        replay_session_id = self.order.replay_session_id
+        replay_session_id = self.parameters.replay_session_id
         return ReplayError(
             message,
             code,
-            self.order.correlation_id,
-            self.order.recording_id,
+            self.parameters.correlation_id,
+            self.parameters.recording_id,
             -1 if replay_session_id is None else replay_session_id,
             position,
         )
 
     def _describe(self, position: int) -> str:
-        end = self.order.end_position
+        end = self.parameters.end_position
         to = "" if end is None else f" of {end}"
-        return f"the replay of recording {self.order.recording_id} at position {position}{to}"
+        return f"the replay of recording {self.parameters.recording_id} at position {position}{to}"
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -256,6 +258,6 @@ class ReplayStream(ImageFacts):
             self._session.tell(call.message, call.what)
 
     def _stop_call(self) -> Call[None]:
-        replay_session_id = self.order.replay_session_id
+        replay_session_id = self.parameters.replay_session_id
         assert replay_session_id is not None, "an empty replay is over from the start"
         return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)

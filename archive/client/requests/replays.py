@@ -8,13 +8,13 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.requests.request import Call, Request, nothing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
+from aerotape.formatting import argument
 from aerotape.protocol import (
     NULL_POSITION,
     NULL_VALUE,
     REPLAY_ALL_AND_FOLLOW,
     REPLAY_ALL_AND_STOP,
 )
-from aerotape.text import argument
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -166,7 +166,6 @@ def start_replay_for_reader(
     recording_id: int,
     channel: str,
     stream_id: int,
-    reply_to: int | None = None,
 ) -> Call[codecs.ControlResponse]:
     """Start a replay that nobody wants any more when its reader has been interrupted."""
     return Call(
@@ -174,5 +173,4 @@ def start_replay_for_reader(
         _what(recording_id, channel, stream_id),
         lambda answer: answer,
         undo=lambda answer: stop_request(answer.relevant_id),
-        reply_to=reply_to,
     )

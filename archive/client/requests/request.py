@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 
 T = TypeVar("T")
 
@@ -84,13 +84,19 @@ class Poll:
     subscription: _native.Subscription
     fragment_limit: int
     timeout_ns: int
-    backlog: Backlog
+    backlog: MessageBuffer
     recorded_as: tuple[int, int] | None
 
 
 Step = Call[Any] | Listing | Pause | Poll
 Steps = Generator[Step, Any, T]
 """Several requests, each following from what came before: yields them, is sent their results."""
+
+
+def performed(call: Call[T]) -> Steps[T]:
+    """Perform one request, for executors of steps."""
+    result: T = yield call
+    return result
 
 
 def relevant_id(answer: codecs.ControlResponse) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 from aerotape.archive.client.requests.request import Call, Item
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import (
     ActiveListingError,
@@ -73,7 +73,7 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     return _CLASSES.get(code, ArchiveError)(text, code, response.correlation_id)
 
 
-def result_of(call: Call[T], pending: Pending) -> T:
+def result_of(call: Call[T], pending: PendingRequest) -> T:
     """Return what the answer to a request means.
 
     Raises:
@@ -89,7 +89,7 @@ def result_of(call: Call[T], pending: Pending) -> T:
     raise _refusal(answer, call)
 
 
-def items_of(pending: Pending) -> list[Item]:
+def items_of(pending: PendingRequest) -> list[Item]:
     """Return what a listing has brought; raises as `result_of`."""
     if len(pending.items) < pending.count:
         answer = pending.response()

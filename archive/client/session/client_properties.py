@@ -7,7 +7,7 @@ from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.protocol import NULL_VALUE
 
 
-class ClientFacts:
+class ClientProperties:
     """Properties of a connection to an archive."""
 
     _aeron: Aeron

@@ -17,25 +17,22 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from aerotape import _native
+from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
 from aerotape.archive.client.replay.signals import SignalQueue, signal_of
 from aerotape.archive.client.requests.request import Call, Listing, Request
 from aerotape.archive.client.requests.response_errors import error_of
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
+from aerotape.uninterrupted import call_uninterrupted
 
 # How long one look at the response stream may take, so that Ctrl-C and a close are seen.
 POLL_SLICE_NS: Final = 50_000_000
 _FRAGMENT_LIMIT: Final = 64
 _KEPT_ERRORS: Final = 4096
-
-_NOT_CONNECTED: Final = -1
-_BACK_PRESSURED: Final = -2
-_ADMIN_ACTION: Final = -3
-_CLOSED: Final = -4
 
 # The messages that matter to a client. A newer archive may send others: they are skipped.
 _EXPECTED_TEMPLATES: Final = frozenset(
@@ -73,22 +70,21 @@ class ControlSession:
         self.archive_version = 0
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
-        self.unfinished_listing: Pending | None = None
+        self.unfinished_listing: PendingRequest | None = None
         self.signals = SignalQueue()
         self._aeron = aeron
         self._publication = publication
         self._subscription = subscription
         self._send_lock = threading.Lock()
-        # Guards all that follows. No condition: an interrupt while Python's takes or gives its lock
-        # leaves that in the wrong state.
+        # Guards all attributes below. Not a condition, for the reason in `uninterrupted`.
         self._lock = threading.RLock()
         # Held; released when something was read.
         self._waiters: list[threading.Lock] = []
         self._reader_thread: int | None = None
         self._closed_because: str | None = None
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingRequest] = {}
         # Read and not sorted yet: after an interrupt whoever reads next goes on with it.
-        self._arrived = Backlog()
+        self._arrived = MessageBuffer()
         self._decoded: tuple[object, Message | None] | None = None
         self.on_news: Callable[[], None] = lambda: None
         self._signal_queues = [self.signals]
@@ -127,7 +123,7 @@ class ControlSession:
         what: str,
         count: int = 0,
         on_done: Callable[[], None] | None = None,
-    ) -> tuple[Pending, bytes]:
+    ) -> tuple[PendingRequest, bytes]:
         """Prepare a request: return what awaits its answer, and the bytes to be sent.
 
         Args:
@@ -150,19 +146,21 @@ class ControlSession:
         what: str,
         count: int = 0,
         on_done: Callable[[], None] | None = None,
-    ) -> Pending:
+    ) -> PendingRequest:
         """Keep what will come for a request, until it is done or `forget` is called."""
-        pending = Pending(correlation_id, what, count, on_done)
+        pending = PendingRequest(correlation_id, what, count, on_done)
         with self._lock:
             self._pending[correlation_id] = pending
         return pending
 
-    def forget(self, pending: Pending) -> None:
+    def forget(self, pending: PendingRequest) -> None:
         """Let what may still come for a request be dropped. Idempotent."""
         with self._lock:
             self._pending.pop(pending.correlation_id, None)
 
-    def abandon(self, pending: Pending, call: Call[Any] | Listing, is_sent: bool = True) -> None:
+    def abandon(
+        self, pending: PendingRequest, call: Call[Any] | Listing, is_sent: bool = True
+    ) -> None:
         """Stop waiting for a request; if it was granted after all, take it back."""
         if not is_sent:
             self.forget(pending)
@@ -218,10 +216,10 @@ class ControlSession:
         results = [] if results is None else results
         self.ensure_open(what)
         with self._send_lock:
-            results.extend(map(self._publication.offer, (data,)))
+            call_uninterrupted(results, self._publication.offer, data)
             if self._is_sent(results[-1], what):
                 return
-            results.extend(map(self._publication.offer_within, (data,), (self.timeout_ns,)))
+            call_uninterrupted(results, self._publication.offer_within, data, self.timeout_ns)
             if not self._is_sent(results[-1], what):
                 raise self.back_pressure(what)
 
@@ -232,7 +230,7 @@ class ControlSession:
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
-    def no_answer(self, pending: Pending) -> AeronTimeoutError:
+    def no_answer(self, pending: PendingRequest) -> AeronTimeoutError:
         """Return the error for an answer that does not come."""
         return AeronTimeoutError(
             f"cannot {pending.what}: no answer from the archive at {self._publication.channel} "
@@ -243,11 +241,11 @@ class ControlSession:
     def _is_sent(self, result: int, what: str) -> bool:
         if result > 0:
             return True
-        if result in (_BACK_PRESSURED, _ADMIN_ACTION):
+        if result in (BACK_PRESSURED, ADMIN_ACTION):
             return False
-        if result == _NOT_CONNECTED:
+        if result == NOT_CONNECTED:
             raise self._gone(what, "its request stream has no subscriber any more")
-        if result == _CLOSED:
+        if result == CLOSED:
             raise self._gone(what, "the request stream is closed")
         raise self._gone(what, "the request stream is at its last position; connect again")
 
@@ -272,7 +270,7 @@ class ControlSession:
             ClosedError: the archive went away.
         """
         this_thread = threading.get_ident()
-        done: list[Pending] = []
+        done: list[PendingRequest] = []
         waiter = None
         try:
             with self._lock:
@@ -328,7 +326,7 @@ class ControlSession:
         for waiter in waiters:
             waiter.release()
 
-    def _sort_arrived(self, done: list[Pending]) -> list[Message]:
+    def _sort_arrived(self, done: list[PendingRequest]) -> list[Message]:
         """Sort what was read. One that an interrupt comes to is sorted again, to no other end."""
         messages = []
         while self._arrived:
@@ -352,7 +350,7 @@ class ControlSession:
             self._errors.append(ArchiveError(text))
             return None
 
-    def _sort(self, message: Any, done: list[Pending]) -> None:
+    def _sort(self, message: Any, done: list[PendingRequest]) -> None:
         if self._is_of_another_session(message.control_session_id):
             return
         if isinstance(message, codecs.RecordingSignalEvent):
@@ -441,7 +439,7 @@ class ControlSession:
         self._subscription.close()
 
 
-def _tell(done: list[Pending]) -> None:
+def _tell(done: list[PendingRequest]) -> None:
     for pending in done:
         if pending.on_done is not None:
             pending.on_done()

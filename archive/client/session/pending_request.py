@@ -9,7 +9,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ClosedError
 
 
-class Pending:
+class PendingRequest:
     """A request under way, and what has come for it so far.
 
     Attributes:

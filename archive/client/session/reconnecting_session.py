@@ -1,7 +1,7 @@
-"""A connection to an archive that is made anew whenever it is lost, while others go on.
+"""A control session that reconnects when it is lost, without blocking its user.
 
-Connecting waits for the archive, so a thread of its own does it. Whoever uses the link only looks
-at it now and then, and takes the session when there is one.
+A separate thread connects, because the archive's challenge may take a while to answer and the
+handshake must go on while the user is busy with a message. The user polls for the session.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Attempt:
             session.close()
 
 
-class ArchiveLink:
+class ReconnectingSession:
     """Keeps a session with an archive, or tries to. For one thread."""
 
     def __init__(

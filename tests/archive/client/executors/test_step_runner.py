@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.request import Pause, Steps
 
 
 def perform(steps: Steps[Any], do: Callable[[Any], Any]) -> Any:
     """Perform steps as the faces of the client do."""
-    under_way = UnderWay(steps)
+    under_way = StepRunner(steps)
     for step in under_way:
         with under_way:
             under_way.value = do(step)

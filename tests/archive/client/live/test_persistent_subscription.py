@@ -48,7 +48,7 @@ def _has_all(live: Live, received: list[aerotape.Message]) -> bool:
 
 def _cut_off(subscription: PersistentSubscription, live: Live) -> None:
     """Have the driver take the live image away from the subscription, as a loss would."""
-    image = subscription._life._live.image()
+    image = subscription._machine._live.image()
     assert image is not None
     image.reject("cut off by a test")
 
@@ -245,7 +245,7 @@ def test_waits_for_a_publisher(client: aerotape.ArchiveClient) -> None:
     with client.persistent_subscription(
         made.recording_id, "aeron:ipc", start="start", on_event=events.append
     ) as subscription:
-        subscription._life._live._timeout_ns = 200_000_000
+        subscription._machine._live._timeout_ns = 200_000_000
         received: list[aerotape.Message] = []
         while subscription.state is not PersistentState.AWAIT_LIVE:
             received += subscription.poll(timeout_ns=10_000_000)
