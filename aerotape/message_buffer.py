@@ -13,7 +13,7 @@ from typing import Any, Final
 from aerotape.message import Message
 from aerotape.uninterrupted import stack_uninterrupted
 
-# Without a look at how many fields there are: the polls have them right.
+# Skips the check of the number of fields, which the polls guarantee.
 _new: Final = tuple.__new__
 
 
@@ -23,7 +23,7 @@ class MessageBuffer:
     __slots__ = ("_fields",)
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Create an empty buffer."""
         # The oldest is the last.
         self._fields: list[tuple[Any, ...]] = []
 
@@ -35,21 +35,21 @@ class MessageBuffer:
         stack_uninterrupted(self._fields, poll, *arguments)
 
     def oldest(self) -> tuple[Any, ...]:
-        """Return the oldest, as the poll has given it; it stays."""
+        """Return the oldest message, as polled, without removing it."""
         return self._fields[-1]
 
     def drop_oldest(self) -> None:
-        """Note that the oldest has been given out."""
+        """Remove the oldest message."""
         del self._fields[-1]
 
     def next_message(self) -> Message:
-        """Give out the oldest."""
+        """Remove and return the oldest message."""
         message = _new(Message, self._fields[-1])
         del self._fields[-1]
         return message
 
     def drain(self) -> Iterator[Message]:
-        """Give out one after the other; those that are not taken stay."""
+        """Iterate over the messages, removing each; those not taken stay."""
         fields = self._fields
         while fields:
             message = _new(Message, fields[-1])
@@ -57,7 +57,7 @@ class MessageBuffer:
             yield message
 
     def messages(self) -> list[Message]:
-        """Give out all."""
+        """Remove and return all messages."""
         messages = list(map(Message._make, reversed(self._fields)))
         del self._fields[:]
         return messages

@@ -1,4 +1,4 @@
-"""What it takes to connect to an archive, also later and again."""
+"""Connecting to an archive: checked options, also for later connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.handshake import open_session
 
-# A driver shows that it lives about once a second.
+# A driver updates its heartbeat about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
 
 
@@ -38,11 +38,11 @@ class ConnectOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to connect.
+    """Checked settings of a connection.
 
     Attributes:
-        aeron: the Aeron client to do it with.
-        owned_aeron: the same if it was made for this, to be closed in the end.
+        aeron: the Aeron client to use.
+        owned_aeron: the same if it was created for this connection, which then closes it.
         open: connects and returns the session and the archive's id; raises as `open_session`.
         replay_channel: where replays go by default.
         timeout_ns: for the connect and for each request.
@@ -56,11 +56,11 @@ class ConnectionSettings:
 
 
 def prepare(options: ConnectOptions) -> ConnectionSettings:
-    """Find out how to connect with the options of `connect`.
+    """Check the options of `connect`, and create an Aeron client unless one is given.
 
     Raises:
         AeronError: there is no media driver.
-        ConfigurationError: an option is none, or the response channel must be given.
+        ConfigurationError: an option is invalid, or the response channel must be given.
     """
     credentials, on_challenge = credentials_of(
         options.get("credentials", b""), options.get("on_challenge")

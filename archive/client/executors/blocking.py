@@ -1,4 +1,4 @@
-"""The face that waits: performs requests in the caller's thread."""
+"""The blocking executor: performs requests in the caller's thread."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHOWN_AS: Final = {"Call[": "{}", "Steps[": "{}", "Pages[": "Iterator[{}]"}
 
 
 class BlockingRequests:
-    """Performs requests and waits for their answers. Thread-safe."""
+    """Performs requests and waits for their responses. Thread-safe."""
 
     def __init__(self, session: ControlSession) -> None:
         self._session = session
-        # An archive refuses a second listing of a session while one is under way.
+        # An archive refuses a second listing of a session while one is active.
         self._listing_lock = threading.Lock()
 
     def _perform(self, call: Call[T]) -> T:
@@ -47,7 +47,7 @@ class BlockingRequests:
             return items_of(await_request(self._session, listing))
 
     def _finish_listing(self) -> None:
-        """Wait for the end of a listing that was interrupted: the archive goes on with it."""
+        """Wait for the end of an interrupted listing, which the archive continues to send."""
         unfinished = self._session.unfinished_listing
         if unfinished is not None:
             with contextlib.suppress(AeronTimeoutError):
@@ -84,7 +84,7 @@ class BlockingRequests:
 def blocking(
     request: Callable[P, Call[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """Make a method that performs a request and returns its result."""
+    """Return a method that performs a request and returns its result."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._perform(request(*args, **kwargs))
@@ -96,7 +96,7 @@ def blocking(
 def blocking_steps(
     request: Callable[P, Steps[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """As `blocking`, of a request that takes several steps."""
+    """As `blocking`, for a request of several steps."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(request(*args, **kwargs))
@@ -108,7 +108,7 @@ def blocking_steps(
 def blocking_pages(
     request: Callable[P, Pages[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], Iterator[T]]:
-    """Make a method that iterates over a listing."""
+    """Return a method that iterates over a listing."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return _each(self, request(*args, **kwargs))
@@ -128,7 +128,7 @@ def describe_as(
     """Give a method the name, documentation and signature of the request that it performs.
 
     Args:
-        returns: what the method returns, where the request's signature does not tell.
+        returns: the method's return annotation, if not that of the request.
     """
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
@@ -141,7 +141,7 @@ def describe_as(
 
 
 def _result_annotation(annotation: object) -> object:
-    # "Call[int]" is what the request says; the method returns the int.
+    # The request is annotated "Call[int]"; the method returns the int.
     if isinstance(annotation, str):
         for kind, shown in _SHOWN_AS.items():
             if annotation.startswith(kind):
@@ -160,11 +160,11 @@ def run_pauses(steps: Steps[T]) -> T:
 
 
 def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
-    """Send a request and wait until it is done. The timeout runs anew with each item listed.
+    """Send a request and wait until it is done. Each listed item restarts the timeout.
 
     Raises:
-        AeronTimeoutError: no answer in time.
-        ClosedError: the session is over.
+        AeronTimeoutError: no response in time.
+        ClosedError: the session has ended.
     """
     count = request.count if isinstance(request, Listing) else 0
     pending, data = session.begin(request.message, request.what, count)
@@ -182,8 +182,8 @@ def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns:
     """Wait until a request is done, reading the response stream.
 
     Raises:
-        AeronTimeoutError: it is not at the deadline, which listed items put off.
-        ClosedError: the session is over.
+        AeronTimeoutError: it is not done by the deadline, which listed items extend.
+        ClosedError: the session has ended.
     """
     seen = 0
     while not pending.is_done:

@@ -20,8 +20,8 @@ _RETRY_AFTER_NS: Final = 100_000_000
 def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool:
     """Whether positions of an image mean the same as those of a recording.
 
-    A publisher that goes on with a recorded stream has its terms; one that begins anew draws
-    another initial term id.
+    A publisher that continues a recorded stream has the same terms; a new stream has another
+    initial term id.
     """
     return (
         image.initial_term_id == recording.initial_term_id
@@ -30,7 +30,7 @@ def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool
 
 
 class LiveSubscription:
-    """A subscription to the live stream, while there is to be one."""
+    """A subscription to the live stream, added and closed on demand."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class LiveSubscription:
         timeout_ns: int,
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Begin without one.
+        """Create it without a subscription.
 
         Args:
-            timeout_ns: after how long without a publisher `on_error` is told, once.
+            timeout_ns: after how long without a publisher `on_error` is called, once.
         """
         self._aeron = aeron
         self._channel = channel
@@ -57,7 +57,7 @@ class LiveSubscription:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a subscription, or the driver has been asked for one."""
+        """Whether there is a subscription, or one is being added."""
         return self._adding is not None or self._subscription is not None
 
     def begin(self, recording: RecordingDescriptor) -> None:
@@ -72,12 +72,12 @@ class LiveSubscription:
         self._adding.advance()
 
     def image(self) -> _native.Image | None:
-        """Return the stream of a publisher, None while there is none.
+        """Return the image of a publisher, None while there is none.
 
-        Where there are several, one that can be what was recorded comes first.
+        Of several, an image of the recorded stream is preferred.
 
         Raises:
-            AeronError: the driver refuses the subscription for good.
+            AeronError: the driver refuses the subscription.
         """
         if self._adding is not None:
             self._await_subscription(self._adding)
@@ -89,7 +89,7 @@ class LiveSubscription:
             if self._image is None:
                 self._check_deadline()
         else:
-            # Shows the native client that its older lists of images are not looked at any more.
+            # Lets the native client free its older lists of images.
             _ = self._subscription.image_count
         return self._image
 
@@ -117,18 +117,18 @@ class LiveSubscription:
         self._on_error(
             AeronTimeoutError(
                 f"no publisher on the live channel {self._channel} stream {stream_id} "
-                f"within {self._timeout_ns / 1e9:g} s: it may be down, the channel or stream "
-                "another one, or a firewall in between; still waiting"
+                f"within {self._timeout_ns / 1e9:g} s: check that it is running, the channel and "
+                "stream id, and firewalls; still waiting"
             )
         )
 
     def put_off(self) -> None:
-        """Give the subscription up, and do not begin anew for the timeout."""
+        """Close the subscription, and add none again before the timeout is up."""
         self.close()
         self._retry_at_ns = time.monotonic_ns() + self._timeout_ns
 
     def close(self) -> None:
-        """Give the subscription up. Idempotent."""
+        """Close the subscription. Idempotent."""
         adding, self._adding = self._adding, None
         if adding is not None:
             adding.close()

@@ -1,13 +1,12 @@
-"""The life of a persistent subscription: replay, join the live stream, fall back, and again.
+"""The state machine of a persistent subscription: replay, join the live stream, fall back, repeat.
 
-It is written down as a generator that is advanced once a turn of its user's loop and never waits
-itself, but for the moments that it is given to wait for a message. Each phase gives up what it
-has asked for when it is left, whichever way.
+It is a generator that its user advances once a duty cycle. It never blocks, except for the slice
+of time that it is given to wait for a message. Each phase closes its resources however it ends.
 
-Both images show positions of the same stream. Close to the end of the recording, the live stream
-is subscribed to. Where it begins behind the replay, it is passed over up to there, and where it
-begins ahead, the replay is read up to there and not further. Where both stand at the same
-position, nothing is lost and nothing doubled by going on with the other.
+Both images have positions of the same stream. Close to the end of the recording, the live stream
+is subscribed to. Where it begins at a lower position than the replay, it is skipped up to the
+replay's position; where it begins at a higher one, the replay is read up to that position. Once
+both are at the same position, switching to the live stream neither loses nor duplicates a message.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ from aerotape.protocol import NULL_POSITION
 T = TypeVar("T")
 DutyCycles = Generator[None, None, T]
 
-# At a turn that skips in the live stream.
+# In a duty cycle that skips in the live stream.
 _SKIPPED_FRAGMENTS: Final = 4096
-# While there is something else to look after than the stream that is read.
+# While there is other work than reading the stream.
 _BUSY_SLICE_NS: Final = 1_000_000
-# Until the archive is asked again whether it has recorded what was read live.
+# Between two requests for how far the archive has recorded.
 _RECORDER_LATE_NS: Final = 10_000_000
 
 Reason = PersistentSubscriptionError.Reason
 
 
 class _Switch(enum.Enum):
-    """How an attempt to join the live stream has ended."""
+    """The outcome of an attempt to join the live stream."""
 
     JOINED = 1
     REPLAY_ENDED = 2
@@ -67,15 +66,15 @@ class _Switch(enum.Enum):
 
 
 class PersistentStateMachine:
-    """What a persistent subscription does, turn by turn, and what it knows.
+    """The duty cycles of a persistent subscription, and its state.
 
     Attributes:
-        state: how far it has come.
+        state: the state.
         position: how far the stream has been read, bytes; FROM_START or FROM_LIVE before.
         join_difference: how far the live stream was ahead of the replay when it was found, bytes.
-        backlog: messages that were read, for the user to take.
-        fragment_limit: how many fragments a turn may take.
-        slice_ns: how long a turn may wait for a message.
+        backlog: messages that were read and not returned yet.
+        fragment_limit: how many fragments a duty cycle may read.
+        slice_ns: how long a duty cycle may wait for a message.
     """
 
     def __init__(
@@ -101,33 +100,33 @@ class PersistentStateMachine:
         self._reader = _native.MessageReader()
         self._live = LiveSubscription(aeron, options.live_channel, timeout_ns, self.report)
         self._timeout_ns = timeout_ns
-        # When it is told of that the recording does not come to where the live stream was read.
+        # When to report that the recording has not reached the position read live.
         self._late_at_ns: int | None = None
-        # The furthest that a publisher was seen to be.
+        # The highest position of a publisher so far.
         self._seen_live = NULL_POSITION
-        # The image that was told of last for not being of the recorded stream.
+        # The image that was last reported as another stream than the recorded one.
         self._other_id = NULL_POSITION
 
     def report(self, error: Exception) -> None:
-        """Tell of something that did not work."""
+        """Report an error that is retried."""
         self._tell("error", error)
 
     def fail(self, error: Exception) -> None:
-        """Tell of the error that ends it."""
+        """Report the error that ends it."""
         self._enter(PersistentState.FAILED)
         self.report(error)
 
-    # -- turns ---------------------------------------------------------------------------------
+    # -- duty cycles ---------------------------------------------------------------------------
 
     def duty_cycles_after_interrupt(self) -> DutyCycles[None]:
-        """As `turns`, where an exception from elsewhere has ended those before."""
-        # All that was read is in the backlog, or of a message that is not whole yet.
+        """As `duty_cycles`, after an exception of a signal handler ended the previous ones."""
+        # All that was read is in the backlog, or part of an incomplete message.
         if self._reader.position >= 0:
             self.position = max(self.position, self._reader.position)
         return self.duty_cycles()
 
     def duty_cycles(self) -> DutyCycles[None]:
-        """Live until an error ends it, which is raised; each yield ends a turn."""
+        """Run until a permanent error, which is raised; each yield ends a duty cycle."""
         try:
             while True:
                 try:
@@ -145,12 +144,12 @@ class PersistentStateMachine:
             self._live.close()
 
     def _until_live(self) -> DutyCycles[_native.Image | None]:
-        """Read from the recording until the live stream is joined; None: look at it all again.
+        """Read from the recording until the live stream is joined; None: start again.
 
         Raises:
             ClosedError: the archive went away.
-            AeronTimeoutError: the archive does not answer in time.
-            PersistentSubscriptionError: there is no way to go on.
+            AeronTimeoutError: the archive does not respond in time.
+            PersistentSubscriptionError: the error is permanent.
         """
         session = yield from self._connected()
         recording = yield from self._look_up(session)
@@ -166,14 +165,14 @@ class PersistentStateMachine:
             raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
         except UnknownRecordingError as error:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
-        except ReplayError as error:  # it had begun: from where it was left another one may do
+        except ReplayError as error:  # it had started: another one may continue at its position
             self.report(error)
             return None
 
     def _connected(self) -> DutyCycles[ControlSession]:
         while (session := self._connection.session) is None:
             if self._aeron.is_closed:
-                raise ClosedError("cannot read on: the Aeron client is closed")
+                raise ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
             yield from self._wait_a_cycle()
         return session
@@ -195,8 +194,8 @@ class PersistentStateMachine:
         if stop != NULL_POSITION and self._seen_live > stop:
             raise self._terminal(
                 Reason.INVALID_START_POSITION,
-                f"the recording has stopped at {stop}, before {self._seen_live}, where the live "
-                "stream has been",
+                f"the recording stopped at {stop}, but the live stream has reached "
+                f"{self._seen_live}",
             )
         if self.position == FROM_START:
             self.position = start
@@ -204,19 +203,19 @@ class PersistentStateMachine:
             if self.position < start:
                 raise self._terminal(
                     Reason.INVALID_START_POSITION,
-                    f"position {self.position} is before its start, {start}",
+                    f"position {self.position} is before its start position {start}",
                 )
             if stop != NULL_POSITION and self.position > stop:
                 raise self._terminal(
                     Reason.INVALID_START_POSITION,
-                    f"position {self.position} is after its stop, {stop}",
+                    f"position {self.position} is past its stop position {stop}",
                 )
         return recording
 
     def _waits_for_recorder(self, session: ControlSession) -> DutyCycles[bool]:
-        """Whether more has been read live than is recorded yet; a while has passed if so.
+        """Whether more has been read live than is recorded yet; waits a little if so.
 
-        The archive would refuse a replay from there, as if there were no such position.
+        The archive would refuse a replay from there as an invalid position.
         """
         if not 0 <= self.position <= self._seen_live:
             return False
@@ -257,8 +256,8 @@ class PersistentStateMachine:
                 self._ensure_connected(session)
                 live = self._live.image()
                 if live is not None and not is_same_stream(live, recording):
-                    # What was recorded is read first; nobody shall be held up by who does not read.
-                    self._tell_of_other(live, recording)
+                    # The recording is read first; an unread subscription would block a publisher.
+                    self._report_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
                     outcome = yield from self._switch(image, live, replay.parameters.recorded_as)
@@ -314,7 +313,7 @@ class PersistentStateMachine:
         return PollingExecutor(steps, session)
 
     def _near_the_end(self, distance: int) -> Steps[None]:
-        """Come to an end when no more than `distance` bytes are left of the recording."""
+        """Return when no more than `distance` bytes are left of the recording."""
         while True:
             try:
                 end: int = yield max_recorded_position(self._options.recording_id)
@@ -352,7 +351,7 @@ class PersistentStateMachine:
     def _join_live(
         self, session: ControlSession, recording: RecordingDescriptor
     ) -> DutyCycles[_native.Image | None]:
-        """Wait for the live stream where the recording has nothing more."""
+        """Wait for the live stream at the end of the recording."""
         joined = False
         try:
             while True:
@@ -369,11 +368,11 @@ class PersistentStateMachine:
                 if 0 <= position < self.position:
                     raise self._terminal(
                         Reason.GENERIC,
-                        f"the live stream is at {position}, before {self.position}, up to where it "
-                        "has been read",
+                        f"the live stream is at {position}, but it has been read up to "
+                        f"{self.position} already",
                     )
                 if self.position >= 0 and position != self.position:
-                    return None  # the recording will have what is missing
+                    return None  # the messages in between are in the recording
                 if not is_same_stream(image, recording):
                     raise self._other_stream(image, recording)
                 self.position = position
@@ -394,7 +393,7 @@ class PersistentStateMachine:
             f"recording {recording.initial_term_id} and {recording.term_buffer_length}",
         )
 
-    def _tell_of_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
+    def _report_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
         if image.correlation_id != self._other_id:
             self._other_id = image.correlation_id
             self.report(self._other_stream(image, recording))
@@ -416,7 +415,7 @@ class PersistentStateMachine:
         self._see_live(self.position)
         self._tell("live-left")
 
-    # -- what all phases need ------------------------------------------------------------------
+    # -- common to all phases ------------------------------------------------------------------
 
     def _read(
         self,
@@ -429,7 +428,7 @@ class PersistentStateMachine:
         self.backlog.take(
             self._reader.poll, image, self.fragment_limit, limit_position, wait_ns, recorded_as
         )
-        # An image that was closed in the middle of a poll does not show all that was taken.
+        # The position of an image that was closed during a poll may be too low.
         self.position = max(self.position, image.position, self._reader.position)
 
     def _wait_a_cycle(self) -> DutyCycles[None]:

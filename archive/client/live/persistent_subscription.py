@@ -1,5 +1,5 @@
-"""Persistent subscriptions: all of a recorded stream, from the archive as long as need be, live
-where that can be, and back again when the live stream drops.
+"""Persistent subscriptions: a recorded stream, replayed by the archive until it can be read live,
+and replayed again when the live stream drops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TURN_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
 _REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
-# AeronCounters of the reference: type ids and beginnings of labels.
+# AeronCounters of the reference: type ids and label prefixes.
 _STATE_COUNTER: Final = (114, "Persistent Subscription State")
 _JOIN_DIFFERENCE_COUNTER: Final = (115, "Persistent Subscription Join Difference")
 _LIVE_LEFT_COUNTER: Final = (116, "Persistent Subscription Live Left Count")
@@ -50,7 +50,7 @@ def persistent_subscription(
     on_event: Callable[[PersistentEvent], None] | None = None,
     **options: Unpack[ConnectOptions],
 ) -> PersistentSubscription:
-    """As `ArchiveClient.persistent_subscription`, of an archive that need not be there yet.
+    """As `ArchiveClient.persistent_subscription`, for an archive that may not be running yet.
 
     >>> with aerotape.persistent_subscription(
     ...     recording_id, "aeron:udp?endpoint=239.1.1.1:24326", start=position
@@ -59,12 +59,12 @@ def persistent_subscription(
     ...         print(message.end_position)
 
     Args:
-        recording_id: like all others but `options`, as there.
+        recording_id: this and the others except `options` as in that method.
         options: those of `connect`.
 
     Raises:
         AeronError: there is no media driver.
-        ConfigurationError: an argument cannot be used. All else comes while polling.
+        ConfigurationError: an argument is invalid. Other errors are raised while polling.
     """
     connecting = prepare(options)
     try:
@@ -86,15 +86,15 @@ def persistent_subscription(
 class PersistentSubscription(Closing):
     """All messages of a stream that is recorded while it is published, in@options, without a gap.
 
-    Iterate it, or call `poll` in a loop of your own. It is made at once and connects to the
-    archive by and by, again when the connection is lost; while messages come from the publisher,
-    the archive may be away. Its errors are told as events, and tried again; those that nothing
-    can mend are raised, too, and end it. For one thread.
+    Iterate it, or call `poll` in your own loop. It connects to the archive in the background and
+    reconnects when the connection is lost; while messages come from the publisher, the archive
+    may be down. Temporary errors are reported as events, and retried; permanent errors are also
+    raised, and end it. For one thread.
 
-    Messages of a replay carry its stream and session id, live ones those of the publisher.
+    Messages of a replay have the ids of the recording, live ones those of the publisher.
     Positions are the same in both.
 
-    The driver shows its state in counters with the type ids 114 to 117, as Aeron's own does.
+    Its state is published in counters with the type ids 114 to 117, as Aeron's client does.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PersistentSubscription(Closing):
         on_event: Callable[[PersistentEvent], None] | None,
         owned_aeron: Aeron | None = None,
     ) -> None:
-        """Begin. Made by `persistent_subscription` and `ArchiveClient.persistent_subscription`."""
+        """Start. Created by the function and the `ArchiveClient` method of its name."""
         self._aeron = connecting.aeron
         self._owned_aeron = owned_aeron
         self._on_event = on_event
@@ -126,11 +126,11 @@ class PersistentSubscription(Closing):
         self._cycles = self._machine.duty_cycles()
         self._show()
 
-    # -- what is known -------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def state(self) -> PersistentState:
-        """How far it has come."""
+        """The state."""
         return self._machine.state
 
     @property
@@ -149,20 +149,20 @@ class PersistentSubscription(Closing):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come: only once it is closed."""
+        """Whether there will be no further message: only once it is closed."""
         return self._is_closed
 
     @property
     def failure(self) -> Exception | None:
-        """Why it cannot go on, None as long as it can."""
+        """The permanent error that ended it, or None."""
         return self._failure
 
     @property
     def position(self) -> int | None:
-        """How far the stream has been read, bytes; None when that is not known yet.
+        """How far the stream has been read, bytes; None while unknown.
 
-        To begin there again later, take the `end_position` of the last message you are done
-        with: a part of the next message may have been read already.
+        To resume later, use the `end_position` of the last message that you have processed: a
+        part of the next message may have been read already.
         """
         return self._machine.position if self._machine.position >= 0 else None
 
@@ -174,32 +174,32 @@ class PersistentSubscription(Closing):
     # -- reading -------------------------------------------------------------------------------
 
     def poll(self, fragment_limit: int = _FRAGMENT_LIMIT, timeout_ns: int = 0) -> list[Message]:
-        """Go on, and return the messages that have come.
+        """Do one duty cycle, and return the messages read.
 
         Args:
-            fragment_limit: take at most so many fragments.
-            timeout_ns: how long to wait for the first message. Default: not at all.
+            fragment_limit: the most fragments to read.
+            timeout_ns: how long to wait for the first message. Default: do not wait.
 
         Raises:
-            PersistentSubscriptionError: it cannot go on: no such recording, another stream id, a
-                position that the recording does not have or no longer has.
-            ArchiveError: the archive refuses the replay, or to tell of the recording.
+            PersistentSubscriptionError: a permanent error: no such recording, another stream id,
+                a position outside the recording.
+            ArchiveError: the archive refuses the replay or the lookup of the recording.
             AeronError: the media driver refuses a channel.
-            ConfigurationError: the archive cannot be connected to with what was given.
+            ConfigurationError: the options for connecting are invalid.
             ClosedError: the Aeron client was closed.
         """
         self._fetch(fragment_limit, timeout_ns)
         return [] if self._is_closed else self._machine.backlog.messages()
 
     def __iter__(self) -> Iterator[Message]:
-        # What is in there when an iteration is left comes first in the next.
+        # Messages left in it by an earlier iteration come first.
         backlog = self._machine.backlog
         while not self._is_closed:
             self._fetch(_FRAGMENT_LIMIT, _ITERATION_NS)
             yield from backlog.drain()
 
     def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
-        """Go on until there are messages in the backlog, or the time is up."""
+        """Do duty cycles until there are messages in the backlog, or the time is up."""
         deadline_ns = time.monotonic_ns() + timeout_ns
         self._machine.fragment_limit = fragment_limit
         while not self._is_closed:
@@ -223,13 +223,13 @@ class PersistentSubscription(Closing):
             self._machine.fail(error)
             self._connection.close()
         except BaseException:
-            # Of a signal's handler: whoever raised it may want to go on.
+            # Raised by a signal handler: the caller may continue.
             self._cycles.close()
             self._cycles = self._machine.duty_cycles_after_interrupt()
             raise
 
     def _tell_events(self) -> None:
-        # A callback that raises must not cost messages.
+        # A callback that raises must not lose messages.
         while self._events:
             event = self._events.pop(0)
             if self._on_event is not None:
@@ -263,14 +263,14 @@ class PersistentSubscription(Closing):
 
     def _show(self) -> None:
         difference = self._machine.join_difference
-        with contextlib.suppress(ClosedError):  # with the driver all is over anyway
+        with contextlib.suppress(ClosedError):  # the driver is gone
             self._counters[_STATE_COUNTER].set(self._machine.state)
             self._counters[_JOIN_DIFFERENCE_COUNTER].set(
                 _NO_DIFFERENCE if difference is None else difference
             )
 
     def close(self) -> None:
-        """Stop the replay if there is one, leave the stream and the archive. Idempotent."""
+        """Stop the replay, and close the stream and the connection. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True

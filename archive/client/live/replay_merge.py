@@ -1,8 +1,8 @@
-"""Replay merge: a recording from some position on, and without a gap the live stream after it.
+"""Replay merge: a recording from a position on, followed by the live stream without a gap.
 
-One subscription, with destinations added and taken away by hand, receives both. The archive
-replays with the session id of the live stream, so that the driver takes the two for one stream:
-once the live stream comes in as well, the replay is stopped, and nothing was lost or doubled.
+One subscription, with destinations added and removed manually, receives both. The archive
+replays with the session id of the live stream, so that the driver merges the two in one image:
+once the live stream arrives as well, the replay is stopped, and no message is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
 _FRAGMENT_LIMIT: Final = 256
-# How far behind the recording the live stream is added, at most: that much may be on its way.
+# The largest distance to the end of the recording at which the live stream is added.
 _LIVE_MAX_WINDOW: Final = 32 * 1024 * 1024
-# Between two questions how far the recording has come.
+# Between two requests for the position of the recording.
 _FIRST_ASK_AGAIN_NS: Final = 8_000_000
 _LAST_ASK_AGAIN_NS: Final = 500_000_000
 _MERGING_SLICE_NS: Final = 1_000_000
@@ -54,16 +54,16 @@ _MERGED_SLICE_NS: Final = 100_000_000
 
 
 class MergeState(enum.Enum):
-    """How far a replay merge has come.
+    """The state of a replay merge.
 
     Attributes:
         RESOLVE_REPLAY_PORT: the replay's destination is being added.
-        GET_RECORDING_POSITION: the archive is asked how far the recording has come.
-        REPLAY: the archive is asked for the replay.
+        GET_RECORDING_POSITION: the position of the recording is requested.
+        REPLAY: the replay is requested.
         CATCHUP: the replay is read.
         ATTEMPT_LIVE_JOIN: the replay is near the end of the recording: the live stream is added.
         MERGED: only the live stream is left.
-        FAILED: it came to nothing.
+        FAILED: an error ended it.
         CLOSED: it was closed.
     """
 
@@ -79,15 +79,15 @@ class MergeState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayMergeOptions:
-    """What to merge.
+    """The options of a replay merge.
 
     Attributes:
         recording_id: the recording of the live stream.
-        position: from where, bytes: the beginning of a frame.
-        replay_channel: as what the archive shall replay; the endpoint is put in.
-        replay_destination: where the subscription receives the replay; port 0 serves.
+        position: the start, bytes: the beginning of a frame.
+        replay_channel: the channel of the replay; the endpoint is filled in.
+        replay_destination: where the subscription receives the replay; may have port 0.
         live_destination: where it receives the live stream.
-        progress_timeout_ns: how long nothing may go forward.
+        progress_timeout_ns: how long there may be no progress.
     """
 
     recording_id: int
@@ -98,7 +98,7 @@ class ReplayMergeOptions:
     progress_timeout_ns: int
 
     def check(self, subscription_channel: str) -> None:
-        """Raise ConfigurationError for what cannot be merged."""
+        """Raise ConfigurationError for options that cannot be merged."""
         given = {
             "replay_channel": self.replay_channel,
             "replay_destination": self.replay_destination,
@@ -125,10 +125,10 @@ class ReplayMergeOptions:
 
 
 class ReplayMerge(ImageReader, Closing):
-    """A replay that becomes the live stream. Made by `ArchiveClient.replay_merge`.
+    """A replay that continues as the live stream. Created by `ArchiveClient.replay_merge`.
 
     Iterate it for messages: first those of the recording, then the live ones, until the live
-    stream ends. Or call `poll` (or `do_work`, and read `image` otherwise) in a loop of your own.
+    stream ends. Or call `poll` (or `do_work`, and read `image`) in your own loop.
     For one thread.
     """
 
@@ -139,7 +139,7 @@ class ReplayMerge(ImageReader, Closing):
         subscription: Subscription,
         owns_subscription: bool,
     ) -> None:
-        """Begin. Raises ConfigurationError for what cannot be merged."""
+        """Start. Raises ConfigurationError for options that cannot be merged."""
         options.check(subscription.channel)
         super().__init__(options.position)
         self._session = session
@@ -159,7 +159,7 @@ class ReplayMerge(ImageReader, Closing):
 
     @property
     def state(self) -> MergeState:
-        """How far it has come."""
+        """The state."""
         return self._state
 
     @property
@@ -169,7 +169,7 @@ class ReplayMerge(ImageReader, Closing):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it came to nothing; `poll` raised why."""
+        """Whether an error ended it; `poll` raised it."""
         return self._state is MergeState.FAILED
 
     @property
@@ -185,13 +185,13 @@ class ReplayMerge(ImageReader, Closing):
     # -- reading -------------------------------------------------------------------------------
 
     def do_work(self) -> bool:
-        """Go on with the merging, without waiting; return whether something was done.
+        """Do one duty cycle of merging, without blocking; return whether there was work.
 
         Raises:
             AeronError: the media driver refuses a destination.
-            AeronTimeoutError: nothing went forward for the timeout; reading is going forward.
+            AeronTimeoutError: no progress for the timeout; reading is progress.
             ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-            ReplayError: the replay ended before the live stream was there.
+            ReplayError: the replay ended before the live stream arrived.
             ClosedError: the archive went away.
         """
         if self._executor.is_done or self.has_failed:
@@ -206,11 +206,11 @@ class ReplayMerge(ImageReader, Closing):
             raise
 
     def poll(self, fragment_limit: int = _FRAGMENT_LIMIT, timeout_ns: int = 0) -> list[Message]:
-        """Go on with the merging and return the messages that have come.
+        """Do one duty cycle of merging and return the messages read.
 
         Args:
-            fragment_limit: take at most so many fragments.
-            timeout_ns: how long to wait for the first message. Default: not at all.
+            fragment_limit: the most fragments to read.
+            timeout_ns: how long to wait for the first message. Default: do not wait.
 
         Raises:
             AerotapeError: as `do_work`.
@@ -233,7 +233,7 @@ class ReplayMerge(ImageReader, Closing):
                 return
 
     def __iter__(self) -> Iterator[Message]:
-        # What is in there when an iteration is left comes first in the next.
+        # Messages left in it by an earlier iteration come first.
         backlog = self._backlog
         while self._state is not MergeState.CLOSED:
             if not backlog:
@@ -251,7 +251,7 @@ class ReplayMerge(ImageReader, Closing):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come: it failed, was closed, or the live stream has ended."""
+        """Whether there will be no further message: failed, closed, or the live stream ended."""
         if self._state in (MergeState.FAILED, MergeState.CLOSED):
             return True
         return self.is_merged and self._image is not None and self._image.is_closed
@@ -290,7 +290,7 @@ class ReplayMerge(ImageReader, Closing):
         """Add the replay's destination and return the channel that reaches it."""
         destination = self._options.replay_destination
         channel = ChannelUri.parse(self._options.replay_channel)
-        # The end of the replay is not the end of the stream, and nobody waits for it.
+        # The end of the replay is not the end of the stream.
         channel.put("linger", "0")
         channel.put("eos", "false")
         yield from self._add_destination(destination)
@@ -309,7 +309,7 @@ class ReplayMerge(ImageReader, Closing):
             yield Pause(0, self._what())
 
     def _ask_target(self, wait_ns: int) -> Steps[None]:
-        """Learn how far the recording has come."""
+        """Request the position of the recording."""
         while True:
             if wait_ns:
                 yield Pause(wait_ns, self._what())
@@ -347,7 +347,7 @@ class ReplayMerge(ImageReader, Closing):
     def _check_image(self, image: _native.Image) -> None:
         if image.is_closed:
             raise ReplayError(
-                f"{self._what()}: the replay ended before the live stream was there",
+                f"{self._what()}: the replay ended before the live stream arrived",
                 recording_id=self._options.recording_id,
                 replay_session_id=-1
                 if self._replay_session_id is None
@@ -378,10 +378,10 @@ class ReplayMerge(ImageReader, Closing):
     # -- the end -------------------------------------------------------------------------------
 
     def _end_replay(self) -> None:
-        """Stop the replay and take its destination away, without waiting."""
+        """Stop the replay and remove its destination, without waiting."""
         if self._has_replay_destination:
             self._has_replay_destination = False
-            with contextlib.suppress(ClosedError, AeronError):  # then there is none any more
+            with contextlib.suppress(ClosedError, AeronError):  # it is gone already
                 self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
@@ -398,6 +398,6 @@ class ReplayMerge(ImageReader, Closing):
             self._executor.close()
         self._end_replay()
         self._state = MergeState.CLOSED
-        self._give_up_image()
+        self._detach_image()
         if self._owns_subscription:
             self._subscription.close()

@@ -1,4 +1,4 @@
-"""How a replay for a reader begins: where it starts and ends, its stream, the archive's consent."""
+"""Opening a replay for a reader: its bounds, the request, its stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from aerotape.protocol import (
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What a caller of `replay` has asked for; the attributes are its arguments.
+    """The options of a replay; the attributes are the arguments of `replay`.
 
     The channel may be "" for the client's.
     """
@@ -63,22 +63,22 @@ def replay(
     ...         print(message.position, len(message.payload))
 
     Args:
-        position: from where, bytes: the beginning of a frame. None: from the start.
-        length: how much, bytes. None (or Aeron's -1), or more than there is: to the end.
+        position: the start, bytes: the beginning of a frame. None: the start of the recording.
+        length: the length, bytes. None (or Aeron's -1), or more than there is: to the end.
             Aeron's -2 is -1 with `follow` off.
-        channel: where the archive shall replay to. Default: as the control responses.
+        channel: where the archive replays to. Default: as the control responses.
         stream_id: stream on that channel.
         follow: whether a live recording is followed until it stops (or to `length`); else
             the replay ends where the recording is now.
-        limit_counter_id: do not go beyond the value of this counter of the media driver;
+        limit_counter_id: replay up to the value of this counter of the media driver;
             the replay then ends at `length` or when the counter is closed.
-        file_io_max_length: the archive reads at most so much at a time, bytes.
+        file_io_max_length: the longest single read of the archive, bytes.
         timeout_ns: how long to wait for the next message. Default: the client's timeout
-            when it must come, for ever when following.
+            when one must arrive, no limit when following.
 
     Raises:
         ArchiveError: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-        ConfigurationError: the channel cannot be used.
+        ConfigurationError: the channel is invalid.
     """
     return ReplayOptions(
         recording_id,
@@ -99,16 +99,16 @@ def open_replay(
     options: ReplayOptions,
     default_channel: str,
 ) -> Steps[ReplayStream]:
-    """Ask for a replay and return its stream.
+    """Request a replay and return its stream.
 
     Args:
-        default_channel: where the archive replays to when the options does not say.
+        default_channel: where the archive replays to if the options name no channel.
 
     Raises:
         ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-        AeronTimeoutError: the archive or the media driver does not answer.
-        ConfigurationError: an argument cannot be used.
-        AerotapeError: the recording has a start position that cannot be.
+        AeronTimeoutError: the archive or the media driver does not respond.
+        ConfigurationError: an argument is invalid.
+        AerotapeError: the recording has an invalid start position.
     """
     if not options.channel:
         options = replace(options, channel=default_channel)
@@ -144,7 +144,7 @@ def open_replay(
     if not is_live:
         end = stop if end is None else min(end, stop)
         if start == end:
-            # The reference's replay of nothing never ends; there is no need to ask for it.
+            # An empty replay of the reference never ends, so it is not requested.
             return ReplayStream.empty(session, options.recording_id, start)
     timeout_ns = options.timeout_ns
     if timeout_ns is None and not is_live and options.limit_counter_id is None:
@@ -167,18 +167,18 @@ def start_stream(
     end: int | None,
     timeout_ns: int | None,
 ) -> Steps[ReplayStream]:
-    """Ask for a replay of known bounds and return its stream, whose image may not be there yet.
+    """Request a replay of known bounds and return its stream, possibly without an image yet.
 
     Args:
-        recording: what is replayed.
+        recording: the descriptor of the recording.
         start: where it begins, bytes.
-        end: where it ends; None: with the recording.
-        timeout_ns: how long its reader waits for the next message; None: for ever.
+        end: where it ends, bytes; None: with the recording.
+        timeout_ns: how long its reader waits for the next message; None: no limit.
 
     Raises:
         ArchiveError: the archive refuses.
         AeronError: the media driver refuses the subscription.
-        AeronTimeoutError: the archive or the media driver does not answer.
+        AeronTimeoutError: the archive or the media driver does not respond.
     """
     channel, stream_id = arguments.channel("channel", options.channel), options.stream_id
     subscription = None
@@ -188,7 +188,7 @@ def start_stream(
         subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
         reply_to = subscription.registration_id
     elif channels.has_wildcard_port(channel):
-        # The port must be known before the archive can be told, and is ours alone.
+        # The request needs the bound port, so the subscription comes first.
         subscription = yield from subscribed(aeron, channel, stream_id, session.timeout_ns)
         archive_channel = yield from with_bound_port(subscription, channel, session.timeout_ns)
     try:

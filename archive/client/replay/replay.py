@@ -1,4 +1,4 @@
-"""A replay, read in the caller's thread."""
+"""A replay, for the blocking client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReplayProperties:
 
     @property
     def expected_length(self) -> int | None:
-        """How much there is to come from start to end, bytes; None when it follows."""
+        """The length from start to end, bytes; None when it follows."""
         end = self._stream.parameters.end_position
         return None if end is None else end - self.start_position
 
@@ -55,17 +55,17 @@ class ReplayProperties:
 class Replay(ReplayProperties, Iterator[Message], Closing):
     """The messages of a replay, in order. Iterate it once, in one thread.
 
-    The iteration stops at the end of what was asked for: the recording's stop position or the
-    given length; a replay of a live recording follows it until it stops. A message of which the
-    replay holds only a part (begun before the start, or cut by the length) is left out.
+    The iteration ends at the recording's stop position or the given length; a replay of a live
+    recording follows it until it stops. A message of which the
+    replay holds only a part (begun before the start, or cut by the length) is skipped.
 
     Iterating raises `ReplayError` when the archive aborts the replay, `AeronTimeoutError` when
-    nothing comes for the timeout (iterate again to wait on) and `ClosedError` when the archive
+    no message arrives in time (iterate again to continue) and `ClosedError` when the archive
     goes away. Leaving the `with` block, or `close`, stops the replay.
     """
 
     def __init__(self, stream: ReplayStream, run: Runner) -> None:
-        """Read a stream that has begun. Made by `ArchiveClient.replay`."""
+        """Read an open stream. Created by `ArchiveClient.replay`."""
         super().__init__(stream)
         self._run = run
 

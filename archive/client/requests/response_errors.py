@@ -1,4 +1,4 @@
-"""From the answers of an archive to results and to this package's exceptions."""
+"""Converts the responses of an archive to results and to this package's exceptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 T = TypeVar("T")
 
-# Codes that say that a listing has come to the end of what there is.
+# Codes that end a listing.
 _LISTING_ENDS: Final = (
     codecs.ControlResponseCode.RECORDING_UNKNOWN,
     codecs.ControlResponseCode.SUBSCRIPTION_UNKNOWN,
@@ -74,11 +74,11 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
 
 
 def result_of(call: Call[T], pending: PendingRequest) -> T:
-    """Return what the answer to a request means.
+    """Return the result of a request.
 
     Raises:
-        ArchiveError: the archive has refused it.
-        ClosedError: the session ended before the answer.
+        ArchiveError: the archive refused the request.
+        ClosedError: the session ended before the response.
     """
     answer = pending.response()
     if answer.code == codecs.ControlResponseCode.OK:
@@ -90,7 +90,7 @@ def result_of(call: Call[T], pending: PendingRequest) -> T:
 
 
 def items_of(pending: PendingRequest) -> list[Item]:
-    """Return what a listing has brought; raises as `result_of`."""
+    """Return the items of a listing. Raises as `result_of`."""
     if len(pending.items) < pending.count:
         answer = pending.response()
         if answer.code not in _LISTING_ENDS:
@@ -99,7 +99,7 @@ def items_of(pending: PendingRequest) -> list[Item]:
 
 
 def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
-    """Return the exception for a refused request, with the recording that it was about."""
+    """Return the exception for a refused request, with the id of its recording."""
     error = error_of(answer, f"cannot {call.what}")
     if isinstance(error, UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)

@@ -103,9 +103,9 @@ def _added_streams(
     response_stream_id: int,
     timeout_ns: int,
 ) -> Steps[tuple[_native.Subscription, _native.ExclusivePublication]]:
-    """Add both streams with one session id; another one when it happens to be in use.
+    """Add both streams with one random session id; retry with another if it is in use.
 
-    On a response channel it is the request channel that says where to answer.
+    With a response channel, the request channel names the response subscription instead.
     """
     if channels.is_response_channel(response_channel):
         response = channels.control_channel(response_channel)
@@ -143,7 +143,7 @@ def _await_request_stream(
             raise AeronTimeoutError(
                 f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
                 f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
-                "the channel and stream of one that runs "
+                "the channel and stream of a running one "
                 f"({argument('control_request_channel', '--control-channel')}, "
                 f"{argument('control_request_stream_id', '--control-stream-id')})"
             )
@@ -186,7 +186,7 @@ def _answer_challenge(
 ) -> Steps[codecs.ControlResponse]:
     if on_challenge is None:
         raise ArchiveError(
-            "cannot connect: the archive answers with a challenge: connect with a user and its"
+            "cannot connect: the archive responds with a challenge: connect with a user and its"
             f" secret ({argument('aerotape.UserSecret', '--user, --secret-file')})"
             f"{argument(', or give on_challenge', '')}",
             correlation_id=challenge.correlation_id,
@@ -199,25 +199,25 @@ def _answer_challenge(
     answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
         raise ArchiveError(
-            "cannot connect: the archive challenges a second time",
+            "cannot connect: the archive sent a second challenge",
             correlation_id=answer.correlation_id,
         )
     return answer
 
 
 def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[int]:
-    """Take the session that was granted; return the archive's id."""
+    """Accept the granted session; return the archive's id."""
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
     version = session.archive_version = answer.version or 0
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
-            f"cannot {_WHAT}: the archive speaks protocol version "
+            f"cannot {_WHAT}: the archive uses protocol version "
             f"{version_string(version)}, this client {PROTOCOL_MAJOR_VERSION}.x",
             correlation_id=answer.correlation_id,
         )
-    # An archive keeps repeating its answer until the client has said something.
+    # An archive repeats its response until it receives a request.
     keep_alive = codecs.KeepAliveRequest(
         control_session_id=answer.control_session_id, correlation_id=NULL_VALUE
     )

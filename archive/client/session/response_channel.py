@@ -1,7 +1,8 @@
-"""Replays over response channels: the archive sends them back along a stream of requests.
+"""Replays over response channels: the archive sends them back along a request stream.
 
-That stream is made for the one request, and tells the driver which subscription the answer is for.
-Since it belongs to no control session, the request carries a token, which the session asks for.
+That stream is created for the one request, and its channel names the subscription that receives
+the replay. It belongs to no control session, so the request carries a token that the session
+requests first.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ T = TypeVar("T")
 
 
 def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> Steps[T]:
-    """Perform a replay request so that the replay comes to a subscription.
+    """Perform a replay request whose replay is sent to a subscription.
 
     Args:
         call: its message is a ReplayRequest or BoundedReplayRequest.
         subscription_id: registration id of the subscription, which is on a response channel.
 
     Raises:
-        ArchiveError: the archive refuses the replay, or gives no token.
-        AeronError: the driver knows no such subscription.
-        AeronTimeoutError: the archive or the driver does not answer.
+        ArchiveError: the archive refuses the replay or the token.
+        AeronError: the driver has no such subscription.
+        AeronTimeoutError: the archive or the driver does not respond.
     """
     request = call.message
     assert isinstance(request, codecs.ReplayRequest | codecs.BoundedReplayRequest)
@@ -48,7 +49,7 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
                 pending,
                 lambda: publication.offer(data) > 0,
                 AeronTimeoutError(
-                    f"cannot {call.what}: the archive does not take requests on {channel} "
+                    f"cannot {call.what}: the archive does not read requests on {channel} "
                     f"stream {stream_id} within {timeout_ns / 1e9:g} s"
                 ),
                 time.monotonic_ns() + timeout_ns,

@@ -99,7 +99,7 @@ def test_without_an_index_it_is_told(built: Built, capsys: Capture) -> None:
             ["dump", "--from-time", "2026-03-01T09:30"],
             "'2026-03-01T09:30' has no time zone",
         ),
-        (["verify", "--to-time", "soon"], "--to-time: 'soon' is no time"),
+        (["verify", "--to-time", "soon"], "--to-time: 'soon' is not a time"),
         (["dump", "--from-time=2000000ms", "--to-time=1000000ms"], "goes backwards"),
         (["time-index", "--points"], "--points needs a RECORDING_ID"),
         (["time-index", "--dry-run"], "--dry-run is for --rebuild"),

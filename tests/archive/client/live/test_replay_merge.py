@@ -149,7 +149,7 @@ def test_live_stream_that_does_not_come(archive: ServedArchive) -> None:
 def _check_that_it_fails(client: aerotape.ArchiveClient, live: Live, destination: str) -> None:
     received = []
     with client.replay_merge(live.made.recording_id, destination) as merge:
-        with pytest.raises(ReplayError, match="ended before the live stream was there"):
+        with pytest.raises(ReplayError, match="ended before the live stream arrived"):
             for each in merge:
                 received.append(each)
         assert merge.has_failed
