@@ -48,7 +48,7 @@ class AeronTimeoutError(AerotapeError, TimeoutError):
 
 
 class ClosedError(AerotapeError):
-    """The object was closed, or the driver or archive behind it went away."""
+    """The object was closed, or its driver or archive went away."""
 
 
 class CodecError(AerotapeError):

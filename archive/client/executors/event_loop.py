@@ -45,7 +45,7 @@ class AsyncRequests:
         self._listing_lock = asyncio.Lock()
         self._listings: set[asyncio.Task[list[Item]]] = set()
         self._news: set[asyncio.Future[None]] = set()
-        session.on_news = partial(self._in_loop, self._tell_news)
+        session.on_news = partial(self._in_loop, self._notify_news)
         news = self._news
         # Not a method: the thread must not keep an unreferenced client alive.
         self._reader = IdleReader(
@@ -58,7 +58,7 @@ class AsyncRequests:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(call, *args)
 
-    def _tell_news(self) -> None:
+    def _notify_news(self) -> None:
         for future in self._news:
             _set_done(future)
 

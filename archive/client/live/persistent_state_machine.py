@@ -109,7 +109,7 @@ class PersistentStateMachine:
 
     def report(self, error: Exception) -> None:
         """Report an error that is retried."""
-        self._tell("error", error)
+        self._emit("error", error)
 
     def fail(self, error: Exception) -> None:
         """Report the error that ends it."""
@@ -400,7 +400,7 @@ class PersistentStateMachine:
 
     def _read_live(self, image: _native.Image) -> DutyCycles[None]:
         self._enter(PersistentState.LIVE)
-        self._tell("live-joined")
+        self._emit("live-joined")
         yield
         try:
             while True:
@@ -413,7 +413,7 @@ class PersistentStateMachine:
         finally:
             self._live.close()
         self._see_live(self.position)
-        self._tell("live-left")
+        self._emit("live-left")
 
     # -- common to all phases ------------------------------------------------------------------
 
@@ -467,6 +467,6 @@ class PersistentStateMachine:
         self.join_difference = difference
         self._on_state()
 
-    def _tell(self, kind: str, error: Exception | None = None) -> None:
+    def _emit(self, kind: str, error: Exception | None = None) -> None:
         position = self.position if self.position >= 0 else -1
         self._on_event(PersistentEvent(kind, position, error))  # type: ignore[arg-type]

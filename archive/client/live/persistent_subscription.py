@@ -209,7 +209,7 @@ class PersistentSubscription(Closing):
                     raise self._failure
                 self._machine.slice_ns = min(remaining_ns, _TURN_NS)
                 self._do_work()
-            self._tell_events()
+            self._deliver_events()
             if self._machine.backlog or (remaining_ns == 0 and self._failure is None):
                 return
 
@@ -228,7 +228,7 @@ class PersistentSubscription(Closing):
             self._cycles = self._machine.duty_cycles_after_interrupt()
             raise
 
-    def _tell_events(self) -> None:
+    def _deliver_events(self) -> None:
         # A callback that raises must not lose messages.
         while self._events:
             event = self._events.pop(0)

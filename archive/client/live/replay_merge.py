@@ -385,7 +385,9 @@ class ReplayMerge(ImageReader, Closing):
                 self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
-            self._session.tell(stop_request(replay_session_id), f"stop replay {replay_session_id}")
+            self._session.send_unanswered(
+                stop_request(replay_session_id), f"stop replay {replay_session_id}"
+            )
 
     def close(self) -> None:
         """Stop the replay if it is still needed, and close the subscription if it was not given.

@@ -81,7 +81,7 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
         """Take no more signals. Idempotent."""
         self._is_closed = True
         self._requests._session.remove_signal_queue(self._queue)
-        self._requests._tell_news()
+        self._requests._notify_news()
 
 
 class SteppedStream(Protocol):

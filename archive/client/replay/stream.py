@@ -255,7 +255,7 @@ class ReplayStream(ImageReader):
         """As `stop`, without waiting for the response."""
         if self.release():
             call = self._stop_call()
-            self._session.tell(call.message, call.what)
+            self._session.send_unanswered(call.message, call.what)
 
     def _stop_call(self) -> Call[None]:
         replay_session_id = self.parameters.replay_session_id

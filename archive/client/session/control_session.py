@@ -178,7 +178,7 @@ class ControlSession:
             if not isinstance(answer, codecs.ControlResponse):
                 return
             if answer.code == codecs.ControlResponseCode.OK:
-                self.tell(undo(answer), f"undo: {call.what}")
+                self.send_unanswered(undo(answer), f"undo: {call.what}")
 
         with self._lock:
             if not pending.is_done:
@@ -186,7 +186,7 @@ class ControlSession:
                 return
         undo_granted()
 
-    def tell(self, message: Request, what: str) -> None:
+    def send_unanswered(self, message: Request, what: str) -> None:
         """Try to send a request, and ignore the response."""
         with contextlib.suppress(ClosedError):
             pending, data = self.begin(message, what)
@@ -298,7 +298,7 @@ class ControlSession:
                 if self._reader_thread == this_thread:
                     self._reader_thread = None
                     self._wake_waiters()
-            _tell(done)
+            _call_on_done(done)
         if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
             self.on_news()
         # Before its response to the connect request the archive may not be connected yet.
@@ -424,7 +424,7 @@ class ControlSession:
             for pending in failed:
                 pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
             self._wake_waiters()
-        _tell(failed)
+        _call_on_done(failed)
         self.on_news()
 
     def close(self) -> None:
@@ -439,7 +439,7 @@ class ControlSession:
         self._subscription.close()
 
 
-def _tell(done: list[PendingRequest]) -> None:
+def _call_on_done(done: list[PendingRequest]) -> None:
     for pending in done:
         if pending.on_done is not None:
             pending.on_done()

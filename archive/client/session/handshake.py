@@ -62,7 +62,7 @@ def open_session(
         client_name: the name that the archive shows for this client.
 
     Raises:
-        AeronTimeoutError: there is no archive, or it does not answer.
+        AeronTimeoutError: there is no archive, or it does not respond.
         ArchiveError: it refused: protocol version, credentials.
         AeronError: the media driver refused a channel.
     """
