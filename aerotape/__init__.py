@@ -1,11 +1,10 @@
-"""Record Aeron streams, keep them, replay them, and take them to Spark.
+"""Record Aeron streams, store them, replay them, and read them in Spark.
 
     with aerotape.Archive.launch(dir="archive") as archive: ...     the archive itself
     with aerotape.connect() as client: ...                          a client of any Aeron archive
     aerotape.open_directory("archive").recordings()                 offline, read-only
 
-What is named here is loaded when it is first used, so that a tool that only reads files does not
-start with an Aeron client.
+Names are loaded on first use, so that a tool that only reads files does not load an Aeron client.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from aerotape import _native
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
+from aerotape.formatting import argument, shown
 from aerotape.message import Message
-from aerotape.message_buffer import Backlog
-from aerotape.text import argument, shown
+from aerotape.message_buffer import MessageBuffer
 
 Data = bytes | bytearray | memoryview
 
@@ -30,13 +30,13 @@ ADMIN_ACTION: Final = -3
 CLOSED: Final = -4
 MAX_POSITION_EXCEEDED: Final = -5
 
-# The error code of the driver for what will work later: a port or name still in use.
+# The driver's error code for a resource still in use, such as a port: a retry may succeed.
 RESOURCE_TEMPORARILY_UNAVAILABLE: Final = -10
 
 DEFAULT_TIMEOUT_NS: Final = 10_000_000_000
 
-# Where ours differs from the C driver as it comes. That frees what has ended once a second, and
-# looks at all that it has not freed in each of its turns: after many short streams these are long.
+# Defaults that differ from the C driver's. That frees ended resources once a second, and visits
+# all unfreed ones in each duty cycle, which makes these long after many short streams.
 DRIVER_DEFAULTS: Final[Mapping[str, str]] = {"aeron.timer.interval": "100ms"}
 
 # AERON_CLIENT_ERROR_DRIVER_TIMEOUT of aeronc.h.
@@ -50,7 +50,7 @@ _SPIES: Final = (
     "; a recording by an archive on the same media driver is a spy, which does not count: add "
     "ssc=true to the channel, or start the driver with aeron.spies.simulate.connection=true"
 )
-# A subscription is polled this long at a time, so that Ctrl-C and a close are seen.
+# The longest single poll of a subscription, so that Ctrl-C and a close take effect.
 _POLL_SLICE_NS: Final = 100_000_000
 _POLL_FRAGMENTS: Final = 256
 
@@ -118,8 +118,8 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
         time.sleep(0.01)
     if not os.access(file, os.R_OK | os.W_OK):
         raise AeronError(
-            f"no permission to use the media driver in {aeron_dir}: its user must be this one, or "
-            "let this one write there",
+            f"no permission to use the media driver in {aeron_dir}: run as its user, or give this "
+            "user write access to the directory",
             errno.EACCES,
         )
 
@@ -137,8 +137,8 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
     """
     if properties.get("aeron.threading.mode") == "INVOKER":
         raise ConfigurationError(
-            "aeron.threading.mode=INVOKER is not provided: the media driver has threads of its own"
-            " here; use SHARED, which has one",
+            "aeron.threading.mode=INVOKER is not supported: the embedded media driver runs its own"
+            " threads; use SHARED for a single one",
             "aeron.threading.mode",
         )
     properties = with_c_names(properties)
@@ -279,7 +279,7 @@ class _PublicationBase(_Stream[_NativePublication]):
             The position behind the message, bytes.
 
         Raises:
-            AeronTimeoutError: nobody was connected or there was no room for `timeout_ns`.
+            AeronTimeoutError: no subscriber was connected or there was no room for `timeout_ns`.
             ClosedError: the publication is closed.
             AeronError: the stream is at its last position, or the message is too long.
         """
@@ -346,13 +346,13 @@ class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
 class Subscription(_Stream[_native.Subscription]):
     """A subscription: iterate it for its messages, or poll it in batches.
 
-    For one consumer. Iterating waits for messages and ends when the subscription is closed. What
-    was taken from the stream and not given out, when an iteration is left, comes first later on.
+    For one consumer. Iterating blocks for messages and ends when the subscription is closed.
+    Messages that were read and not returned when an iteration was left come first in the next.
     """
 
     def __init__(self, native: _native.Subscription) -> None:
         super().__init__(native)
-        self._backlog = Backlog()
+        self._backlog = MessageBuffer()
 
     @property
     def native(self) -> _native.Subscription:
@@ -366,11 +366,11 @@ class Subscription(_Stream[_native.Subscription]):
 
     @property
     def image_count(self) -> int:
-        """How many publishers there are."""
+        """The number of publishers."""
         return self._native.image_count
 
     def images(self) -> list[_native.Image]:
-        """Return the streams of the publishers there are."""
+        """Return the images of the publishers."""
         return self._native.images()
 
     def resolved_endpoint(self) -> str | None:
@@ -436,14 +436,14 @@ class Aeron(Closing):
 
         Args:
             aeron_dir: the driver's directory. Default: `default_aeron_dir()`.
-            client_name: what the driver shows for this client.
-            driver_timeout_ns: how long the driver may give no sign of life. It gives one about
+            client_name: the name that the driver shows for this client.
+            driver_timeout_ns: the maximum age of the driver's heartbeat, which it updates about
                 every second.
             start_timeout_ns: how long to wait for a driver; 0 fails at once. Default:
                 `driver_timeout_ns`.
 
         Raises:
-            AeronError: there is no driver, or none that is alive.
+            AeronError: there is no running driver.
         """
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
         await_driver(directory, driver_timeout_ns if start_timeout_ns is None else start_timeout_ns)

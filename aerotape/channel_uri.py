@@ -11,11 +11,11 @@ ChannelUriStringBuilder exactly: booleans as true/false, sizes in their shortest
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT, to_int32
-from aerotape.records import field, record
 from aerotape.units import format_duration, format_size, parse_size
 
 SPY_PREFIX = "aeron-spy:"
@@ -38,7 +38,7 @@ class ChannelUriError(ConfigurationError):
         self.uri = uri
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class ChannelUri:
     """A parsed channel URI.
 

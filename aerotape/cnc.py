@@ -1,4 +1,4 @@
-"""`cnc.dat`: what a media driver shows of itself, read without being a client of it.
+"""`cnc.dat`: a media driver's counters, errors and heartbeat, read without being its client.
 
 The file begins with 128 bytes of metadata: version, the lengths of the five buffers that follow
 one another (to-driver, to-clients, counters' metadata, counters' values, error log), then the
@@ -14,13 +14,14 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.mark.distinct_error_log import ErrorObservation, read_errors
+from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError
-from aerotape.records import record
-from aerotape.text import argument
+from aerotape.formatting import argument
 
 FILE_NAME: Final = "cnc.dat"
 KEY_LENGTH: Final = 112
@@ -28,7 +29,7 @@ KEY_LENGTH: Final = 112
 _HEADER: Final = struct.Struct("<iiiiiiqqq")
 _HEADER_LENGTH: Final = 128
 _MAJOR_MINOR: Final = (0, 2)
-# From the end of the to-driver buffer: when the driver has last looked into it.
+# From the end of the to-driver buffer: the time when the driver last polled it.
 _HEARTBEAT_OFFSET: Final = -128
 _METADATA_LENGTH: Final = 512
 _VALUE_LENGTH: Final = 128
@@ -41,19 +42,19 @@ _ALLOCATED: Final = 1
 _RECORDS_AT_ONCE: Final = 256
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CounterRecord:
     """A counter as it was when it was read.
 
     Attributes:
-        counter_id: its place in the file.
-        type_id: what it counts; Aeron keeps 0 to 999 for itself.
+        counter_id: its index in the file.
+        type_id: its type; Aeron reserves 0 to 999.
         value: the value.
-        label: the words for people.
-        key: 112 bytes, read as the type has it.
-        registration_id: correlation id of the command that has added it.
-        owner_id: client that has added it, 0 for the driver.
-        reference_id: what it belongs to, 0 when that is not said.
+        label: the description.
+        key: 112 bytes, in the format of the type.
+        registration_id: correlation id of the command that added it.
+        owner_id: client that added it, 0 for the driver.
+        reference_id: id of the resource that it belongs to, 0 if unknown.
     """
 
     counter_id: int
@@ -85,8 +86,8 @@ class CncFile:
         header = self._read(0, _HEADER_LENGTH)
         if len(header) < _HEADER_LENGTH:
             raise AeronError(
-                f"{self.path} is {len(header)} bytes long: a driver is starting, or it is no"
-                " media driver's file"
+                f"{self.path} is {len(header)} bytes long: a driver is starting, or it is"
+                " not a media driver's file"
             )
         version, *lengths, _, self.start_timestamp_ms, self.pid = _HEADER.unpack_from(header)
         # Patch versions do not change the layout; the version is 0 until the driver is ready.
@@ -112,13 +113,13 @@ class CncFile:
 
     @property
     def heartbeat_timestamp_ms(self) -> int:
-        """When the driver gave its last sign of life, epoch milliseconds; -1 when it has ended."""
+        """Time of the driver's last heartbeat, epoch milliseconds; -1 when it has ended."""
         data = self._read(self._to_clients + _HEARTBEAT_OFFSET, 8)
         return int.from_bytes(data, "little", signed=True)
 
     def is_active(self, timeout_ms: int = 10_000) -> bool:
-        """Whether the driver gave a sign of life within `timeout_ms`."""
-        return time.time_ns() // 1_000_000 - self.heartbeat_timestamp_ms < timeout_ms
+        """Whether the driver's last heartbeat is at most `timeout_ms` old."""
+        return epoch_ms() - self.heartbeat_timestamp_ms < timeout_ms
 
     def counters(self, type_id: int | None = None) -> Iterator[CounterRecord]:
         """Read the counters that are in use, all or those of one type, by their ids."""

@@ -1,4 +1,4 @@
-"""Things that are closed at the end of a `with` block."""
+"""The context manager of objects that have a `close` method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what is held. Idempotent."""
+        """Release the resources. Idempotent."""
 
     def __enter__(self) -> Self:
         return self

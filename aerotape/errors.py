@@ -44,15 +44,15 @@ class AeronError(AerotapeError):
 
 
 class AeronTimeoutError(AerotapeError, TimeoutError):
-    """Something did not happen in the time allowed."""
+    """An operation timed out."""
 
 
 class ClosedError(AerotapeError):
-    """The object was closed, or the driver or archive behind it went away."""
+    """The object was closed, or its driver or archive went away."""
 
 
 class CodecError(AerotapeError):
-    """Bytes are not the SBE message they should be (too short, unknown template or schema)."""
+    """Bytes are not a valid SBE message (too short, unknown template or schema)."""
 
 
 class ArchiveError(AerotapeError):
@@ -70,11 +70,11 @@ class ArchiveError(AerotapeError):
 
 
 class ActiveListingError(ArchiveError):
-    """The session has a listing under way already (ACTIVE_LISTING)."""
+    """The session already has an active listing (ACTIVE_LISTING)."""
 
 
 class ActiveRecordingError(ArchiveError):
-    """The recording is live, and only a stopped one can be used so (ACTIVE_RECORDING)."""
+    """The recording is live, and the request needs a stopped one (ACTIVE_RECORDING)."""
 
 
 class ActiveSubscriptionError(ArchiveError):
@@ -89,7 +89,7 @@ class UnknownRecordingError(ArchiveError):
     """No valid recording has this id (UNKNOWN_RECORDING); raised for directories too.
 
     Attributes:
-        recording_id: the id asked for; -1 when the archive's answer does not tell.
+        recording_id: the requested id; -1 if the archive's response does not contain it.
     """
 
     def __init__(self, message: str, recording_id: int = -1, correlation_id: int = -1) -> None:
@@ -106,11 +106,11 @@ class UnknownReplicationError(ArchiveError):
 
 
 class LimitError(ArchiveError):
-    """The archive has as many recordings or replays as it may (MAX_RECORDINGS, MAX_REPLAYS)."""
+    """The maximum number of recordings or replays is reached (MAX_RECORDINGS, MAX_REPLAYS)."""
 
 
 class InvalidExtensionError(ArchiveError):
-    """The stream does not continue the recording that it should extend (INVALID_EXTENSION)."""
+    """The stream does not continue the recording to extend (INVALID_EXTENSION)."""
 
 
 class AuthenticationError(ArchiveError):

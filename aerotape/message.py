@@ -1,4 +1,4 @@
-"""A message as a subscription or a replay gives it."""
+"""A message of a subscription or a replay."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Message(_MessageFields):
 
     Attributes:
         payload: the bytes that were sent.
-        end_position: position in the stream just behind the message's last frame, bytes.
+        end_position: position in the stream at the end of the message's last frame, bytes.
         session_id: session of the publication; of a replayed message, of the recording.
         stream_id: stream of the publication; of a replayed message, of the recording.
         term_id: of the message's first frame, like the three that follow.
         term_offset: bytes.
         flags: header flags.
-        reserved_value: what the publisher put into the header's reserved field.
+        reserved_value: the header's reserved field, set by the publisher.
     """
 
     __slots__ = ()

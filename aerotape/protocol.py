@@ -23,7 +23,7 @@ def semantic_version(major: int, minor: int, patch: int) -> int:
 
 PROTOCOL_MAJOR_VERSION = 1
 PROTOCOL_VERSION = semantic_version(PROTOCOL_MAJOR_VERSION, 12, 0)
-# The first version whose archives tell their id.
+# The first version in which an archive has an id.
 VERSION_WITH_ARCHIVE_ID = semantic_version(PROTOCOL_MAJOR_VERSION, 11, 0)
 
 

@@ -3,7 +3,7 @@
 A time is
 
 * ISO 8601 with a zone: ``2026-03-01T09:30:00.25Z``, ``2026-03-01T10:30+01:00``. Without a zone it
-  would mean another moment on another machine, and twice a year two of them: it is refused;
+  would be ambiguous, and is refused;
 * a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``;
 * a bare number of 12 to 14 digits, which is milliseconds (as in recording descriptors), or of 18
   or 19, which is nanoseconds. Any other might be meant otherwise, and is refused;
@@ -13,14 +13,14 @@ A time is
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 TimeLike = str | int | datetime
-"""What a time may be given as; see this module."""
+"""The types of a time argument; see this module."""
 
 MAX_TIME_NS: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ _ISO: Final = re.compile(
 )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeRange:
     """What was recorded from one time on and before another; None leaves a side open.
 
@@ -58,7 +58,7 @@ class TimeRange:
 
     @classmethod
     def of(cls, from_time: TimeLike | None, to_time: TimeLike | None) -> TimeRange:
-        """Make one of times as users give them (ConfigurationError)."""
+        """Parse both ends. Raises ConfigurationError."""
         return cls(
             None if from_time is None else time_ns(from_time, "from_time"),
             None if to_time is None else time_ns(to_time, "to_time"),
@@ -72,11 +72,11 @@ def time_ns(value: TimeLike, name: str = "time") -> int:
     """Return a time as nanoseconds since 1970.
 
     Args:
-        value: as this module's docstring has it.
-        name: what it was given as, for errors.
+        value: a time as described in this module's docstring.
+        name: name of the argument, for errors.
 
     Raises:
-        ConfigurationError: it is no time, or could be several.
+        ConfigurationError: it is not a time, or is ambiguous.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -87,7 +87,7 @@ def time_ns(value: TimeLike, name: str = "time") -> int:
     elif isinstance(value, str):
         found = parse_time(value, name)
     else:
-        raise ConfigurationError(f"{name}: {value!r} is no time", name)
+        raise ConfigurationError(f"{name}: {value!r} is not a time", name)
     if not 0 <= found <= MAX_TIME_NS:
         raise ConfigurationError(f"{name}: {value} is not between the years 1970 and 2262", name)
     return found
@@ -128,7 +128,7 @@ def _iso_ns(text: str, name: str) -> int:
     match = _ISO.fullmatch(text)
     if match is None:
         raise ConfigurationError(
-            f"{name}: {text!r} is no time: write ISO 8601 with a zone, as in "
+            f"{name}: {text!r} is not a time: write ISO 8601 with a zone, as in "
             "2026-03-01T09:30:00Z or 2026-03-01T10:30:00+01:00, or a number as in 1772357400000ms",
             name,
         )
@@ -143,7 +143,7 @@ def _iso_ns(text: str, name: str) -> int:
     try:
         moment = datetime.fromisoformat(whole)
     except ValueError as error:
-        raise ConfigurationError(f"{name}: {text!r} is no time: {error}", name) from None
+        raise ConfigurationError(f"{name}: {text!r} is not a time: {error}", name) from None
     return _since_epoch_ns(moment) + int(fraction[:9].ljust(9, "0"))
 
 

@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 from aerotape import _native
 from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
 from aerotape.archive.compaction import compact_at_start
-from aerotape.archive.conductor import Conductor, epoch_ms
+from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
 from aerotape.archive.config.values import Idle
 from aerotape.archive.counters import ArchiveCounters, CycleCounters
@@ -41,11 +41,12 @@ from aerotape.catalog.mark.layout import LOCK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.mark.ownership import claim
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.formatting import shown
 from aerotape.protocol import NULL_VALUE
-from aerotape.text import shown
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)

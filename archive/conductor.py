@@ -44,6 +44,7 @@ from aerotape.archive.security.authorisation import (
 )
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
 from aerotape.channel_uri import ChannelUri
+from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError, AerotapeError, ClosedError
 from aerotape.replay.sessions.replay_session import Replays
 from aerotape.replay.sessions.tokens import ReplayTokens
@@ -63,11 +64,6 @@ _IDLE_TIMEOUT_NS = 100_000_000
 _SESSION_INTERVAL_MS = 10
 # What the books, and clients that were answered, must not miss when the archive closes.
 _LAST_WORDS = ("recording_stopped", "time_index_failed", "replay_answered", "replay_done")
-
-
-def epoch_ms() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Conductor:

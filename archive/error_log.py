@@ -13,11 +13,12 @@ import contextlib
 import logging
 import time
 import traceback
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from aerotape.clock import epoch_ms
 from aerotape.errors import ClosedError
-from aerotape.records import field, record
-from aerotape.text import printable
+from aerotape.formatting import printable
 
 LOGGER = logging.getLogger("aerotape.archive")
 
@@ -40,7 +41,7 @@ class ErrorFile(Protocol):
     def record_error(self, text: str, now_ms: int) -> bool: ...
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Kind:
     occurrences: int = 0
     told_at_s: float = 0.0
@@ -96,7 +97,7 @@ class ErrorLog:
         self._keep(text)
 
     def _keep(self, text: str) -> None:
-        if self._file is None or self._file.record_error(text, time.time_ns() // 1_000_000):
+        if self._file is None or self._file.record_error(text, epoch_ms()):
             return
         if not self._is_file_full:
             self._is_file_full = True

@@ -6,20 +6,20 @@ Shared by the catalog, the client and the Spark source; it holds no reference to
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from aerotape.catalog import layout
 from aerotape.errors import CatalogError
 from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.records import record
 
 NULL_VALUE = -1
 """Value of a stop position or stop timestamp that is not set: the recording is active."""
 _PREFIX_LENGTH = layout.VAR_LENGTH.size
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingDescriptor:
     """One recording, as RecordingDescriptor (message id 22 of the archive schema) describes it.
 

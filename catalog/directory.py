@@ -9,6 +9,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
@@ -35,7 +36,6 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import CatalogError, MarkFileError, StorageError
-from aerotape.records import record
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ class Recording:
         return f"Recording({self._entry.descriptor!r})"
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class ArchiveDirectory:
     """A directory that holds an archive. Nothing is kept open: each call looks afresh.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 from aerotape.url_path import UrlPath
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?")
@@ -27,7 +27,7 @@ _FORMS = {
 }
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StorageOptions:
     """How to reach a storage: endpoint, credentials and the like. Its values are never printed.
 

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +25,6 @@ from aerotape.catalog.descriptor import (
 )
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.records import record
 
 SEGMENT_SUFFIX = ".rec"
 # Appended to the name of a segment file that is about to be deleted, by older archives.
@@ -40,7 +40,7 @@ MAX_LONG = (1 << 63) - 1
 _NAME = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\.rec")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SegmentFile:
     """A segment file.
 

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.output import emit, note
 from aerotape.tools._cli.settings import add_property_arguments, gather
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.errors import ConfigurationError
-from aerotape.text import not_installed
+from aerotape.formatting import not_installed
 from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.output import Progress, emit, note
 

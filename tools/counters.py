@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError
 from aerotape.tools._cli.arguments import duration_s, int32
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(file: CncFile, args: argparse.Namespace) -> None:
     rows = [_row(counter, args.json) for counter in file.counters(args.type_id)]
     if args.json:
-        emit_line({"timestamp_ms": time.time_ns() // 1_000_000, "counters": rows}, "", args)
+        emit_line({"timestamp_ms": epoch_ms(), "counters": rows}, "", args)
     else:
         if sys.stdout.isatty():
             print(_CLEAR_SCREEN, end="")

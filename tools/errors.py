@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AeronError
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.output import emit, note
 

@@ -1,7 +1,7 @@
-"""The archive's client: `connect` to any Aeron archive and ask it everything, from Python.
+"""The client of an archive: `connect` to any Aeron archive, aerotape's or Aeron's own.
 
-What is named here is loaded when it is first used: an archive needs parts of this package, too,
-and not asyncio for them.
+Names are loaded on first use, because the archive itself imports parts of this package and must
+not load asyncio with them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks of what callers give, before anything is sent.
+"""Checks of arguments, before a request is sent.
 
-The protocol's fields hold less than Python's types. What cannot be meant is refused here in the
-caller's words; whether a recording, position or channel makes sense there, the archive knows.
+The protocol's fields have smaller ranges than Python's types. Values that no archive could accept
+are refused here, with the name of the argument; everything else is left to the archive.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 def integer(name: str, value: int, least: int, most: int) -> int:
-    """Return `value`, an integer of a range.
+    """Return `value`, an integer from `least` to `most`.
 
     Raises:
-        ConfigurationError: it is not, as all of this module.
+        ConfigurationError: it is not, as for all functions of this module.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigurationError(f"{name} must be an integer, not {value!r}", name)
@@ -32,7 +32,7 @@ def integer(name: str, value: int, least: int, most: int) -> int:
 
 
 def identity(name: str, value: int) -> int:
-    """Check an id that an archive has given: 64 bits, not negative."""
+    """Check an id of an archive: 64 bits, not negative."""
     return integer(name, value, 0, _INT64_MAX)
 
 
@@ -72,16 +72,16 @@ def timeout(name: str, value: int) -> int:
 
 
 def optional_length(name: str, value: int | None) -> int:
-    """Return a length of 32 bits, more than nothing; -1 for None."""
+    """Return a positive length of 32 bits; -1 for None."""
     return -1 if value is None else integer(name, value, 1, _INT32_MAX)
 
 
 def text(name: str, value: str) -> str:
-    """Check what goes into an ASCII field."""
+    """Check the text of an ASCII field."""
     if not isinstance(value, str):
-        raise ConfigurationError(f"{name} must be a text, not {value!r}", name)
+        raise ConfigurationError(f"{name} must be text, not {value!r}", name)
     if not value.isascii():
-        raise ConfigurationError(f"{name} holds characters that are not ASCII: {value!r}", name)
+        raise ConfigurationError(f"{name} must be ASCII, not {value!r}", name)
     return value
 
 
@@ -97,7 +97,7 @@ def channel(name: str, value: str) -> str:
 
 
 def optional_channel(name: str, value: str | None) -> str:
-    """Check a channel URI; None is the empty text, which stands for the archive's default."""
+    """Check a channel URI; None becomes the empty text, the archive's default."""
     return "" if value is None else channel(name, value)
 
 

@@ -1,4 +1,4 @@
-"""A connection to an archive for asyncio: the same requests, each to be awaited."""
+"""The asyncio client of an archive."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from aerotape.archive.client.replay.async_streams import (
     S,
     next_signal,
 )
-from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
 from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
 from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ArchiveError, ClosedError
@@ -59,8 +59,8 @@ def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClie
     ...     async for recording in client.list_recordings():
     ...         print(recording)
 
-    or ``client = await connect_async(…)``, to be closed with ``await client.close()``. A thread
-    makes the connection; when the task is cancelled meanwhile, the connection is closed again.
+    or ``client = await connect_async(…)``, and later ``await client.close()``. A thread connects;
+    if the task is cancelled in the meantime, the connection is closed again.
 
     Args:
         options: as those of `connect`; `keep_alive_interval_ns` cannot be 0 here.
@@ -78,7 +78,7 @@ def connect_async(**options: Unpack[ConnectOptions]) -> Opening[AsyncArchiveClie
 
 
 async def _in_thread(open_it: Callable[[], C]) -> C:
-    """Open something in a thread; when that is cancelled, close it once it is open."""
+    """Open a resource in a thread; on cancellation, close it once it is open."""
     opening = asyncio.get_running_loop().run_in_executor(None, open_it)
     try:
         return await asyncio.shield(opening)
@@ -95,7 +95,7 @@ def _close_unwanted(opening: asyncio.Future[C]) -> None:
 def _stepped(
     open_it: Callable[Concatenate[ArchiveClient, P], S],
 ) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncMessages[S]]]:
-    """Make a method that opens a stream as the synchronous client does, to be iterated here."""
+    """Return a method that opens a stream of the blocking client, iterated in the loop."""
 
     def method(
         self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
@@ -111,37 +111,37 @@ def _stepped(
 
 
 def _replaying(
-    wish: Callable[P, ReplayWish],
+    request: Callable[P, ReplayOptions],
 ) -> Callable[Concatenate[AsyncArchiveClient, P], Opening[AsyncReplay]]:
-    """Make a method that opens a replay, to be iterated here."""
+    """Return a method that opens a replay, iterated in the loop."""
 
     def method(
         self: AsyncArchiveClient, /, *args: P.args, **kwargs: P.kwargs
     ) -> Opening[AsyncReplay]:
-        wished = wish(*args, **kwargs)
+        options = request(*args, **kwargs)
         channel = self._client._replay_channel
 
         async def open_it() -> AsyncReplay:
-            steps = open_replay(self._aeron.native, self._session, wished, channel)
+            steps = open_replay(self._aeron.native, self._session, options, channel)
             return AsyncReplay(await self._run(steps), self)
 
         return Opening(open_it)
 
-    describe_as(method, wish, returns="Opening[AsyncReplay]")
+    describe_as(method, request, returns="Opening[AsyncReplay]")
     return method
 
 
-class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
-    """A connection to an archive. Made by `connect_async`; belongs to one event loop.
+class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
+    """A connection to an archive. Created by `connect_async`; belongs to one event loop.
 
-    It makes the requests of `ArchiveClient`, with the same arguments, results and errors. Any
-    number of them may be awaited at once. When a task is cancelled while it awaits one, the
-    session goes on and other requests do too; whether the archive still did what was asked for,
-    its answer would have told. A replay that was being opened is stopped again.
+    It has the requests of `ArchiveClient`, with the same arguments, results and errors. Any number
+    of them may be awaited at the same time. When a task is cancelled while it awaits one, the
+    session and other requests continue; the archive may still perform the cancelled request. A
+    replay that was being opened is stopped again.
     """
 
     def __init__(self, client: ArchiveClient, idle_interval_ns: int) -> None:
-        """Take over a client. Use `connect_async`."""
+        """Create an asyncio client of an open one. Use `connect_async`."""
         super().__init__(client._session, idle_interval_ns)
         self._client = client
         self._aeron = client.aeron
@@ -155,9 +155,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     try_stop_recording = asynchronous(recordings.try_stop_recording)
     stop_recording_session = asynchronous(recordings.stop_recording_session)
     stop_recording_subscription = asynchronous(recordings.stop_recording_subscription)
-    try_stop_recording_subscription = asynchronous(
-        recordings.try_stop_recording_subscription
-    )
+    try_stop_recording_subscription = asynchronous(recordings.try_stop_recording_subscription)
     stop_recording_by_identity = asynchronous(recordings.stop_recording_by_identity)
     truncate_recording = asynchronous(recordings.truncate_recording)
     purge_recording = asynchronous(recordings.purge_recording)
@@ -180,7 +178,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     async def add_recorded_exclusive_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
     ) -> ExclusivePublication:
-        """As `add_recorded_publication`, with a session that nobody shares."""
+        """As `add_recorded_publication`, for an exclusive publication."""
         return await self._run(
             add_recorded_exclusive_publication(
                 self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
@@ -199,7 +197,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     stop_replication = asynchronous(replication.stop_replication)
     try_stop_replication = asynchronous(replication.try_stop_replication)
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     list_recordings = asynchronous_pages(queries.list_recordings)
     list_recordings_for_uri = asynchronous_pages(queries.list_recordings_for_uri)
@@ -223,24 +221,24 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     replay_merge = _stepped(ArchiveClient.replay_merge)
     persistent_subscription = _stepped(ArchiveClient.persistent_subscription)
 
-    # -- what comes unasked --------------------------------------------------------------------
+    # -- asynchronous messages -----------------------------------------------------------------
 
     async def poll_for_errors(self) -> list[ArchiveError]:
-        """Return errors that the archive has sent for no pending request, oldest first.
+        """Return the errors that belong to no pending request, oldest first.
 
         Raises:
-            ClosedError: the archive has gone away.
+            ClosedError: the archive went away.
         """
         self._session.ensure_open("poll for errors")
         return self._session.take_errors()
 
     async def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
-        """Return the signals (start, stop, …) that have come since the last call, oldest first.
+        """Return the signals (start, stop, …) received since the last call, oldest first.
 
-        The last 4096 are kept.
+        The last 4096 are stored.
 
         Raises:
-            ClosedError: the archive has gone away.
+            ClosedError: the archive went away.
         """
         self._session.ensure_open("poll for recording signals")
         self._reader.wake()
@@ -253,7 +251,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
         correlation_id: int | None = None,
         timeout_ns: int | None = None,
     ) -> AsyncSignals:
-        """Return an asynchronous iterator over the signals that come from now on.
+        """Return an asynchronous iterator over the signals that arrive from now on.
 
         Arguments and errors as of `ArchiveClient.signals`.
         """
@@ -268,7 +266,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
         correlation_id: int | None = None,
         timeout_ns: int | None = None,
     ) -> RecordingSignalEvent:
-        """Return a signal, that has come before or comes now, and forget it; others are kept.
+        """Return and remove a signal that has arrived or arrives in time; others are stored.
 
         Arguments and errors as of `ArchiveClient.await_signal`.
         """
@@ -284,7 +282,7 @@ class AsyncArchiveClient(AsyncRequests, ClientFacts, AsyncClosing):
     # -- the session ---------------------------------------------------------------------------
 
     async def ping(self) -> int:
-        """Return how long the archive takes to answer, nanoseconds."""
+        """Return the round-trip time of a request to the archive, nanoseconds."""
         begin_ns = time.monotonic_ns()
         await self.get_archive_id()
         return time.monotonic_ns() - begin_ns

@@ -1,4 +1,4 @@
-"""The channels that a client uses when it is not told others, and what is put into them.
+"""Default channels of a client, and the parameters that it adds to channels.
 
 A client's control request and response streams carry one session id, so that many clients can
 share the archive's control channel and, over IPC, one response channel.
@@ -13,8 +13,8 @@ from typing import Final
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.channel_uri import ChannelUri, stripped_channel
 from aerotape.errors import ConfigurationError
+from aerotape.formatting import argument
 from aerotape.frame_header import to_int32
-from aerotape.text import argument
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
 DEFAULT_CONTROL_STREAM_ID: Final = 10
@@ -109,7 +109,7 @@ def add_control_defaults(uri: ChannelUri) -> None:
 
 
 def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
-    """Return `channel` for a publication that goes on where a stopped recording has ended.
+    """Return `channel` for a publication that continues at the end of a stopped recording.
 
     >>> recording = client.list_recording(recording_id)
     >>> channel = aerotape.extension_channel(recording, "aeron:ipc")
@@ -117,11 +117,11 @@ def extension_channel(recording: RecordingDescriptor, channel: str) -> str:
     >>> publication = client.aeron.add_exclusive_publication(channel, recording.stream_id)
 
     Raises:
-        ConfigurationError: the recording has not stopped, or `channel` is no channel URI.
+        ConfigurationError: the recording has not stopped, or `channel` is not a channel URI.
     """
     if recording.is_active:
         raise ConfigurationError(
-            f"recording {recording.recording_id} is live: only one that has stopped can be extended"
+            f"recording {recording.recording_id} is live: stop it before extending it"
         )
     uri = ChannelUri.parse(channel)
     terms, offset = divmod(recording.stop_position, recording.term_buffer_length)

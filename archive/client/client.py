@@ -1,4 +1,4 @@
-"""A connection to an archive: making it, keeping it and ending it."""
+"""The blocking client of an archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Concatenate, Final, ParamSpec
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting, prepare
+from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import (
     blocking,
@@ -19,7 +19,7 @@ from aerotape.archive.client.executors.blocking import (
 )
 from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
-from aerotape.archive.client.replay.opening import ReplayWish, open_replay
+from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
 from aerotape.archive.client.replay.signal_stream import Signals, next_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
@@ -28,7 +28,7 @@ from aerotape.archive.client.requests.recorded_publication import (
     add_recorded_exclusive_publication,
     add_recorded_publication,
 )
-from aerotape.archive.client.session.client_properties import ClientFacts
+from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.codecs.generated import archive as codecs
@@ -40,9 +40,6 @@ from aerotape.protocol import NULL_VALUE
 P = ParamSpec("P")
 
 DEFAULT_KEEP_ALIVE_INTERVAL_NS: Final = 1_000_000_000
-
-# A driver shows that it lives about once a second.
-_MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
 
 
 def connect(
@@ -63,29 +60,29 @@ def connect(
     """Connect to an archive, Aeron's own or this package's.
 
     Args:
-        aeron: the Aeron client to use; it is left open. Default: one of its own.
+        aeron: the Aeron client to use; it is left open. Default: a new one.
         aeron_dir: the media driver's directory, when `aeron` is not given.
         control_request_channel: where the archive listens. Default: over IPC, which needs the
             archive to use the same media driver.
         control_request_stream_id: stream on that channel.
-        control_response_channel: where the archive shall answer. Default: IPC for IPC, else a
-            free port of this host, which only serves when the archive is on this host too.
+        control_response_channel: the channel for the archive's responses. Default: IPC for IPC,
+            else a free port of this host, which an archive on another host cannot reach.
         control_response_stream_id: stream on that channel.
         timeout_ns: for the connect and for each request.
         start_timeout_ns: how long to wait for a media driver; 0 fails at once. Default:
             `timeout_ns`.
         keep_alive_interval_ns: how often the response stream is read while the client is idle,
-            so that the archive does not take it for dead; 0 leaves that to
+            so that the archive does not close the session; 0 leaves that to
             `poll_for_recording_signals` and `poll_for_errors`.
-        credentials: for an archive that wants any: bytes as they are, or what supplies them, like
+        credentials: for an archive that requires them: bytes, or an object that supplies them, like
             ``aerotape.UserSecret("alice", secret)``.
-        on_challenge: answers the archive's challenge with further credentials.
-        client_name: what the archive shows for this client.
+        on_challenge: returns the credentials that respond to the archive's challenge.
+        client_name: the name that the archive shows for this client.
 
     Raises:
         AeronError: there is no media driver, or it refuses a channel.
-        AeronTimeoutError: there is no archive, or it does not answer.
-        ArchiveError: it refuses: protocol version, credentials.
+        AeronTimeoutError: there is no archive, or it does not respond.
+        ArchiveError: the archive refuses: protocol version, credentials.
         ConfigurationError: the response channel must be given.
     """
     connecting = prepare(
@@ -113,41 +110,41 @@ def connect(
 
 
 def _replaying(
-    wish: Callable[P, ReplayWish],
+    request: Callable[P, ReplayOptions],
 ) -> Callable[Concatenate[ArchiveClient, P], Replay]:
-    """Make a method that opens a replay."""
+    """Return a method that opens a replay."""
 
     def method(self: ArchiveClient, /, *args: P.args, **kwargs: P.kwargs) -> Replay:
-        wished = wish(*args, **kwargs)
-        steps = open_replay(self._aeron.native, self._session, wished, self._replay_channel)
+        options = request(*args, **kwargs)
+        steps = open_replay(self._aeron.native, self._session, options, self._replay_channel)
         return Replay(self._run(steps), self._run)
 
-    describe_as(method, wish, returns="Replay")
+    describe_as(method, request, returns="Replay")
     return method
 
 
-class ArchiveClient(MergedStreams, ClientFacts, Closing):
-    """A connection to an archive. Made by `connect`; thread-safe.
+class ArchiveClient(MergedStreams, ClientProperties, Closing):
+    """A connection to an archive. Created by `connect`; thread-safe.
 
-    Every request raises `ConfigurationError` for arguments that no archive could take, before
-    anything is sent; `ArchiveError` with the archive's error code, of a class of its own for
-    most codes, when it is refused; `AeronTimeoutError` when there is no answer in time; and
-    `ClosedError` when the archive has gone away or the client is closed. As the Java client
-    does, it does not connect again by itself: what was under way is not known to be done, and
-    only the caller can tell whether to ask once more. Make a new one with `connect`.
+    Every request raises `ConfigurationError` for invalid arguments, before anything is sent;
+    `ArchiveError` with the archive's error code, of a subclass for most codes, when it is refused;
+    `AeronTimeoutError` when there is no response in time; and `ClosedError` when the archive went
+    away or the client is closed. Like the Java client, it does not reconnect by itself: a request
+    in flight may or may not have been performed, and only the caller can decide whether to repeat
+    it. Create a new client with `connect`.
 
     Positions and lengths are bytes, timestamps milliseconds since the epoch; -1 stands, as
-    everywhere in Aeron, for a position or id that there is not.
+    everywhere in Aeron, for a missing position or id.
     """
 
     def __init__(
         self,
-        connecting: Connecting,
+        connecting: ConnectionSettings,
         session: ControlSession,
         archive_id: int,
         keep_alive_interval_ns: int,
     ) -> None:
-        """Take over a session. Use `connect`."""
+        """Create a client of an open session. Use `connect`."""
         super().__init__(session)
         self._aeron = connecting.aeron
         self._connecting = connecting
@@ -188,7 +185,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
     def add_recorded_exclusive_publication(
         self, channel: str, stream_id: int, *, auto_stop: bool = False
     ) -> ExclusivePublication:
-        """As `add_recorded_publication`, with a session that nobody shares."""
+        """As `add_recorded_publication`, for an exclusive publication."""
         return self._run(
             add_recorded_exclusive_publication(
                 self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
@@ -207,7 +204,7 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
     stop_replication = blocking(replication.stop_replication)
     try_stop_replication = blocking(replication.try_stop_replication)
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     list_recordings = blocking_pages(queries.list_recordings)
     list_recordings_for_uri = blocking_pages(queries.list_recordings_for_uri)
@@ -229,24 +226,24 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
 
     replay = _replaying(opening.replay)
 
-    # -- what comes unasked --------------------------------------------------------------------
+    # -- asynchronous messages -----------------------------------------------------------------
 
     def poll_for_errors(self) -> list[ArchiveError]:
-        """Return errors that the archive has sent for no pending request, oldest first.
+        """Return the errors that belong to no pending request, oldest first.
 
         Raises:
-            ClosedError: the archive has gone away.
+            ClosedError: the archive went away.
         """
         self._session.ensure_connected("poll for errors")
         return self._session.take_errors()
 
     def poll_for_recording_signals(self) -> list[RecordingSignalEvent]:
-        """Return the signals (start, stop, …) that have come since the last call, oldest first.
+        """Return the signals (start, stop, …) received since the last call, oldest first.
 
-        The last 4096 are kept.
+        The last 4096 are stored.
 
         Raises:
-            ClosedError: the archive has gone away.
+            ClosedError: the archive went away.
         """
         self._session.ensure_connected("poll for recording signals")
         return self._session.signals.take_all()
@@ -258,17 +255,17 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
         correlation_id: int | None = None,
         timeout_ns: int | None = None,
     ) -> Signals:
-        """Return an iterator over the signals that come from now on.
+        """Return an iterator over the signals that arrive from now on.
 
         >>> with client.signals(RecordingSignal.START) as started:
         ...     for signal in started:
         ...         print(signal.recording_id, signal.position)
 
         Args:
-            signals: only these; none given: all.
+            signals: only these; default: all.
             recording_id: only of this recording.
             correlation_id: only of this request, for example a replication's id.
-            timeout_ns: how long to wait for the next one. Default: for ever.
+            timeout_ns: how long to wait for the next one. Default: no limit.
         """
         self._session.ensure_open("read recording signals")
         wanted = signal_filter(signals, recording_id, correlation_id)
@@ -281,17 +278,17 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
         correlation_id: int | None = None,
         timeout_ns: int | None = None,
     ) -> RecordingSignalEvent:
-        """Return a signal, that has come before or comes now, and forget it; others are kept.
+        """Return and remove a signal that has arrived or arrives in time; others are stored.
 
         Args:
-            signals: one of these; none given: any.
+            signals: one of these; default: any.
             recording_id: only of this recording.
             correlation_id: only of this request, for example a replication's id.
             timeout_ns: how long to wait. Default: the client's timeout.
 
         Raises:
             AeronTimeoutError: there is none in time.
-            ClosedError: the archive has gone away, or the client was closed meanwhile.
+            ClosedError: the archive went away, or the client was closed.
         """
         wanted = signal_filter(signals, recording_id, correlation_id)
         session = self._session
@@ -305,13 +302,13 @@ class ArchiveClient(MergedStreams, ClientFacts, Closing):
     # -- the session ---------------------------------------------------------------------------
 
     def ping(self) -> int:
-        """Return how long the archive takes to answer, nanoseconds."""
+        """Return the round-trip time of a request to the archive, nanoseconds."""
         begin_ns = time.monotonic_ns()
         self.get_archive_id()
         return time.monotonic_ns() - begin_ns
 
     def keep_alive(self) -> None:
-        """Tell the archive that this client is alive."""
+        """Send a keep-alive to the archive."""
         what = "keep the session alive"
         session = self._session
         session.ensure_connected(what)

@@ -1,8 +1,9 @@
-"""What it takes to connect to an archive, also later and again."""
+"""Connecting to an archive: checked options, also for later connections."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, TypedDict
@@ -10,11 +11,11 @@ from typing import Final, TypedDict
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.credentials import Credentials, credentials_of
+from aerotape.archive.client.executors.blocking import run_pauses
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.handshake import open_session
-from aerotape.records import record
 
-# A driver shows that it lives about once a second.
+# A driver updates its heartbeat about once a second.
 _MIN_DRIVER_TIMEOUT_NS: Final = 3_000_000_000
 
 
@@ -35,13 +36,13 @@ class ConnectOptions(TypedDict, total=False):
     client_name: str
 
 
-@record(frozen=True, slots=True)
-class Connecting:
-    """How to connect.
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """Checked settings of a connection.
 
     Attributes:
-        aeron: the Aeron client to do it with.
-        owned_aeron: the same if it was made for this, to be closed in the end.
+        aeron: the Aeron client to use.
+        owned_aeron: the same if it was created for this connection, which then closes it.
         open: connects and returns the session and the archive's id; raises as `open_session`.
         replay_channel: where replays go by default.
         timeout_ns: for the connect and for each request.
@@ -54,12 +55,12 @@ class Connecting:
     timeout_ns: int
 
 
-def prepare(options: ConnectOptions) -> Connecting:
-    """Find out how to connect with the options of `connect`.
+def prepare(options: ConnectOptions) -> ConnectionSettings:
+    """Check the options of `connect`, and create an Aeron client unless one is given.
 
     Raises:
         AeronError: there is no media driver.
-        ConfigurationError: an option is none, or the response channel must be given.
+        ConfigurationError: an option is invalid, or the response channel must be given.
     """
     credentials, on_challenge = credentials_of(
         options.get("credentials", b""), options.get("on_challenge")
@@ -109,4 +110,6 @@ def prepare(options: ConnectOptions) -> Connecting:
         client_name=client_name,
     )
     replay_channel = channels.default_replay_channel(response_channel)
-    return Connecting(aeron, owned, opening, replay_channel, timeout_ns)
+    return ConnectionSettings(
+        aeron, owned, lambda: run_pauses(opening()), replay_channel, timeout_ns
+    )

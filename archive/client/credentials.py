@@ -1,4 +1,4 @@
-"""What a client shows an archive to be let in."""
+"""Credentials of a client for the connect request and the archive's challenge."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from aerotape.errors import AerotapeError, ConfigurationError
 
 
 class Credentials(Protocol):
-    """Gives credentials when they are asked for; the reference's CredentialsSupplier."""
+    """Supplies credentials; CredentialsSupplier of the reference."""
 
     def encoded_credentials(self) -> bytes:
-        """Return what goes with the connect request."""
+        """Return the credentials of the connect request."""
         ...
 
     def on_challenge(self, encoded_challenge: bytes, /) -> bytes:
-        """Return the answer to a challenge of the archive."""
+        """Return the credentials that respond to a challenge."""
         ...
 
 
 class UserSecret:
     """A user and its secret, for an archive with a users file.
 
-    The name is sent, then a proof that the secret is known; the secret itself stays here. With
-    `plain` it is sent instead, as ``user:secret``, which authenticators for other clients expect.
+    The name is sent, then a proof of the secret; the secret itself is not sent. With `plain` it is
+    sent, as ``user:secret``, which authenticators for other clients expect.
     """
 
     def __init__(self, user: str, secret: str | bytes, *, plain: bool = False) -> None:
-        """Remember both; the secret in UTF-8 when it is text.
+        """Store both; the secret in UTF-8 if it is text.
 
         Raises:
-            ConfigurationError: no user is named so, or the secret is neither text nor bytes.
+            ConfigurationError: the name is invalid, or the secret is neither text nor bytes.
         """
         if not isinstance(user, str) or not user or ":" in user:
-            raise ConfigurationError(f"user {user!r}: a name is text without a colon", "user")
+            raise ConfigurationError(
+                f"invalid user name {user!r}: expected text without a colon", "user"
+            )
         if not isinstance(secret, str | bytes):
             kind = type(secret).__name__
             raise ConfigurationError(f"secret must be text or bytes, not {kind}", "secret")
@@ -49,13 +51,13 @@ class UserSecret:
         return user + b":" + self._secret if self._is_plain else user
 
     def on_challenge(self, encoded_challenge: bytes, /) -> bytes:
-        """Return the proof; takes some hundredths of a second, on purpose.
+        """Return the proof; takes tens of milliseconds, on purpose.
 
         Raises:
-            AerotapeError: the challenge is none that is safe to answer.
+            AerotapeError: the challenge is not safe to respond to.
         """
         if self._is_plain:
-            raise AerotapeError("the archive asks for more than the user's secret, sent already")
+            raise AerotapeError("the archive sent a challenge although the plain secret was sent")
         return answer_challenge(self.user.encode(), self._secret, encoded_challenge)
 
     def __repr__(self) -> str:
@@ -65,10 +67,10 @@ class UserSecret:
 def credentials_of(
     credentials: bytes | Credentials, on_challenge: Callable[[bytes], bytes] | None
 ) -> tuple[bytes, Callable[[bytes], bytes] | None]:
-    """Return what goes with the connect request, and what answers a challenge.
+    """Return the credentials of the connect request, and the function for a challenge.
 
     Raises:
-        ConfigurationError: they are no credentials.
+        ConfigurationError: they are not credentials.
     """
     if isinstance(credentials, bytes):
         return credentials, on_challenge

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape._native import Lookups
@@ -17,7 +18,6 @@ from aerotape.archive.control import responses
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import CatalogError
 from aerotape.protocol import ErrorCode
-from aerotape.records import replace
 
 if TYPE_CHECKING:
     import mmap

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape._native import Sending
+from aerotape.aeron import CLOSED, MAX_POSITION_EXCEEDED, NOT_CONNECTED
 from aerotape.archive.control import responses
 from aerotape.codecs.generated.archive import ControlResponseCode, RecordingSignal
 from aerotape.protocol import ErrorCode
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 _SEND_ATTEMPTS = 3
 # A client that asks and does not read must not fill the memory before its time is up.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
-# Results of offer that no retry mends.
-_NOT_CONNECTED = -1
-_CLOSED = -4
-_MAX_POSITION_EXCEEDED = -5
 
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
 
@@ -289,9 +286,9 @@ class ResponseSender(ABC):
         """Draw the conclusions from what an offer has answered."""
         if any_sent:
             self._activity_deadline_ms = None
-        if result == _NOT_CONNECTED:
+        if result == NOT_CONNECTED:
             self.abort(RESPONSE_NOT_CONNECTED)
-        elif result in (_CLOSED, _MAX_POSITION_EXCEEDED):
+        elif result in (CLOSED, MAX_POSITION_EXCEEDED):
             self.abort(f"control response publication cannot send any more: {result}")
         elif result < 0 and not any_sent and self._activity_deadline_ms is None:
             self._activity_deadline_ms = self._now_ms + self._connect_timeout_ms

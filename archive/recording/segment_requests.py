@@ -19,7 +19,6 @@ from aerotape.archive.recording.recording_session import Requester
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.mark.ownership import now_epoch_ms
 from aerotape.catalog.segment.migrate import (
     SegmentMove,
     base_positions,
@@ -36,6 +35,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import remove_time_index
 from aerotape.catalog.time_index.upkeep import cut_before, hand_over
+from aerotape.clock import epoch_ms
 from aerotape.errors import AerotapeError, ArchiveError, StorageError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
@@ -312,7 +312,7 @@ class SegmentMoves:
             for base in [source.stop_position]
             if _is_segment_base(source, base)
         ]
-        tail = StaleTail(folder, target_id, source.stop_position, now_epoch_ms())
+        tail = StaleTail(folder, target_id, source.stop_position, epoch_ms())
         entries = catalog.entry(source_id), catalog.entry(target_id)
         moves: list[SegmentMove] = []
         count = yield from self._elsewhere(link)

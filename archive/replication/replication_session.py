@@ -15,6 +15,7 @@ advanced once a turn. All that ends it, comes through `close`, which always sign
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from aerotape.archive.replication import live_join
@@ -39,7 +40,6 @@ from aerotape.errors import (
 )
 from aerotape.frame_header import to_int32
 from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
-from aerotape.records import asdict, replace
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription

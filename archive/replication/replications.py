@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aerotape.archive.control.control_session import SOON_NS
@@ -10,7 +11,6 @@ from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE, ErrorCode
-from aerotape.records import replace
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aerotape.channel_uri import ChannelUri
 from aerotape.protocol import NULL_POSITION, NULL_VALUE
-from aerotape.records import record
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReplicationRequest:
     """A ReplicateRequest, TaggedReplicateRequest or ReplicateRequest2 (message ids 50, 62, 66).
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape import __version__
@@ -26,7 +27,6 @@ from aerotape.protocol import (
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
 )
-from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, ExclusivePublication, Subscription
@@ -38,7 +38,7 @@ _BACK_PRESSURED: Final = -2
 _ADMIN_ACTION: Final = -3
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SourceAddress:
     """Where another archive is and how it is to be spoken to.
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from aerotape.archive.retention.policy import RetentionPolicy, RetentionRule
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.records import field, record
 
 _NS_PER_MS: Final = 1_000_000
 _Stream = tuple[str, int]
@@ -37,7 +37,7 @@ class HeldSegment(NamedTuple):
     recorded_by_ns: int | None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Holding:
     """A recording as it is when a plan is made.
 
@@ -67,7 +67,7 @@ class Holding:
         return self.descriptor.stripped_channel, self.descriptor.stream_id
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Removal:
     """What goes of a recording.
 
@@ -101,7 +101,7 @@ class Removal:
         )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What would go of a recording if it could.
 
@@ -116,7 +116,7 @@ class Kept:
     in_use: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RetentionPlan:
     """What goes, and what should go and cannot.
 
@@ -131,7 +131,7 @@ class RetentionPlan:
     size_bytes: int
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _State:
     """A recording while a plan is made; the first `gone` of its segments go."""
 

@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aerotape.archive.config.property_table import RETENTION_FILE, nearest
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 _MAX_FILE_LENGTH: Final = 1 << 20
 _MAX_LONG: Final = (1 << 63) - 1
@@ -49,7 +49,7 @@ _LIMITS: Final = ("max_age", "max_recording_size", "max_stream_size", "max_recor
 _RULE_KEYS: Final = ("name", "channel", "stream_id", *_LIMITS, "keep")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A limit, and how it was written.
 
@@ -62,7 +62,7 @@ class Limit:
     text: str
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RetentionRule:
     """What is kept of the recordings that fit.
 
@@ -93,7 +93,7 @@ class RetentionRule:
         )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """A whole policy.
 

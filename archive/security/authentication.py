@@ -14,9 +14,10 @@ An authenticator that raises has refused.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
+
+from aerotape.clock import epoch_ms
 
 if TYPE_CHECKING:
     from aerotape.archive.error_log import ErrorLog
@@ -166,7 +167,7 @@ class GuardedAuthenticator:
 
     def _call(self, call: Callable[..., None], session_id: int, *args: object) -> bool:
         try:
-            call(*args, time.time_ns() // 1_000_000)
+            call(*args, epoch_ms())
         # Even what is meant to end a process must not end the archive from in there.
         except BaseException as error:
             self._errors.record(

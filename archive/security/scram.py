@@ -20,9 +20,9 @@ import binascii
 import hashlib
 import hmac
 import re
+from dataclasses import dataclass
 
 from aerotape.errors import AerotapeError
-from aerotape.records import record
 
 DEFAULT_ITERATIONS = 200_000
 # Below, guessing is too easy; above, whoever sends a challenge could keep a client busy for long.
@@ -36,7 +36,7 @@ _CHALLENGE = re.compile(rb"scram-sha-256 r=([^,]+),s=([^,]+),i=([0-9]{1,9})")
 _ANSWER = re.compile(rb"p=([A-Za-z0-9+/=]+)")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Verifier:
     """What checks a secret without being it.
 

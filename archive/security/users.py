@@ -25,6 +25,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,7 +37,6 @@ from aerotape.archive.security.secret_checks import BusyError, SecretChecks, hos
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.records import record
 
 _T = TypeVar("_T")
 
@@ -48,7 +48,7 @@ _MAX_LIST_AGE_NS = 1_000_000_000
 _NONCE_LENGTH = 24
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Refused:
     """Refused; `is_busy` when nobody has looked at the secret."""
 
@@ -56,12 +56,12 @@ class _Refused:
     is_busy: bool = False
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Accepted:
     user: str
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Challenged:
     user: str
     verifier: Verifier
@@ -71,7 +71,7 @@ class _Challenged:
 _Verdict = _Refused | _Accepted
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Sent:
     """A secret, plain, from a client that cannot be answered yet."""
 
@@ -79,7 +79,7 @@ class _Sent:
     secret: bytes
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class _Hashing:
     check: Future[_Verdict]
 

@@ -30,6 +30,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -38,7 +39,6 @@ from aerotape.archive.security.scram import Verifier
 from aerotape.catalog.durability import write_durably
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.records import record
 
 MAX_FILE_LENGTH = 16 * 1024 * 1024
 MAX_SECRET_LENGTH = 1024
@@ -97,7 +97,7 @@ class Role(Enum):
         return template_id in (_RECORD if self is Role.RECORD else _READ)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class User:
     """A line of the file."""
 

@@ -15,6 +15,7 @@ import mmap
 import os
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog import layout
@@ -26,7 +27,6 @@ from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.context import Closing
 from aerotape.errors import CatalogError
-from aerotape.records import replace
 
 __all__ = ["Catalog", "ChecksumName"]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from operator import lt
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, describe_problem
 from aerotape.catalog.layout import RecordingState, state_name
 from aerotape.errors import UnknownRecordingError
-from aerotape.records import field, record
 
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
@@ -35,7 +35,7 @@ _LINK = struct.Struct(
 )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """An entry of the catalog file, of whatever state.
 

@@ -10,6 +10,7 @@ import mmap
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +28,12 @@ from aerotape.catalog.file.entries import (
 from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
-from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape._native import DescriptorIndex
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DescriptorRun:
     """Where the descriptors of some recordings are in the catalog file, for sending them.
 

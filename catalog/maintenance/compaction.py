@@ -5,6 +5,7 @@ Files that hold frames of another place than their names say stay.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.file.catalog import Catalog
@@ -12,10 +13,9 @@ from aerotape.catalog.layout import DESCRIPTOR_HEADER_LENGTH, RecordingState
 from aerotape.catalog.maintenance.orphans import delete_files, index_owned_files, why_not_its
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.time_index.file import remove_time_index
-from aerotape.records import record
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """The outcome of a compaction, or its plan.
 

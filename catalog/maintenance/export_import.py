@@ -27,7 +27,6 @@ from aerotape.catalog.maintenance.export_format import (
     write_recording_file,
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
-from aerotape.catalog.mark.ownership import now_epoch_ms
 from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
@@ -40,6 +39,7 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoints
+from aerotape.clock import epoch_ms
 from aerotape.errors import CatalogError, SegmentError, StorageError
 
 IMPORT_FOLDER_NAME = "aerotape-import"
@@ -79,7 +79,7 @@ def export_recording(
     recording.check()
     descriptor = replace(recording.descriptor, stop_position=recording.recorded_position)
     if recording.descriptor.is_active:
-        descriptor = replace(descriptor, stop_timestamp_ms=now_epoch_ms())
+        descriptor = replace(descriptor, stop_timestamp_ms=epoch_ms())
     length = descriptor.stop_position - descriptor.start_position
     _check(descriptor, recording.segment_files(), checksum)
     if dry_run:

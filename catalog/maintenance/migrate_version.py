@@ -36,7 +36,7 @@ from aerotape.catalog.file.mapped_file import check_length, map_for_reading
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
-from aerotape.catalog.mark.ownership import in_use, now_epoch_ms, resolve
+from aerotape.catalog.mark.ownership import in_use, resolve
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import (
     MAX_LONG,
@@ -45,6 +45,7 @@ from aerotape.catalog.segment_files import (
     open_regular_file,
     segment_file_name,
 )
+from aerotape.clock import epoch_ms
 from aerotape.errors import CatalogError, MarkFileError, StorageError
 
 _OLD_ALIGNMENT: Final = 1024
@@ -207,7 +208,7 @@ class _Mark:
         return cls(path, offset, version, activity_timestamp_ms, pid)
 
     def check_unused(self, liveness_timeout_ms: int) -> None:
-        age_ms = now_epoch_ms() - self.activity_timestamp_ms
+        age_ms = epoch_ms() - self.activity_timestamp_ms
         if age_ms < liveness_timeout_ms:
             raise in_use(self.path, self.pid, f"it gave a sign of life {age_ms} ms ago")
 

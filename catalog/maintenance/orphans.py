@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
@@ -29,7 +30,6 @@ from aerotape.catalog.segment_files import (
     first_segment_base,
 )
 from aerotape.errors import StorageError
-from aerotape.records import record
 
 _OWNED = re.compile(rf"([0-9]+)-(.*)\{SEGMENT_SUFFIX}", re.ASCII | re.DOTALL)
 # Whatever is named for a recording: segment files, also about to be deleted, and what is ours.
@@ -37,7 +37,7 @@ _ANY_OWNED = re.compile(r"(?:aerotape-)?([0-9]+)[-.]", re.ASCII)
 _POSITION = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OwnedFile:
     """A file that is named for a recording.
 
@@ -92,7 +92,7 @@ def delete_files(paths: Iterable[Path]) -> None:
 # ---- orphaned segments ---------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Orphans:
     """The orphaned segment files of a directory.
 

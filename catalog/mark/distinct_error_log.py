@@ -12,8 +12,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-
-from aerotape.records import record
+from dataclasses import dataclass
 
 _ENTRY = struct.Struct("<iiqq")
 _COUNT = struct.Struct("<i")
@@ -21,7 +20,7 @@ _TIMESTAMP = struct.Struct("<q")
 _ALIGNMENT = 8
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ErrorObservation:
     """An error and how often it was seen; timestamps in epoch milliseconds."""
 

@@ -8,9 +8,9 @@ singly into the mapped file; a test compares the bytes of both.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 from aerotape.errors import MarkFileError
-from aerotape.records import record
 
 FILE_NAME = "archive-mark.dat"
 LINK_FILE_NAME = "archive-mark.lnk"
@@ -43,7 +43,7 @@ _VAR_LENGTH = struct.Struct("<I")
 _ARCHIVE_ID_OFFSET = 56
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkFileHeader:
     """Fields of MarkFileHeader; timestamps are epoch milliseconds.
 

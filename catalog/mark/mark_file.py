@@ -19,6 +19,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,21 +41,20 @@ from aerotape.catalog.mark.ownership import (
     READ_FLAGS,
     check_other_place,
     check_stale,
-    now_epoch_ms,
     open_locked,
     read_content,
     resolve,
 )
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.clock import epoch_ms
 from aerotape.context import Closing
 from aerotape.errors import ClosedError, MarkFileError
-from aerotape.records import record
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000
 KEEP_ALIVE_INTERVAL_S = 1.0
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MarkFileInfo:
     """What a mark file said when it was read.
 
@@ -72,7 +72,7 @@ class MarkFileInfo:
         self, now_ms: int | None = None, timeout_ms: int = DEFAULT_LIVENESS_TIMEOUT_MS
     ) -> bool:
         """Whether an archive gave a sign of life within the timeout (epoch milliseconds)."""
-        now = now_epoch_ms() if now_ms is None else now_ms
+        now = epoch_ms() if now_ms is None else now_ms
         return now - self.header.activity_timestamp_ms < timeout_ms
 
 
@@ -142,8 +142,8 @@ class MarkFile(Closing):
         path = directory / FILE_NAME
         header = MarkFileHeader(
             version=0,
-            activity_timestamp_ms=now_epoch_ms(),
-            start_timestamp_ms=now_epoch_ms(),
+            activity_timestamp_ms=epoch_ms(),
+            start_timestamp_ms=epoch_ms(),
             pid=os.getpid(),
             control_stream_id=control_stream_id,
             local_control_stream_id=local_control_stream_id,
@@ -226,7 +226,7 @@ class MarkFile(Closing):
     def ready(self) -> None:
         """Say that the archive has started, and force the file to storage."""
         with self._lock:
-            self._signal(now_epoch_ms())
+            self._signal(epoch_ms())
 
     def update_activity(self, now_ms: int) -> None:
         """Give a sign of life: `now_ms` is the time in epoch milliseconds."""
@@ -246,7 +246,7 @@ class MarkFile(Closing):
         def keep_alive() -> None:
             with contextlib.suppress(ClosedError):
                 while not done.wait(KEEP_ALIVE_INTERVAL_S):
-                    self.update_activity(now_epoch_ms())
+                    self.update_activity(epoch_ms())
 
         keeper = threading.Thread(target=keep_alive, name="archive-mark-file", daemon=True)
         keeper.start()

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from aerotape.catalog.mark.layout import (
     is_unfinished,
 )
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.clock import epoch_ms
 from aerotape.errors import ArchiveInUseError, MarkFileError
 
 # Not to wait for a writer when the name is that of a pipe.
@@ -34,11 +34,6 @@ READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _MAX_LENGTH = 1 << 28
 # PATH_MAX: a longer path cannot be opened.
 _MAX_PATH_LENGTH = 4096
-
-
-def now_epoch_ms() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def resolve(archive_dir: Path) -> Path:
@@ -342,7 +337,7 @@ def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int
             f"a Java archive is starting there (activity timestamp {timestamp_ms}); if none is,"
             f" one was killed as it started: move {path} away",
         )
-    age_ms = now_epoch_ms() - timestamp_ms
+    age_ms = epoch_ms() - timestamp_ms
     if age_ms < liveness_timeout_ms:
         raise in_use(
             path,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE
-from aerotape.records import field, record
 
 
 class Outcome(enum.StrEnum):
@@ -38,7 +38,7 @@ class Outcome(enum.StrEnum):
     """The recording had its stop position, and its files are there."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing found about a recording.
 
@@ -59,7 +59,7 @@ class Finding:
     suspect: bool = False
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingOutcome:
     """What startup found and did about one recording, or about files of none.
 

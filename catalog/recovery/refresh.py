@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,6 @@ from aerotape.catalog.segment_files import (
     why_none_fits,
 )
 from aerotape.errors import StorageError
-from aerotape.records import replace
 
 __all__ = ["Finding", "Outcome", "RecordingOutcome", "refresh"]
 

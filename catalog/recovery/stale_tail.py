@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.durability import sync_directory
@@ -21,13 +22,12 @@ from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end, holds_data
 from aerotape.catalog.segment_files import file_names, is_blank_from
 from aerotape.errors import StorageError
-from aerotape.records import record
 
 _OUTCOME = "after the stop position"
 _CHUNK_LENGTH = 1 << 20
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StaleTail:
     """The bytes after the stop position of one recording, and where their copies go.
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aerotape.catalog.descriptor import (
@@ -33,7 +34,6 @@ from aerotape.catalog.segment.data_extents import find_data_end
 from aerotape.catalog.segment_files import SegmentFile, own_segments, segment_file_size
 from aerotape.errors import StorageError
 from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
-from aerotape.records import field, record
 
 if TYPE_CHECKING:
     from aerotape._native import SegmentWalk
@@ -42,7 +42,7 @@ PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingEnd:
     """The end of a recording, and the data after it.
 

@@ -18,6 +18,7 @@ import errno
 import itertools
 import os
 import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,13 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import remove_folders
 from aerotape.catalog.segment.hard_links import break_hard_link, remove_copies
 from aerotape.errors import StorageError
-from aerotape.records import asdict, record
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 _COPY_LENGTH = 1 << 20
 _MAX_MARK_LENGTH = 1 << 24
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SuspectNote:
     """Why a recording was marked.
 

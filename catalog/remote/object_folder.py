@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.text import not_installed
+from aerotape.formatting import not_installed
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, segment_base
@@ -21,7 +22,6 @@ from aerotape.catalog.segment_files import (
 )
 from aerotape.errors import StorageError
 from aerotape.frame_header import FRAME_ALIGNMENT, HEADER_LENGTH, FrameHeader, term_id_at
-from aerotape.records import record, replace
 
 _CHUNK_LENGTH = 256 * 1024
 # How file systems say that they know no hard links, or no more of this file.
@@ -40,7 +40,7 @@ def base_positions(descriptor: RecordingDescriptor, position: int, end_position:
 # ---- attaching -----------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DetachedSegments:
     """Segment files before a recording's start that are its own.
 
@@ -131,7 +131,7 @@ def _find_frame(file_descriptor: int, term_length: int) -> int:
 # ---- migrating -----------------------------------------------------------------------------------
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SegmentMove:
     """A segment file under the names of two recordings.
 

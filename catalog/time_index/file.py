@@ -53,6 +53,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +61,6 @@ from aerotape.catalog import layout
 from aerotape.catalog.durability import write_atomically
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
-from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.entries import CatalogEntry
@@ -80,7 +80,7 @@ class DamagedTimeIndexError(StorageError):
     """A file that is not an index, or incomplete, and will stay so."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Which recording it is, and who has recorded it last, going by the catalog.
 
@@ -136,7 +136,7 @@ class Provenance:
         )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeIndexFile:
     """What such a file holds.
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -37,7 +38,6 @@ from aerotape.catalog.time_index.file import (
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.catalog.time_index.validation import proven_points
 from aerotape.errors import StorageError
-from aerotape.records import record
 from aerotape.times import TimeRange
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _NS_PER_MS: Final = 1_000_000
 _TICK_NS: Final = 10 * _NS_PER_MS
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeBounds:
     """What is known of when something was recorded, nanoseconds since 1970.
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.formatting import argument
 from aerotape.frame_header import HEADER_LENGTH
 from aerotape.records import record, replace
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.text import argument
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 

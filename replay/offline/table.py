@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
+from aerotape.formatting import not_installed
 from aerotape.replay.offline.column_names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.replay.offline.reader import (
@@ -16,7 +17,6 @@ from aerotape.replay.offline.reader import (
     arrow_batches,
     recording_range,
 )
-from aerotape.text import not_installed
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:

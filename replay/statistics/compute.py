@@ -7,13 +7,13 @@ does not end at damage: that is a gap, and the pass goes on at the next frame th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
+from aerotape.clock import epoch_ms
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
 from aerotape.replay.offline.reader import RecordingRange, recording_range
@@ -33,7 +33,6 @@ _MESSAGES_PER_BIN: Final = 20
 _FEW_BINS: Final = 10
 # So often can a pass be interrupted, and tells how far it is.
 _SLICE_BYTES: Final = 64 * 1024 * 1024
-_NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -76,7 +75,7 @@ def recording_statistics(
     chosen = recording_range(
         recording, from_position, to_position, TimeRange.of(from_time, to_time)
     )
-    now_ms = time.time_ns() // _NS_PER_MS
+    now_ms = epoch_ms()
     parts = _Parts(recording, chosen, over, bins)
     counts = _count(recording, chosen, parts.edges, progress or (lambda _: None))
     return RecordingStatistics(

@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aerotape.errors import ConfigurationError
-from aerotape.quantities import bytes_text, count_text
-from aerotape.text import not_installed, printable
+from aerotape.formatting import bytes_text, count_text, not_installed, printable
 
 try:
     from matplotlib.figure import Figure

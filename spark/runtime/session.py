@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.formatting import not_installed
 from aerotape.spark.runtime import class_archive
 from aerotape.spark.runtime.failures import cause
-from aerotape.text import not_installed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

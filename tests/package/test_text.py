@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from aerotape.text import shown
+from aerotape.formatting import shown
 
 
 class State(Enum):

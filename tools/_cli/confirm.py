@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.text import printable
+from aerotape.formatting import printable
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient

@@ -30,7 +30,7 @@ from typing import Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.text import naming_options, printable
+from aerotape.formatting import naming_options, printable
 from aerotape.tools._cli.requests import add_common_options, add_verbose
 
 EXIT_OK: Final = 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.context import Closing
-from aerotape.text import printable
+from aerotape.formatting import printable
 
 Row = Mapping[str, Any]
 

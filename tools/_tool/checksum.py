@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING
 
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import (
     EXIT_DATA_SUSPECT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.output import emit, note
 from aerotape.tools._tool._common import (

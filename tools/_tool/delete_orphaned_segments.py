@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from aerotape.errors import UnknownRecordingError
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
 from aerotape.tools._cli.output import emit, note
 from aerotape.tools._tool._common import (

@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import Commands, add_command

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import (
     EXIT_DATA_SUSPECT,
@@ -62,7 +62,7 @@ def _repair(args: argparse.Namespace) -> int:
 
 def _repairs(args: argparse.Namespace, catalog: Catalog, checksum: Any) -> Iterator[Repair]:
     from aerotape.catalog.maintenance.repair import Repair, plan_repairs, repair
-    from aerotape.catalog.mark.ownership import now_epoch_ms
+    from aerotape.clock import epoch_ms
 
     with Progress(None, "checking", unit="MiB") as progress:
         plans = plan_repairs(
@@ -77,7 +77,7 @@ def _repairs(args: argparse.Namespace, catalog: Catalog, checksum: Any) -> Itera
             if args.dry_run:
                 yield Repair(plan)
             else:
-                yield repair(catalog, args.directory, plan, now_epoch_ms())
+                yield repair(catalog, args.directory, plan, epoch_ms())
 
 
 def _row(each: Repair, dry_run: bool) -> dict[str, Any]:

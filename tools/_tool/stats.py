@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.quantities import bytes_text, count_text
-from aerotape.text import printable
+from aerotape.formatting import bytes_text, count_text, printable
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments

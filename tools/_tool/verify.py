@@ -67,7 +67,7 @@ def _verify(args: argparse.Namespace) -> int:
     from aerotape.catalog.layout import MIN_CAPACITY_BYTES
     from aerotape.catalog.maintenance.archive_tool_marks import apply, decide
     from aerotape.catalog.maintenance.verify import run_verification
-    from aerotape.catalog.mark.ownership import now_epoch_ms
+    from aerotape.clock import epoch_ms
     from aerotape.tools._cli.output import Progress, emit
     from aerotape.url_path import UrlPath
 
@@ -100,7 +100,7 @@ def _verify(args: argparse.Namespace) -> int:
             try:
                 with Catalog.open(args.directory, capacity_bytes=MIN_CAPACITY_BYTES) as catalog:
                     for each in markings.values():
-                        apply(catalog, args.directory, each, now_epoch_ms())
+                        apply(catalog, args.directory, each, epoch_ms())
             except AerotapeError as error:
                 # The results are still printed.
                 failed = True
@@ -175,7 +175,7 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
 def _print_check(
     check: RecordingCheck, marked: Marking | None, checksums: bool, args: argparse.Namespace
 ) -> None:
-    from aerotape.text import printable
+    from aerotape.formatting import printable
 
     state = " (no stop position)" if check.active else ""
     summary = (

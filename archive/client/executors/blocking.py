@@ -1,4 +1,4 @@
-"""The face that waits: performs requests in the caller's thread."""
+"""The blocking executor: performs requests in the caller's thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession, remaining_slice_ns
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.errors import AeronTimeoutError
 
@@ -26,11 +26,11 @@ _SHOWN_AS: Final = {"Call[": "{}", "Steps[": "{}", "Pages[": "Iterator[{}]"}
 
 
 class BlockingRequests:
-    """Performs requests and waits for their answers. Thread-safe."""
+    """Performs requests and waits for their responses. Thread-safe."""
 
     def __init__(self, session: ControlSession) -> None:
         self._session = session
-        # An archive refuses a second listing of a session while one is under way.
+        # An archive refuses a second listing of a session while one is active.
         self._listing_lock = threading.Lock()
 
     def _perform(self, call: Call[T]) -> T:
@@ -47,7 +47,7 @@ class BlockingRequests:
             return items_of(await_request(self._session, listing))
 
     def _finish_listing(self) -> None:
-        """Wait for the end of a listing that was interrupted: the archive goes on with it."""
+        """Wait for the end of an interrupted listing, which the archive continues to send."""
         unfinished = self._session.unfinished_listing
         if unfinished is not None:
             with contextlib.suppress(AeronTimeoutError):
@@ -58,11 +58,11 @@ class BlockingRequests:
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        under_way = UnderWay(steps)
-        for step in under_way:
-            with under_way:
-                under_way.value = self._do(step)
-        return under_way.result
+        runner = StepRunner(steps)
+        for step in runner:
+            with runner:
+                runner.value = self._do(step)
+        return runner.result
 
     def _do(self, step: Step) -> Any:
         if isinstance(step, Call):
@@ -84,7 +84,7 @@ class BlockingRequests:
 def blocking(
     request: Callable[P, Call[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """Make a method that performs a request and returns its result."""
+    """Return a method that performs a request and returns its result."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._perform(request(*args, **kwargs))
@@ -96,7 +96,7 @@ def blocking(
 def blocking_steps(
     request: Callable[P, Steps[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """As `blocking`, of a request that takes several steps."""
+    """As `blocking`, for a request of several steps."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(request(*args, **kwargs))
@@ -108,7 +108,7 @@ def blocking_steps(
 def blocking_pages(
     request: Callable[P, Pages[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], Iterator[T]]:
-    """Make a method that iterates over a listing."""
+    """Return a method that iterates over a listing."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return _each(self, request(*args, **kwargs))
@@ -128,7 +128,7 @@ def describe_as(
     """Give a method the name, documentation and signature of the request that it performs.
 
     Args:
-        returns: what the method returns, where the request's signature does not tell.
+        returns: the method's return annotation, if not that of the request.
     """
     functools.update_wrapper(method, request)
     del method.__wrapped__  # type: ignore[attr-defined]  # it lacks `self`
@@ -141,7 +141,7 @@ def describe_as(
 
 
 def _result_annotation(annotation: object) -> object:
-    # "Call[int]" is what the request says; the method returns the int.
+    # The request is annotated "Call[int]"; the method returns the int.
     if isinstance(annotation, str):
         for kind, shown in _SHOWN_AS.items():
             if annotation.startswith(kind):
@@ -149,12 +149,22 @@ def _result_annotation(annotation: object) -> object:
     return annotation
 
 
-def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pending:
-    """Send a request and wait until it is done. The timeout runs anew with each item listed.
+def run_pauses(steps: Steps[T]) -> T:
+    """Run steps that only pause, as those of `open_session` do, and return what they return."""
+    runner = StepRunner(steps)
+    for step in runner:
+        assert isinstance(step, Pause), "requests need a session"
+        with runner:
+            time.sleep(step.duration_ns / 1e9)
+    return runner.result
+
+
+def await_request(session: ControlSession, request: Call[Any] | Listing) -> PendingRequest:
+    """Send a request and wait until it is done. Each listed item restarts the timeout.
 
     Raises:
-        AeronTimeoutError: no answer in time.
-        ClosedError: the session is over.
+        AeronTimeoutError: no response in time.
+        ClosedError: the session has ended.
     """
     count = request.count if isinstance(request, Listing) else 0
     pending, data = session.begin(request.message, request.what, count)
@@ -168,12 +178,12 @@ def await_request(session: ControlSession, request: Call[Any] | Listing) -> Pend
     return pending
 
 
-def await_pending(session: ControlSession, pending: Pending, deadline_ns: int) -> None:
+def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns: int) -> None:
     """Wait until a request is done, reading the response stream.
 
     Raises:
-        AeronTimeoutError: it is not at the deadline, which listed items put off.
-        ClosedError: the session is over.
+        AeronTimeoutError: it is not done by the deadline, which listed items extend.
+        ClosedError: the session has ended.
     """
     seen = 0
     while not pending.is_done:

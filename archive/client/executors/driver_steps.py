@@ -1,22 +1,25 @@
-"""Steps that wait for the media driver: adding publications and subscriptions."""
+"""Steps that wait for the media driver: adding publications and subscriptions, bound ports."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from aerotape import _native
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.client import channels
 from aerotape.archive.client.requests.request import Pause, Steps
-from aerotape.errors import AeronTimeoutError
+from aerotape.errors import AeronError, AeronTimeoutError
 
 _DRIVER_POLL_NS: Final = 100_000
+_RETRY_NS: Final = 10_000_000
 
 _Added = TypeVar("_Added", covariant=True)
 
 
-class Pending(Protocol[_Added]):
-    """What the native client's asynchronous adds return."""
+class PendingAdd(Protocol[_Added]):
+    """The result of the native client's asynchronous adds."""
 
     def poll(self) -> _Added | None: ...
     def cancel(self) -> None: ...
@@ -25,46 +28,71 @@ class Pending(Protocol[_Added]):
 _T = TypeVar("_T")
 
 
-def added(pending: Pending[_T], what: str, timeout_ns: int) -> Steps[_T]:
-    """Wait for the driver to add something and return it.
+def added(begin: Callable[[], PendingAdd[_T]], what: str, timeout_ns: int) -> Steps[_T]:
+    """Wait for the driver to add a resource and return it.
+
+    While the driver reports that the resource is temporarily unavailable (a channel of the same
+    address is being closed), the add is repeated.
 
     Args:
-        what: what is added, for error messages: "a subscription to …".
+        begin: sends the command to the driver.
+        what: the resource, for error messages: "a subscription to …".
+        timeout_ns: for all attempts together.
 
     Raises:
         AeronError: the driver refused.
-        AeronTimeoutError: it did not answer in time.
+        AeronTimeoutError: the driver has not added it in time.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
-    while (it := pending.poll()) is None:
+    late = f"the media driver has not added {what} within {timeout_ns / 1e9:g} s"
+    while True:
+        pending = begin()
         try:
+            while (resource := pending.poll()) is None:
+                if time.monotonic_ns() >= deadline_ns:
+                    raise AeronTimeoutError(late)
+                yield Pause(_DRIVER_POLL_NS, f"add {what}")
+            return resource
+        except AeronError as error:
+            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
+                raise
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(
-                    f"the media driver has not added {what} within {timeout_ns / 1e9:g} s"
-                )
-            yield Pause(_DRIVER_POLL_NS, f"add {what}")
+                raise AeronTimeoutError(f"{late}: {error}") from error
         except BaseException:
             pending.cancel()
             raise
-    return it
+        yield Pause(_RETRY_NS, f"add {what}")
 
 
 def subscribed(
     aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
 ) -> Steps[_native.Subscription]:
     """Add a subscription. Raises as `added`."""
-    pending = aeron.async_add_subscription(channel, stream_id)
-    what = f"a subscription to {channel} stream {stream_id}"
-    return (yield from added(pending, what, timeout_ns))
+    return added(
+        lambda: aeron.async_add_subscription(channel, stream_id),
+        f"a subscription to {channel} stream {stream_id}",
+        timeout_ns,
+    )
+
+
+def published(
+    aeron: _native.AeronClient, channel: str, stream_id: int, timeout_ns: int
+) -> Steps[_native.ExclusivePublication]:
+    """Add an exclusive publication. Raises as `added`."""
+    return added(
+        lambda: aeron.async_add_exclusive_publication(channel, stream_id),
+        f"a publication to {channel} stream {stream_id}",
+        timeout_ns,
+    )
 
 
 def with_bound_port(
     subscription: _native.Subscription, channel: str, timeout_ns: int
 ) -> Steps[str]:
-    """Return `channel` with the port that a subscription to port 0 has got.
+    """Return `channel` with the port that the driver bound for a subscription to port 0.
 
     Raises:
-        AeronTimeoutError: the driver does not tell in time; the subscription is closed.
+        AeronTimeoutError: the driver has bound none in time; the subscription is closed.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
     try:

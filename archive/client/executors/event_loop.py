@@ -1,9 +1,9 @@
-"""The face for an event loop: performs requests without holding it up.
+"""The asyncio executor: performs requests without blocking the event loop.
 
-A thread of the client reads the response stream while something is awaited, and hands what comes
-to the loop. Requests are sent from the loop, which never blocks. A request that is cancelled is
-forgotten and its answer dropped; the session goes on. Replays are read in the loop, without a
-thread, so that any number of them can go on beside requests.
+A thread of the client reads the response stream while a response is awaited, and passes it to the
+loop. Requests are sent from the loop, which never blocks. The response to a cancelled request is
+dropped; the session continues. Replays are read in the loop, without a thread, so that any number
+of them can run beside requests.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from aerotape.archive.client.executors.blocking import describe_as
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SEND_RETRY_S: Final = 0.001
-# How soon and how seldom a stream is looked at that has nothing to give.
+# The shortest and the longest delay between polls of an idle stream.
 MIN_POLL_S: Final = 0.0001
 MAX_POLL_S: Final = 0.004
 
 
 class AsyncRequests:
-    """Performs requests in the event loop in which it was made. Not thread-safe."""
+    """Performs requests in the event loop in which it was created. Not thread-safe."""
 
     def __init__(self, session: ControlSession, idle_interval_ns: int) -> None:
         self._session = session
         self._loop = asyncio.get_running_loop()
-        # An archive refuses a second listing of a session while one is under way.
+        # An archive refuses a second listing of a session while one is active.
         self._listing_lock = asyncio.Lock()
         self._listings: set[asyncio.Task[list[Item]]] = set()
         self._news: set[asyncio.Future[None]] = set()
-        session.on_news = partial(self._in_loop, self._tell_news)
+        session.on_news = partial(self._in_loop, self._notify_news)
         news = self._news
-        # Not a method: the thread must not keep a forgotten client alive.
+        # Not a method: the thread must not keep an unreferenced client alive.
         self._reader = IdleReader(
             session, idle_interval_ns, lambda session: session.has_pending or bool(news)
         )
 
-    # -- what the reading thread calls -----------------------------------------------------------
+    # -- called by the reading thread ------------------------------------------------------------
 
     def _in_loop(self, call: Callable[..., None], *args: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and all that waited with it
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(call, *args)
 
-    def _tell_news(self) -> None:
+    def _notify_news(self) -> None:
         for future in self._news:
             _set_done(future)
 
@@ -74,12 +74,12 @@ class AsyncRequests:
             self._session.ensure_open(listing.what)
             return []
         await self._listing_lock.acquire()
-        # Cancelled listings are read to their end: this one timed out, and will not be waited for.
+        # Cancelled listings are read to their end; this one timed out and is dropped.
         unfinished, self._session.unfinished_listing = self._session.unfinished_listing, None
         if unfinished is not None:
             self._session.forget(unfinished)
-        # The archive goes on listing when its client does not want it any more. So must this:
-        # the next listing can only begin when this one is through.
+        # The archive continues a listing that its client has cancelled, and the next listing can
+        # only start at its end. So this one is read to its end too.
         task = asyncio.ensure_future(self._list_and_unlock(listing))
         self._listings.add(task)
         task.add_done_callback(self._end_listing)
@@ -94,9 +94,9 @@ class AsyncRequests:
     def _end_listing(self, task: asyncio.Task[list[Item]]) -> None:
         self._listings.discard(task)
         if not task.cancelled():
-            task.exception()  # somebody may not be there any more to be told
+            task.exception()  # its awaiter may have been cancelled: the error counts as retrieved
 
-    async def _request(self, request: Call[Any] | Listing, count: int) -> Pending:
+    async def _request(self, request: Call[Any] | Listing, count: int) -> PendingRequest:
         session = self._session
         done: asyncio.Future[None] = self._loop.create_future()
         pending, data = session.begin(
@@ -108,7 +108,7 @@ class AsyncRequests:
             is_sent = True
             self._reader.wake()
             seen = -1
-            # The timeout runs anew with each item listed.
+            # Each listed item restarts the timeout.
             while not done.done() and len(pending.items) > seen:
                 seen = len(pending.items)
                 await asyncio.wait((done,), timeout=session.timeout_ns / 1e9)
@@ -128,11 +128,11 @@ class AsyncRequests:
 
     async def _run(self, steps: Steps[T]) -> T:
         """Perform steps one after the other and return what they return."""
-        under_way = UnderWay(steps)
-        for step in under_way:
-            with under_way:
-                under_way.value = await self._do(step)
-        return under_way.result
+        runner = StepRunner(steps)
+        for step in runner:
+            with runner:
+                runner.value = await self._do(step)
+        return runner.result
 
     async def _do(self, step: Step) -> Any:
         if isinstance(step, Call):
@@ -149,7 +149,7 @@ class AsyncRequests:
         await asyncio.sleep(pause.duration_ns / 1e9)
 
     async def _await_news(self, timeout_s: float | None) -> None:
-        """Wait until there are new signals or the session is over."""
+        """Wait until there are new signals or the session has ended."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._news.add(future)
         self._reader.wake()
@@ -168,7 +168,7 @@ async def _poll(step: Poll) -> None:
     deadline_ns = time.monotonic_ns() + step.timeout_ns
     delay_s = 0.0
     while True:
-        # Before the poll: others get their turn, and what was polled cannot be lost.
+        # Before the poll: other tasks run, and a cancellation loses no polled message.
         await asyncio.sleep(delay_s)
         step.backlog.take(step.subscription.poll, step.fragment_limit, 0, step.recorded_as)
         if step.backlog or time.monotonic_ns() >= deadline_ns:
@@ -179,7 +179,7 @@ async def _poll(step: Poll) -> None:
 def asynchronous(
     request: Callable[P, Call[T]],
 ) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """Make a coroutine method that performs a request and returns its result."""
+    """Return a coroutine method that performs a request and returns its result."""
 
     async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._perform(request(*args, **kwargs))
@@ -191,7 +191,7 @@ def asynchronous(
 def asynchronous_steps(
     request: Callable[P, Steps[T]],
 ) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """As `asynchronous`, of a request that takes several steps."""
+    """As `asynchronous`, for a request of several steps."""
 
     async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(request(*args, **kwargs))
@@ -203,7 +203,7 @@ def asynchronous_steps(
 def asynchronous_pages(
     request: Callable[P, Pages[T]],
 ) -> Callable[Concatenate[AsyncRequests, P], AsyncIterator[T]]:
-    """Make a method that iterates asynchronously over a listing."""
+    """Return a method that iterates asynchronously over a listing."""
 
     def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         return _each(self, request(*args, **kwargs))
@@ -229,7 +229,7 @@ class AsyncClosing:
     """Lets a class with an asynchronous `close` be used in an `async with` statement."""
 
     async def close(self) -> None:
-        """Give up what is held. Idempotent."""
+        """Release the resources. Idempotent."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
@@ -245,7 +245,7 @@ class AsyncClosing:
 
 
 class Opening(Generic[C]):
-    """Something that is being opened: await it, or enter it with `async with`, once."""
+    """A resource that is being opened: await it, or enter it with `async with`, once."""
 
     def __init__(self, open_it: Callable[[], Awaitable[C]]) -> None:
         self._open_it = open_it

@@ -1,150 +1,138 @@
-"""The face that never waits: performs steps a little at each turn of a caller's loop."""
+"""The non-blocking executor: performs steps a little in each duty cycle of its caller."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
-from aerotape.archive.client.requests.request import Call, Listing, Pause, Poll, Steps
+from aerotape.archive.client.executors.step_runner import StepRunner
+from aerotape.archive.client.requests.request import Call, Listing, Pause, Step, Steps
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.pending_request import Pending
-from aerotape.archive.client.session.response_channel import sent_back
+from aerotape.archive.client.session.pending_request import PendingRequest
 
 T = TypeVar("T")
 
 
-class Stepper(Generic[T]):
-    """Performs the requests of one sequence of steps over a session. For one thread.
+class PollingExecutor(Generic[T]):
+    """Performs one sequence of steps without ever blocking. For one thread.
+
+    The caller advances it once a duty cycle, first to open a session, then for requests:
+
+    >>> opening = PollingExecutor(open_session(aeron, request_channel=channel, ...))
+    >>> while not opening.is_done:
+    ...     opening.advance()
+    >>> session, archive_id = opening.result
+    >>> lookup = PollingExecutor(list_recording(7), session)
+    >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
+
+    It polls the session's response stream while it has steps to perform. In between the caller
+    polls it, by `ControlSession.service`, and takes what answers no request from the session:
+    `take_errors`, `signals`.
 
     Attributes:
-        is_done: whether the steps have come to their end.
+        is_done: whether the steps have ended, by returning or by raising.
     """
 
-    def __init__(self, session: ControlSession, steps: Steps[T]) -> None:
+    def __init__(self, steps: Steps[T], session: ControlSession | None = None) -> None:
+        """Create an executor; the steps start with the first `advance`.
+
+        Args:
+            steps: the generator of steps. It may pause and send requests, but yield no `Poll`.
+            session: the session that the requests go to; None for steps that only pause, as
+                those of `open_session`.
+        """
         self.is_done = False
         self._session = session
-        # Steps within steps: the last are those under way.
-        self._stack: list[Steps[Any]] = [steps]
-        self._result: T | None = None
-        self._step: Call[Any] | Listing | Pause | None = None
-        self._pending: Pending | None = None
+        self._runner = StepRunner(steps)
+        self._step: Step | None = None
+        self._pending: PendingRequest | None = None
         self._unsent: bytes | None = None
         self._deadline_ns = 0
-        self._has_begun = False
 
     @property
     def result(self) -> T:
-        """What the steps have returned, once they are done."""
-        assert self.is_done, "asked for once it is done"
-        return cast(T, self._result)
+        """The return value of the steps, once they are done."""
+        assert self.is_done, "the result is available once the steps are done"
+        return self._runner.result
 
     def advance(self) -> bool:
         """Do what can be done now; return whether it was anything.
 
         Raises:
-            AeronTimeoutError: an answer did not come in time.
+            AeronTimeoutError: no answer in time.
             ArchiveError: the archive refused.
             ClosedError: the session is over.
-            Exception: whatever the steps raise. They are done then.
+            Exception: any error that the steps raise. They are done then.
         """
         if self.is_done:
             return False
-        if not self._has_begun:
-            self._has_begun = True
-            self._resume(None)
-            return True
-        outcome: Any = None
-        try:
-            if isinstance(self._step, Pause):
-                self._session.service(what=self._step.what)
-                if time.monotonic_ns() < self._deadline_ns:
+        if self._step is not None:
+            try:
+                if not self._perform(self._step):
                     return False
-            else:
-                if not self._is_answered():
-                    return False
-                outcome = self._outcome()
-        except Exception as error:  # for the steps to handle
-            self._throw(error)
-        else:
-            self._resume(outcome)
+            except Exception as error:  # for the steps to handle
+                self._runner.error = error
+        self._begin_next_step()
         return True
 
     def close(self) -> None:
-        """Give up: what was asked for is taken back where that can be. Idempotent."""
+        """Cancel: a request that the archive may have granted is undone. Idempotent."""
         if self._pending is not None and isinstance(self._step, Call | Listing):
-            self._session.abandon(self._pending, self._step, self._unsent is None)
+            self._connected.abandon(self._pending, self._step, self._unsent is None)
             self._pending = None
         self.is_done = True
-        while self._stack:
-            self._stack.pop().close()
+        self._runner.close()
 
-    def _is_answered(self) -> bool:
-        assert isinstance(self._step, Call | Listing)
-        what = self._step.what
-        if self._pending is None:
-            count = self._step.count if isinstance(self._step, Listing) else 0
-            self._pending, self._unsent = self._session.begin(self._step.message, what, count)
-        if self._unsent is not None and self._session.offer(self._unsent, what):
-            self._unsent = None
-        self._session.service(what=what)
-        if self._pending.is_done:
-            return True
-        if time.monotonic_ns() < self._deadline_ns:
-            return False
-        if self._unsent is not None:
-            self._session.forget(self._pending)
-            raise self._session.back_pressure(what)
-        self._session.abandon(self._pending, self._step)
-        raise self._session.no_answer(self._pending)
+    @property
+    def _connected(self) -> ControlSession:
+        assert self._session is not None, "steps without a session only pause"
+        return self._session
 
-    def _outcome(self) -> Any:
-        assert self._pending is not None
-        if isinstance(self._step, Listing):
-            return items_of(self._pending)
-        assert isinstance(self._step, Call)
-        return result_of(self._step, self._pending)
-
-    def _resume(self, outcome: Any) -> None:
-        self._go_on(_sending(outcome))
-
-    def _throw(self, error: Exception) -> None:
-        self._go_on(_throwing(error))
-
-    def _go_on(self, resume: Callable[[Steps[Any]], Any]) -> None:
-        """Let the innermost steps go on until the next thing to wait for."""
+    def _begin_next_step(self) -> None:
         self._step = self._pending = self._unsent = None
-        while True:
-            try:
-                step = resume(self._stack[-1])
-            except StopIteration as end:
-                self._stack.pop()
-                if not self._stack:
-                    self.is_done = True
-                    self._result = end.value
-                    return
-                resume = _sending(end.value)
-            except Exception as error:
-                self._stack.pop()
-                if not self._stack:
-                    self.is_done = True
-                    raise
-                resume = _throwing(error)
-            else:
-                if not isinstance(step, Call) or step.reply_to is None:
-                    break
-                self._stack.append(sent_back(self._session, step, step.reply_to))
-                resume = _sending(None)
-        assert not isinstance(step, Poll), "streams are polled by the steps themselves"
-        self._step = step
-        wait_ns = step.duration_ns if isinstance(step, Pause) else self._session.timeout_ns
+        try:
+            self._step = self._runner.next_step()
+        except BaseException:
+            self.is_done = True
+            raise
+        if self._step is None:
+            self.is_done = True
+            return
+        step = self._step
+        wait_ns = step.duration_ns if isinstance(step, Pause) else self._connected.timeout_ns
         self._deadline_ns = time.monotonic_ns() + wait_ns
 
+    def _perform(self, step: Step) -> bool:
+        """Return whether the step is done; its result is with the runner then."""
+        if isinstance(step, Pause):
+            if self._session is not None:
+                self._session.service(what=step.what)
+            return time.monotonic_ns() >= self._deadline_ns
+        assert isinstance(step, Call | Listing), "streams are polled by the caller"
+        pending = self._answered(step)
+        if pending is None:
+            return False
+        self._runner.value = (
+            result_of(step, pending) if isinstance(step, Call) else items_of(pending)
+        )
+        return True
 
-def _sending(value: Any) -> Callable[[Steps[Any]], Any]:
-    return lambda steps: steps.send(value)
-
-
-def _throwing(error: Exception) -> Callable[[Steps[Any]], Any]:
-    return lambda steps: steps.throw(error)
+    def _answered(self, step: Call[Any] | Listing) -> PendingRequest | None:
+        """Send the request as far as there is room, and return it once it is answered."""
+        session = self._connected
+        if self._pending is None:
+            count = step.count if isinstance(step, Listing) else 0
+            self._pending, self._unsent = session.begin(step.message, step.what, count)
+        if self._unsent is not None and session.offer(self._unsent, step.what):
+            self._unsent = None
+        session.service(what=step.what)
+        if self._pending.is_done:
+            return self._pending
+        if time.monotonic_ns() < self._deadline_ns:
+            return None
+        if self._unsent is not None:
+            session.forget(self._pending)
+            raise session.back_pressure(step.what)
+        session.abandon(self._pending, step)
+        raise session.no_answer(self._pending)

@@ -1,4 +1,4 @@
-"""Steps that are being performed, in whichever way: what they wait for, and what they return."""
+"""The one engine that advances generators of steps, for every executor."""
 
 from __future__ import annotations
 
@@ -11,42 +11,50 @@ from aerotape.archive.client.requests.request import Step, Steps
 T = TypeVar("T")
 
 
-class UnderWay(Generic[T]):
-    """Iterate it for the steps, and perform each in a `with` block.
+class StepRunner(Generic[T]):
+    """Advances a generator of steps. The executor performs each step in a `with` block.
 
-    >>> for step in under_way:
-    ...     with under_way:
-    ...         under_way.value = perform(step)
+    >>> for step in runner:
+    ...     with runner:
+    ...         runner.value = perform(step)
 
-    What the block raises is for the steps to handle, and does not leave it. Only an interrupt or a
-    cancellation does, and ends them.
+    An exception of the block is raised in the generator, and does not leave the block. Only an
+    interrupt or a cancellation does, and closes the generator.
 
     Attributes:
-        value: what came of the step, for those that follow.
+        value: the result of the step, sent into the generator.
+        error: the error of the step, raised in the generator.
     """
 
     def __init__(self, steps: Steps[T]) -> None:
-        """Begin with the first step."""
+        """Create a runner; the generator starts with the first `next_step`."""
         self.value: Any = None
+        self.error: Exception | None = None
         self._steps = steps
-        self._error: Exception | None = None
         self._result: T | None = None
 
     @property
     def result(self) -> T:
-        """What the steps have returned, once there are no more."""
+        """The return value of the generator, after its last step."""
         return cast(T, self._result)
 
+    def next_step(self) -> Step | None:
+        """Resume the generator with the outcome of the last step; None at its end."""
+        value, error = self.value, self.error
+        self.value = self.error = None
+        try:
+            return self._steps.send(value) if error is None else self._steps.throw(error)
+        except StopIteration as end:
+            self._result = end.value
+            return None
+
     def __iter__(self) -> Iterator[Step]:
-        while True:
-            value, error = self.value, self._error
-            self.value = self._error = None
-            try:
-                step = self._steps.send(value) if error is None else self._steps.throw(error)
-            except StopIteration as end:
-                self._result = end.value
-                return
+        while (step := self.next_step()) is not None:
             yield step
+
+    def close(self) -> None:
+        """Close the generator. Idempotent."""
+        self._steps.close()
 
     def __enter__(self) -> Self:
         return self
@@ -58,8 +66,8 @@ class UnderWay(Generic[T]):
         trace: TracebackType | None,
     ) -> bool:
         if isinstance(error, Exception):
-            self._error = error
+            self.error = error
             return True
         if error is not None:
-            self._steps.close()
+            self.close()
         return False

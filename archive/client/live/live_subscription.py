@@ -1,4 +1,4 @@
-"""The live stream that a persistent subscription is to join: asked for, waited for, given up."""
+"""The subscription to the live stream that a persistent subscription joins."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.errors import AeronError, AeronTimeoutError
+from aerotape.archive.client.executors.driver_steps import subscribed
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.errors import AeronTimeoutError
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -19,8 +20,8 @@ _RETRY_AFTER_NS: Final = 100_000_000
 def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool:
     """Whether positions of an image mean the same as those of a recording.
 
-    A publisher that goes on with a recorded stream has its terms; one that begins anew draws
-    another initial term id.
+    A publisher that continues a recorded stream has the same terms; a new stream has another
+    initial term id.
     """
     return (
         image.initial_term_id == recording.initial_term_id
@@ -28,8 +29,8 @@ def is_same_stream(image: _native.Image, recording: RecordingDescriptor) -> bool
     )
 
 
-class LiveSide:
-    """A subscription to the live stream, while there is to be one."""
+class LiveSubscription:
+    """A subscription to the live stream, added and closed on demand."""
 
     def __init__(
         self,
@@ -38,17 +39,17 @@ class LiveSide:
         timeout_ns: int,
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Begin without one.
+        """Create it without a subscription.
 
         Args:
-            timeout_ns: after how long without a publisher `on_error` is told, once.
+            timeout_ns: after how long without a publisher `on_error` is called, once.
         """
         self._aeron = aeron
         self._channel = channel
         self._timeout_ns = timeout_ns
         self._on_error = on_error
         self._recording: RecordingDescriptor | None = None
-        self._pending: _native.PendingSubscription | None = None
+        self._adding: PollingExecutor[_native.Subscription] | None = None
         self._subscription: _native.Subscription | None = None
         self._image: _native.Image | None = None
         self._deadline_ns: int | None = None
@@ -56,27 +57,30 @@ class LiveSide:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a subscription, or the driver has been asked for one."""
-        return self._pending is not None or self._subscription is not None
+        """Whether there is a subscription, or one is being added."""
+        return self._adding is not None or self._subscription is not None
 
     def begin(self, recording: RecordingDescriptor) -> None:
-        """Ask the driver for the subscription, unless it has just said that it will work later."""
+        """Start to add the subscription, unless that has just failed or was put off."""
         self.close()
         if time.monotonic_ns() < self._retry_at_ns:
             return
         self._recording = recording
-        self._pending = self._aeron.async_add_subscription(self._channel, recording.stream_id)
+        self._adding = PollingExecutor(
+            subscribed(self._aeron, self._channel, recording.stream_id, self._timeout_ns)
+        )
+        self._adding.advance()
 
     def image(self) -> _native.Image | None:
-        """Return the stream of a publisher, None while there is none.
+        """Return the image of a publisher, None while there is none.
 
-        Where there are several, one that can be what was recorded comes first.
+        Of several, an image of the recorded stream is preferred.
 
         Raises:
-            AeronError: the driver refuses the subscription for good.
+            AeronError: the driver refuses the subscription.
         """
-        if self._pending is not None:
-            self._await_subscription(self._pending)
+        if self._adding is not None:
+            self._await_subscription(self._adding)
         if self._subscription is None:
             return None
         if self._image is None:
@@ -85,25 +89,24 @@ class LiveSide:
             if self._image is None:
                 self._check_deadline()
         else:
-            # Shows the native client that its older lists of images are not looked at any more.
+            # Lets the native client free its older lists of images.
             _ = self._subscription.image_count
         return self._image
 
     def _is_recorded(self, image: _native.Image) -> bool:
         return self._recording is None or is_same_stream(image, self._recording)
 
-    def _await_subscription(self, pending: _native.PendingSubscription) -> None:
+    def _await_subscription(self, adding: PollingExecutor[_native.Subscription]) -> None:
         try:
-            self._subscription = pending.poll()
-        except AeronError as error:
-            self._pending = None
-            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                raise
+            adding.advance()
+        except AeronTimeoutError as error:
+            self._adding = None
             self._retry_at_ns = time.monotonic_ns() + _RETRY_AFTER_NS
             self._on_error(error)
             return
-        if self._subscription is not None:
-            self._pending = None
+        if adding.is_done:
+            self._adding = None
+            self._subscription = adding.result
             self._deadline_ns = time.monotonic_ns() + self._timeout_ns
 
     def _check_deadline(self) -> None:
@@ -114,21 +117,21 @@ class LiveSide:
         self._on_error(
             AeronTimeoutError(
                 f"no publisher on the live channel {self._channel} stream {stream_id} "
-                f"within {self._timeout_ns / 1e9:g} s: it may be down, the channel or stream "
-                "another one, or a firewall in between; still waiting"
+                f"within {self._timeout_ns / 1e9:g} s: check that it is running, the channel and "
+                "stream id, and firewalls; still waiting"
             )
         )
 
     def put_off(self) -> None:
-        """Give the subscription up, and do not begin anew for the timeout."""
+        """Close the subscription, and add none again before the timeout is up."""
         self.close()
         self._retry_at_ns = time.monotonic_ns() + self._timeout_ns
 
     def close(self) -> None:
-        """Give the subscription up. Idempotent."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.cancel()
+        """Close the subscription. Idempotent."""
+        adding, self._adding = self._adding, None
+        if adding is not None:
+            adding.close()
         subscription, self._subscription = self._subscription, None
         self._image = None
         if subscription is not None:

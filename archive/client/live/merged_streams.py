@@ -1,4 +1,4 @@
-"""The client's streams that come from a recording first and from the publisher then."""
+"""The client's streams that continue from a recording into the live stream."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting
+from aerotape.archive.client.connection import ConnectionSettings
 from aerotape.archive.client.executors.blocking import BlockingRequests, blocking_steps
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
-from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOrder, Start
+from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOptions, Start
 from aerotape.archive.client.live.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
-    MergeOrder,
     ReplayMerge,
+    ReplayMergeOptions,
 )
 from aerotape.archive.client.requests import queries
 from aerotape.channel_uri import ChannelUri
@@ -21,11 +21,11 @@ from aerotape.errors import UnknownRecordingError
 
 
 class MergedStreams(BlockingRequests):
-    """Reading on from a recording into the live stream."""
+    """Opens streams that continue from a recording into the live stream."""
 
     _aeron: Aeron
     _replay_channel: str
-    _connecting: Connecting
+    _connecting: ConnectionSettings
 
     list_recording = blocking_steps(queries.list_recording)
 
@@ -40,7 +40,7 @@ class MergedStreams(BlockingRequests):
         replay_destination: str | None = None,
         progress_timeout_ns: int = DEFAULT_PROGRESS_TIMEOUT_NS,
     ) -> ReplayMerge:
-        """Replay a recording that is live, and go on with the live stream itself, without a gap.
+        """Replay a live recording and merge into the live stream, without a gap.
 
         >>> live = "aeron:udp?endpoint=localhost:0|control=localhost:24326"
         >>> with client.replay_merge(recording_id, live) as messages:
@@ -49,20 +49,20 @@ class MergedStreams(BlockingRequests):
 
         For UDP streams whose publisher sends to several receivers: by ``control-mode=dynamic`` or
         multicast. When the live stream drops later, the iteration ends; a
-        `persistent_subscription` goes back to the recording instead.
+        `persistent_subscription` returns to the recording instead.
 
         Args:
-            live_destination: what a subscription to the live stream would have as its channel.
+            live_destination: the channel of a subscription to the live stream.
             position: from where, bytes: the beginning of a frame. None: from the start.
             subscription: one with ``control-mode=manual`` and the live stream's stream id. It is
-                left open, with the live destination. Default: one of the merge's own.
-            replay_channel: how the archive shall replay; it must give the replay the session id
-                of the live stream. The endpoint is put in. Default: UDP, with the session id of
+                left open, with the live destination. Default: a new one.
+            replay_channel: the channel of the replay, with the session id of the live stream.
+                The endpoint is filled in. Default: UDP, with the session id of
                 the recording.
             replay_destination: where to receive the replay, with an address of this host that
-                the archive can reach; port 0 lets the driver choose. Default: where the archive
-                answers, if that is UDP, else ``localhost``.
-            progress_timeout_ns: how long nothing may go forward, your reading included.
+                the archive can reach; port 0 lets the driver choose. Default: that of the
+                control responses, if it is UDP, else ``localhost``.
+            progress_timeout_ns: how long there may be no progress; reading is progress.
 
         Raises:
             UnknownRecordingError: there is no such recording.
@@ -79,7 +79,7 @@ class MergedStreams(BlockingRequests):
             replay_destination = self._replay_channel
             if ChannelUri.parse(replay_destination).is_ipc:
                 replay_destination = "aeron:udp?endpoint=localhost:0"
-        order = MergeOrder(
+        options = ReplayMergeOptions(
             recording_id,
             descriptor.start_position if position is None else position,
             replay_channel or f"aeron:udp?session-id={session_id}",
@@ -90,11 +90,11 @@ class MergedStreams(BlockingRequests):
         owned = None
         if subscription is None:
             channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
-            order.check(channel)
+            options.check(channel)
             subscription = owned = self._aeron.add_subscription(
                 channel, descriptor.stream_id, self._session.timeout_ns
             )
-        return ReplayMerge(self._session, order, subscription, owned is not None)
+        return ReplayMerge(self._session, options, subscription, owned is not None)
 
     def persistent_subscription(
         self,
@@ -107,7 +107,7 @@ class MergedStreams(BlockingRequests):
         replay_stream_id: int = channels.DEFAULT_REPLAY_STREAM_ID,
         on_event: Callable[[PersistentEvent], None] | None = None,
     ) -> PersistentSubscription:
-        """Read a recorded stream for good: the recording, then live, and back when live drops.
+        """Read a recorded stream continuously: the recording, then live, and back on a live drop.
 
         >>> with client.persistent_subscription(
         ...     recording_id, "aeron:udp?control=localhost:24326", start="start"
@@ -115,27 +115,27 @@ class MergedStreams(BlockingRequests):
         ...     for message in messages:
         ...         print(messages.is_live, message.end_position)
 
-        It has a connection to the archive of its own, made as this client's was, and goes on when
-        this client is closed, unless the Aeron client is closed with it.
+        It has a separate connection to the archive, with the options of this client's, and
+        continues when this client is closed, unless the Aeron client is closed with it.
 
         Args:
             recording_id: the recording of the live stream.
-            live_channel: as a subscription to the live stream has it, UDP or IPC.
-            live_stream_id: its stream id. Default: that of the recording.
+            live_channel: the channel of a subscription to the live stream, UDP or IPC.
+            live_stream_id: stream on that channel. Default: that of the recording.
             start: where to begin: at a position in the recording, bytes (the beginning of a
                 frame, like the `end_position` of the last message that you are done with); with
                 the ``"start"`` of the recording; or with the ``"live"`` stream as it is now.
-            replay_channel: where the archive shall replay to: ``aeron:ipc``, an endpoint of this
+            replay_channel: where the archive replays to: ``aeron:ipc``, an endpoint of this
                 host, with port 0 at best, or a response channel. Default: as the control
                 responses.
             replay_stream_id: stream on that channel.
-            on_event: is told, while polling, when the live stream was joined and left and what
-                did not work.
+            on_event: called, while polling, when the live stream was joined or left and for
+                errors that are retried.
 
         Raises:
-            ConfigurationError: an argument cannot be used. All else comes while polling.
+            ConfigurationError: an argument is invalid. Other errors are raised while polling.
         """
-        order = PersistentOrder.checked(
+        options = PersistentOptions.checked(
             recording_id,
             start,
             live_channel,
@@ -143,4 +143,4 @@ class MergedStreams(BlockingRequests):
             replay_channel or self._replay_channel,
             replay_stream_id,
         )
-        return PersistentSubscription(self._connecting, order, on_event)
+        return PersistentSubscription(self._connecting, options, on_event)

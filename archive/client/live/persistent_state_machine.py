@@ -1,13 +1,12 @@
-"""The life of a persistent subscription: replay, join the live stream, fall back, and again.
+"""The state machine of a persistent subscription: replay, join the live stream, fall back, repeat.
 
-It is written down as a generator that is advanced once a turn of its user's loop and never waits
-itself, but for the moments that it is given to wait for a message. Each phase gives up what it
-has asked for when it is left, whichever way.
+It is a generator that its user advances once a duty cycle. It never blocks, except for the slice
+of time that it is given to wait for a message. Each phase closes its resources however it ends.
 
-Both images show positions of the same stream. Close to the end of the recording, the live stream
-is subscribed to. Where it begins behind the replay, it is passed over up to there, and where it
-begins ahead, the replay is read up to there and not further. Where both stand at the same
-position, nothing is lost and nothing doubled by going on with the other.
+Both images have positions of the same stream. Close to the end of the recording, the live stream
+is subscribed to. Where it begins at a lower position than the replay, it is skipped up to the
+replay's position; where it begins at a higher one, the replay is read up to that position. Once
+both are at the same position, switching to the live stream neither loses nor duplicates a message.
 """
 
 from __future__ import annotations
@@ -18,25 +17,23 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 from aerotape import _native
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.archive.client.executors.polling import Stepper
-from aerotape.archive.client.live.live_subscription import LiveSide, is_same_stream
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.live.live_subscription import LiveSubscription, is_same_stream
 from aerotape.archive.client.live.persistent_types import (
     FROM_LIVE,
     FROM_START,
     PersistentEvent,
-    PersistentOrder,
+    PersistentOptions,
     PersistentState,
 )
-from aerotape.archive.client.replay.opening import ReplayWish, start_stream
+from aerotape.archive.client.replay.opening import ReplayOptions, start_stream
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.queries import list_recording, max_recorded_position
-from aerotape.archive.client.requests.request import Pause, Steps
+from aerotape.archive.client.requests.request import Pause, Steps, performed
 from aerotape.archive.client.session.control_session import ControlSession
-from aerotape.archive.client.session.reconnecting_session import ArchiveLink
+from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import (
-    AeronError,
     AeronTimeoutError,
     ClosedError,
     InvalidPositionError,
@@ -44,92 +41,92 @@ from aerotape.errors import (
     ReplayError,
     UnknownRecordingError,
 )
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
 T = TypeVar("T")
-Turns = Generator[None, None, T]
+DutyCycles = Generator[None, None, T]
 
-# At a turn that skips in the live stream.
+# In a duty cycle that skips in the live stream.
 _SKIPPED_FRAGMENTS: Final = 4096
-# While there is something else to look after than the stream that is read.
+# While there is other work than reading the stream.
 _BUSY_SLICE_NS: Final = 1_000_000
-# Until the archive is asked again whether it has recorded what was read live.
+# Between two requests for how far the archive has recorded.
 _RECORDER_LATE_NS: Final = 10_000_000
 
 Reason = PersistentSubscriptionError.Reason
 
 
 class _Switch(enum.Enum):
-    """How an attempt to join the live stream has ended."""
+    """The outcome of an attempt to join the live stream."""
 
     JOINED = 1
     REPLAY_ENDED = 2
     LIVE_LOST = 3
 
 
-class PersistentLife:
-    """What a persistent subscription does, turn by turn, and what it knows.
+class PersistentStateMachine:
+    """The duty cycles of a persistent subscription, and its state.
 
     Attributes:
-        state: how far it has come.
+        state: the state.
         position: how far the stream has been read, bytes; FROM_START or FROM_LIVE before.
         join_difference: how far the live stream was ahead of the replay when it was found, bytes.
-        backlog: messages that were read, for the user to take.
-        fragment_limit: how many fragments a turn may take.
-        slice_ns: how long a turn may wait for a message.
+        backlog: messages that were read and not returned yet.
+        fragment_limit: how many fragments a duty cycle may read.
+        slice_ns: how long a duty cycle may wait for a message.
     """
 
     def __init__(
         self,
         aeron: _native.AeronClient,
-        link: ArchiveLink,
-        order: PersistentOrder,
+        connection: ReconnectingSession,
+        options: PersistentOptions,
         timeout_ns: int,
         on_state: Callable[[], None],
         on_event: Callable[[PersistentEvent], None],
     ) -> None:
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
-        self.position = order.start
+        self.position = options.start
         self.join_difference: int | None = None
-        self.backlog = Backlog()
+        self.backlog = MessageBuffer()
         self.fragment_limit = 0
         self.slice_ns = 0
         self._aeron = aeron
-        self._link = link
-        self._order = order
+        self._connection = connection
+        self._options = options
         self._on_state = on_state
         self._on_event = on_event
         self._reader = _native.MessageReader()
-        self._live = LiveSide(aeron, order.live_channel, timeout_ns, self.report)
+        self._live = LiveSubscription(aeron, options.live_channel, timeout_ns, self.report)
         self._timeout_ns = timeout_ns
-        # When it is told of that the recording does not come to where the live stream was read.
+        # When to report that the recording has not reached the position read live.
         self._late_at_ns: int | None = None
-        # The furthest that a publisher was seen to be.
+        # The highest position of a publisher so far.
         self._seen_live = NULL_POSITION
-        # The image that was told of last for not being of the recorded stream.
+        # The image that was last reported as another stream than the recorded one.
         self._other_id = NULL_POSITION
 
     def report(self, error: Exception) -> None:
-        """Tell of something that did not work."""
-        self._tell("error", error)
+        """Report an error that is retried."""
+        self._emit("error", error)
 
     def fail(self, error: Exception) -> None:
-        """Tell of the error that ends it."""
+        """Report the error that ends it."""
         self._enter(PersistentState.FAILED)
         self.report(error)
 
-    # -- turns ---------------------------------------------------------------------------------
+    # -- duty cycles ---------------------------------------------------------------------------
 
-    def turns_after_interrupt(self) -> Turns[None]:
-        """As `turns`, where an exception from elsewhere has ended those before."""
-        # All that was read is in the backlog, or of a message that is not whole yet.
+    def duty_cycles_after_interrupt(self) -> DutyCycles[None]:
+        """As `duty_cycles`, after an exception of a signal handler ended the previous ones."""
+        # All that was read is in the backlog, or part of an incomplete message.
         if self._reader.position >= 0:
             self.position = max(self.position, self._reader.position)
-        return self.turns()
+        return self.duty_cycles()
 
-    def turns(self) -> Turns[None]:
-        """Live until an error ends it, which is raised; each yield ends a turn."""
+    def duty_cycles(self) -> DutyCycles[None]:
+        """Run until a permanent error, which is raised; each yield ends a duty cycle."""
         try:
             while True:
                 try:
@@ -139,20 +136,20 @@ class PersistentLife:
                         raise
                     if isinstance(error, AeronTimeoutError):
                         self.report(error)
-                    yield from self._wait_a_turn()
+                    yield from self._wait_a_cycle()
                     continue
                 if image is not None:
                     yield from self._read_live(image)
         finally:
             self._live.close()
 
-    def _until_live(self) -> Turns[_native.Image | None]:
-        """Read from the recording until the live stream is joined; None: look at it all again.
+    def _until_live(self) -> DutyCycles[_native.Image | None]:
+        """Read from the recording until the live stream is joined; None: start again.
 
         Raises:
             ClosedError: the archive went away.
-            AeronTimeoutError: the archive does not answer in time.
-            PersistentSubscriptionError: there is no way to go on.
+            AeronTimeoutError: the archive does not respond in time.
+            PersistentSubscriptionError: the error is permanent.
         """
         session = yield from self._connected()
         recording = yield from self._look_up(session)
@@ -168,30 +165,25 @@ class PersistentLife:
             raise self._terminal(Reason.INVALID_START_POSITION, str(error)) from error
         except UnknownRecordingError as error:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, str(error)) from error
-        except ReplayError as error:  # it had begun: from where it was left another one may do
-            self.report(error)
-            return None
-        except AeronError as error:
-            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                raise
+        except ReplayError as error:  # it had started: another one may continue at its position
             self.report(error)
             return None
 
-    def _connected(self) -> Turns[ControlSession]:
-        while (session := self._link.session) is None:
+    def _connected(self) -> DutyCycles[ControlSession]:
+        while (session := self._connection.session) is None:
             if self._aeron.is_closed:
-                raise ClosedError("cannot read on: the Aeron client is closed")
+                raise ClosedError("cannot continue: the Aeron client is closed")
             self._enter(PersistentState.AWAIT_ARCHIVE_CONNECTION)
-            yield from self._wait_a_turn()
+            yield from self._wait_a_cycle()
         return session
 
-    def _look_up(self, session: ControlSession) -> Turns[RecordingDescriptor]:
+    def _look_up(self, session: ControlSession) -> DutyCycles[RecordingDescriptor]:
         self._enter(PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
-        recording_id = self._order.recording_id
+        recording_id = self._options.recording_id
         recording = yield from self._perform(session, list_recording(recording_id))
         if recording is None:
             raise self._terminal(Reason.RECORDING_NOT_FOUND, "there is no such recording")
-        live_stream_id = self._order.live_stream_id
+        live_stream_id = self._options.live_stream_id
         if live_stream_id not in (None, recording.stream_id):
             raise self._terminal(
                 Reason.STREAM_ID_MISMATCH,
@@ -202,8 +194,8 @@ class PersistentLife:
         if stop != NULL_POSITION and self._seen_live > stop:
             raise self._terminal(
                 Reason.INVALID_START_POSITION,
-                f"the recording has stopped at {stop}, before {self._seen_live}, where the live "
-                "stream has been",
+                f"the recording stopped at {stop}, but the live stream has reached "
+                f"{self._seen_live}",
             )
         if self.position == FROM_START:
             self.position = start
@@ -211,23 +203,24 @@ class PersistentLife:
             if self.position < start:
                 raise self._terminal(
                     Reason.INVALID_START_POSITION,
-                    f"position {self.position} is before its start, {start}",
+                    f"position {self.position} is before its start position {start}",
                 )
             if stop != NULL_POSITION and self.position > stop:
                 raise self._terminal(
                     Reason.INVALID_START_POSITION,
-                    f"position {self.position} is after its stop, {stop}",
+                    f"position {self.position} is past its stop position {stop}",
                 )
         return recording
 
-    def _waits_for_recorder(self, session: ControlSession) -> Turns[bool]:
-        """Whether more has been read live than is recorded yet; a while has passed if so.
+    def _waits_for_recorder(self, session: ControlSession) -> DutyCycles[bool]:
+        """Whether more has been read live than is recorded yet; waits a little if so.
 
-        The archive would refuse a replay from there, as if there were no such position.
+        The archive would refuse a replay from there as an invalid position.
         """
         if not 0 <= self.position <= self._seen_live:
             return False
-        end = yield from self._perform(session, self._ask_end())
+        asked = performed(max_recorded_position(self._options.recording_id))
+        end = yield from self._perform(session, asked)
         now_ns = time.monotonic_ns()
         if end >= self.position:
             self._late_at_ns = None
@@ -238,24 +231,20 @@ class PersistentLife:
             self._late_at_ns = now_ns + self._timeout_ns
             self.report(
                 AeronTimeoutError(
-                    f"recording {self._order.recording_id} is at {end}, before {self.position}, up "
-                    f"to where the live stream has been read, for {self._timeout_ns / 1e9:g} s: "
-                    "still waiting"
+                    f"recording {self._options.recording_id} has been at position {end} for "
+                    f"{self._timeout_ns / 1e9:g} s, but the live stream has been read up to "
+                    f"{self.position}: still waiting for the recording"
                 )
             )
         while time.monotonic_ns() < now_ns + _RECORDER_LATE_NS:
-            yield from self._wait_a_turn()
+            yield from self._wait_a_cycle()
         return True
-
-    def _ask_end(self) -> Steps[int]:
-        end: int = yield max_recorded_position(self._order.recording_id)
-        return end
 
     # -- from the recording --------------------------------------------------------------------
 
     def _replay(
         self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Turns[_native.Image | None]:
+    ) -> DutyCycles[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
         replay = yield from self._perform(session, self._opened(session, recording))
@@ -267,11 +256,11 @@ class PersistentLife:
                 self._ensure_connected(session)
                 live = self._live.image()
                 if live is not None and not is_same_stream(live, recording):
-                    # What was recorded is read first; nobody shall be held up by who does not read.
-                    self._tell_of_other(live, recording)
+                    # The recording is read first; an unread subscription would block a publisher.
+                    self._report_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
-                    outcome = yield from self._switch(image, live, replay.order.recorded_as)
+                    outcome = yield from self._switch(image, live, replay.parameters.recorded_as)
                     if outcome is _Switch.JOINED:
                         joined = live
                         break
@@ -280,7 +269,7 @@ class PersistentLife:
                     self._live.close()
                     watch = self._watch(session, recording)
                     self._enter(PersistentState.REPLAY)
-                self._read(image, None, _BUSY_SLICE_NS, replay.order.recorded_as)
+                self._read(image, None, _BUSY_SLICE_NS, replay.parameters.recorded_as)
                 yield
                 self._ensure_connected(session)
                 watch.advance()
@@ -296,20 +285,19 @@ class PersistentLife:
     def _opened(
         self, session: ControlSession, recording: RecordingDescriptor
     ) -> Steps[ReplayStream]:
-        order = self._order
-        wish = ReplayWish(
-            order.recording_id,
+        options = ReplayOptions(
+            self._options.recording_id,
             self.position,
             None,
-            order.replay_channel,
-            order.replay_stream_id,
+            self._options.replay_channel,
+            self._options.replay_stream_id,
             True,
             None,
             None,
             None,
         )
         replay = yield from start_stream(
-            self._aeron, session, wish, recording, self.position, None, None
+            self._aeron, session, options, recording, self.position, None, None
         )
         try:
             yield from replay.await_image()
@@ -318,14 +306,17 @@ class PersistentLife:
             raise
         return replay
 
-    def _watch(self, session: ControlSession, recording: RecordingDescriptor) -> Stepper[None]:
-        return Stepper(session, self._near_the_end(recording.term_buffer_length // 4))
+    def _watch(
+        self, session: ControlSession, recording: RecordingDescriptor
+    ) -> PollingExecutor[None]:
+        steps = self._near_the_end(recording.term_buffer_length // 4)
+        return PollingExecutor(steps, session)
 
     def _near_the_end(self, distance: int) -> Steps[None]:
-        """Come to an end when no more than `distance` bytes are left of the recording."""
+        """Return when no more than `distance` bytes are left of the recording."""
         while True:
             try:
-                end: int = yield max_recorded_position(self._order.recording_id)
+                end: int = yield max_recorded_position(self._options.recording_id)
             except AeronTimeoutError:
                 continue
             if self.position >= end - distance:
@@ -338,7 +329,7 @@ class PersistentLife:
         replay: _native.Image,
         live: _native.Image,
         recorded_as: tuple[int, int] | None,
-    ) -> Turns[_Switch]:
+    ) -> DutyCycles[_Switch]:
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
         while True:
@@ -359,15 +350,15 @@ class PersistentLife:
 
     def _join_live(
         self, session: ControlSession, recording: RecordingDescriptor
-    ) -> Turns[_native.Image | None]:
-        """Wait for the live stream where the recording has nothing more."""
+    ) -> DutyCycles[_native.Image | None]:
+        """Wait for the live stream at the end of the recording."""
         joined = False
         try:
             while True:
                 if not self._live.is_wanted:
                     self._live.begin(recording)
                     self._enter(PersistentState.AWAIT_LIVE)
-                yield from self._wait_a_turn()
+                yield from self._wait_a_cycle()
                 self._ensure_connected(session)
                 image = self._live.image()
                 if image is None:
@@ -377,11 +368,11 @@ class PersistentLife:
                 if 0 <= position < self.position:
                     raise self._terminal(
                         Reason.GENERIC,
-                        f"the live stream is at {position}, before {self.position}, up to where it "
-                        "has been read",
+                        f"the live stream is at {position}, but it has been read up to "
+                        f"{self.position} already",
                     )
                 if self.position >= 0 and position != self.position:
-                    return None  # the recording will have what is missing
+                    return None  # the messages in between are in the recording
                 if not is_same_stream(image, recording):
                     raise self._other_stream(image, recording)
                 self.position = position
@@ -402,14 +393,14 @@ class PersistentLife:
             f"recording {recording.initial_term_id} and {recording.term_buffer_length}",
         )
 
-    def _tell_of_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
+    def _report_other(self, image: _native.Image, recording: RecordingDescriptor) -> None:
         if image.correlation_id != self._other_id:
             self._other_id = image.correlation_id
             self.report(self._other_stream(image, recording))
 
-    def _read_live(self, image: _native.Image) -> Turns[None]:
+    def _read_live(self, image: _native.Image) -> DutyCycles[None]:
         self._enter(PersistentState.LIVE)
-        self._tell("live-joined")
+        self._emit("live-joined")
         yield
         try:
             while True:
@@ -422,9 +413,9 @@ class PersistentLife:
         finally:
             self._live.close()
         self._see_live(self.position)
-        self._tell("live-left")
+        self._emit("live-left")
 
-    # -- what all phases need ------------------------------------------------------------------
+    # -- common to all phases ------------------------------------------------------------------
 
     def _read(
         self,
@@ -437,35 +428,35 @@ class PersistentLife:
         self.backlog.take(
             self._reader.poll, image, self.fragment_limit, limit_position, wait_ns, recorded_as
         )
-        # An image that was closed in the middle of a poll does not show all that was taken.
+        # The position of an image that was closed during a poll may be too low.
         self.position = max(self.position, image.position, self._reader.position)
 
-    def _wait_a_turn(self) -> Turns[None]:
+    def _wait_a_cycle(self) -> DutyCycles[None]:
         if self.slice_ns > 0:
             time.sleep(min(self.slice_ns, _BUSY_SLICE_NS) / 1e9)
         yield
 
-    def _perform(self, session: ControlSession, steps: Steps[T]) -> Turns[T]:
-        stepper = Stepper(session, steps)
+    def _perform(self, session: ControlSession, steps: Steps[T]) -> DutyCycles[T]:
+        executor = PollingExecutor(steps, session)
         try:
-            while not stepper.is_done:
-                if not stepper.advance():
-                    yield from self._wait_a_turn()
-            return stepper.result
+            while not executor.is_done:
+                if not executor.advance():
+                    yield from self._wait_a_cycle()
+            return executor.result
         finally:
-            stepper.close()
+            executor.close()
 
     def _ensure_connected(self, session: ControlSession) -> None:
-        if self._link.session is not session:
+        if self._connection.session is not session:
             raise ClosedError("the archive went away")
 
     def _see_live(self, position: int) -> None:
         self._seen_live = max(self._seen_live, position)
 
     def _terminal(self, reason: Reason, why: str) -> PersistentSubscriptionError:
-        what = f"cannot read recording {self._order.recording_id}"
+        what = f"cannot read recording {self._options.recording_id}"
         text = f"{what}: {why}"
-        return PersistentSubscriptionError(text, reason, self._order.recording_id, self.position)
+        return PersistentSubscriptionError(text, reason, self._options.recording_id, self.position)
 
     def _enter(self, state: PersistentState) -> None:
         if state is not self.state:
@@ -476,6 +467,6 @@ class PersistentLife:
         self.join_difference = difference
         self._on_state()
 
-    def _tell(self, kind: str, error: Exception | None = None) -> None:
+    def _emit(self, kind: str, error: Exception | None = None) -> None:
         position = self.position if self.position >= 0 else -1
         self._on_event(PersistentEvent(kind, position, error))  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
-"""Persistent subscriptions: all of a recorded stream, from the archive as long as need be, live
-where that can be, and back again when the live stream drops.
+"""Persistent subscriptions: a recorded stream, replayed by the archive until it can be read live,
+and replayed again when the live stream drops.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Final, Unpack
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client import channels
-from aerotape.archive.client.connection import Connecting, ConnectOptions, prepare
-from aerotape.archive.client.live.persistent_state_machine import PersistentLife
+from aerotape.archive.client.connection import ConnectionSettings, ConnectOptions, prepare
+from aerotape.archive.client.live.persistent_state_machine import PersistentStateMachine
 from aerotape.archive.client.live.persistent_types import (
     PersistentEvent,
-    PersistentOrder,
+    PersistentOptions,
     PersistentState,
     Start,
 )
-from aerotape.archive.client.session.reconnecting_session import ArchiveLink
+from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ClosedError
+from aerotape.formatting import shown
 from aerotape.message import Message
-from aerotape.text import shown
 
 _FRAGMENT_LIMIT: Final = 256
 _TURN_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
 _REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
-# AeronCounters of the reference: type ids and beginnings of labels.
+# AeronCounters of the reference: type ids and label prefixes.
 _STATE_COUNTER: Final = (114, "Persistent Subscription State")
 _JOIN_DIFFERENCE_COUNTER: Final = (115, "Persistent Subscription Join Difference")
 _LIVE_LEFT_COUNTER: Final = (116, "Persistent Subscription Live Left Count")
@@ -51,7 +51,7 @@ def persistent_subscription(
     on_event: Callable[[PersistentEvent], None] | None = None,
     **options: Unpack[ConnectOptions],
 ) -> PersistentSubscription:
-    """As `ArchiveClient.persistent_subscription`, of an archive that need not be there yet.
+    """As `ArchiveClient.persistent_subscription`, for an archive that may not be running yet.
 
     >>> with aerotape.persistent_subscription(
     ...     recording_id, "aeron:udp?endpoint=239.1.1.1:24326", start=position
@@ -60,16 +60,16 @@ def persistent_subscription(
     ...         print(message.end_position)
 
     Args:
-        recording_id: like all others but `options`, as there.
+        recording_id: this and the others except `options` as in that method.
         options: those of `connect`.
 
     Raises:
         AeronError: there is no media driver.
-        ConfigurationError: an argument cannot be used. All else comes while polling.
+        ConfigurationError: an argument is invalid. Other errors are raised while polling.
     """
     connecting = prepare(options)
     try:
-        order = PersistentOrder.checked(
+        subscription = PersistentOptions.checked(
             recording_id,
             start,
             live_channel,
@@ -77,7 +77,7 @@ def persistent_subscription(
             replay_channel or connecting.replay_channel,
             replay_stream_id,
         )
-        return PersistentSubscription(connecting, order, on_event, connecting.owned_aeron)
+        return PersistentSubscription(connecting, subscription, on_event, connecting.owned_aeron)
     except BaseException:
         if connecting.owned_aeron is not None:
             connecting.owned_aeron.close()
@@ -85,55 +85,55 @@ def persistent_subscription(
 
 
 class PersistentSubscription(Closing):
-    """All messages of a stream that is recorded while it is published, in order, without a gap.
+    """All messages of a stream that is recorded while it is published, in@options, without a gap.
 
-    Iterate it, or call `poll` in a loop of your own. It is made at once and connects to the
-    archive by and by, again when the connection is lost; while messages come from the publisher,
-    the archive may be away. Its errors are told as events, and tried again; those that nothing
-    can mend are raised, too, and end it. For one thread.
+    Iterate it, or call `poll` in your own loop. It connects to the archive in the background and
+    reconnects when the connection is lost; while messages come from the publisher, the archive
+    may be down. Temporary errors are reported as events, and retried; permanent errors are also
+    raised, and end it. For one thread.
 
-    Messages of a replay carry its stream and session id, live ones those of the publisher.
+    Messages of a replay have the ids of the recording, live ones those of the publisher.
     Positions are the same in both.
 
-    The driver shows its state in counters with the type ids 114 to 117, as Aeron's own does.
+    Its state is published in counters with the type ids 114 to 117, as Aeron's client does.
     """
 
     def __init__(
         self,
-        connecting: Connecting,
-        order: PersistentOrder,
+        connecting: ConnectionSettings,
+        options: PersistentOptions,
         on_event: Callable[[PersistentEvent], None] | None,
         owned_aeron: Aeron | None = None,
     ) -> None:
-        """Begin. Made by `persistent_subscription` and `ArchiveClient.persistent_subscription`."""
+        """Start. Created by the function and the `ArchiveClient` method of its name."""
         self._aeron = connecting.aeron
         self._owned_aeron = owned_aeron
         self._on_event = on_event
         self._events: list[PersistentEvent] = []
         self._failure: Exception | None = None
         self._is_closed = False
-        self._counters = self._add_counters(order)
-        self._link = ArchiveLink(
-            lambda: connecting.open()[0], lambda error: self._life.report(error)
+        self._counters = self._add_counters(options)
+        self._connection = ReconnectingSession(
+            lambda: connecting.open()[0], lambda error: self._machine.report(error)
         )
-        self._order = order
-        self._life = PersistentLife(
+        self._options = options
+        self._machine = PersistentStateMachine(
             connecting.aeron.native,
-            self._link,
-            order,
+            self._connection,
+            options,
             connecting.timeout_ns,
             self._show,
             self._take_event,
         )
-        self._turns = self._life.turns()
+        self._cycles = self._machine.duty_cycles()
         self._show()
 
-    # -- what is known -------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def state(self) -> PersistentState:
-        """How far it has come."""
-        return self._life.state
+        """The state."""
+        return self._machine.state
 
     @property
     def is_live(self) -> bool:
@@ -151,87 +151,87 @@ class PersistentSubscription(Closing):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come: only once it is closed."""
+        """Whether there will be no further message: only once it is closed."""
         return self._is_closed
 
     @property
     def failure(self) -> Exception | None:
-        """Why it cannot go on, None as long as it can."""
+        """The permanent error that ended it, or None."""
         return self._failure
 
     @property
     def position(self) -> int | None:
-        """How far the stream has been read, bytes; None when that is not known yet.
+        """How far the stream has been read, bytes; None while unknown.
 
-        To begin there again later, take the `end_position` of the last message you are done
-        with: a part of the next message may have been read already.
+        To resume later, use the `end_position` of the last message that you have processed: a
+        part of the next message may have been read already.
         """
-        return self._life.position if self._life.position >= 0 else None
+        return self._machine.position if self._machine.position >= 0 else None
 
     @property
     def join_difference(self) -> int | None:
         """How far ahead of the replay the live stream was when it was found, bytes."""
-        return self._life.join_difference
+        return self._machine.join_difference
 
     # -- reading -------------------------------------------------------------------------------
 
     def poll(self, fragment_limit: int = _FRAGMENT_LIMIT, timeout_ns: int = 0) -> list[Message]:
-        """Go on, and return the messages that have come.
+        """Do one duty cycle, and return the messages read.
 
         Args:
-            fragment_limit: take at most so many fragments.
-            timeout_ns: how long to wait for the first message. Default: not at all.
+            fragment_limit: the most fragments to read.
+            timeout_ns: how long to wait for the first message. Default: do not wait.
 
         Raises:
-            PersistentSubscriptionError: it cannot go on: no such recording, another stream id, a
-                position that the recording does not have or no longer has.
-            ArchiveError: the archive refuses the replay, or to tell of the recording.
+            PersistentSubscriptionError: a permanent error: no such recording, another stream id,
+                a position outside the recording.
+            ArchiveError: the archive refuses the replay or the lookup of the recording.
             AeronError: the media driver refuses a channel.
-            ConfigurationError: the archive cannot be connected to with what was given.
+            ConfigurationError: the options for connecting are invalid.
             ClosedError: the Aeron client was closed.
         """
         self._fetch(fragment_limit, timeout_ns)
-        return [] if self._is_closed else self._life.backlog.messages()
+        return [] if self._is_closed else self._machine.backlog.messages()
 
     def __iter__(self) -> Iterator[Message]:
-        # What is in there when an iteration is left comes first in the next.
-        backlog = self._life.backlog
+        # Messages left in it by an earlier iteration come first.
+        backlog = self._machine.backlog
         while not self._is_closed:
             self._fetch(_FRAGMENT_LIMIT, _ITERATION_NS)
             yield from backlog.drain()
 
     def _fetch(self, fragment_limit: int, timeout_ns: int) -> None:
-        """Go on until there are messages in the backlog, or the time is up."""
+        """Do duty cycles until there are messages in the backlog, or the time is up."""
         deadline_ns = time.monotonic_ns() + timeout_ns
-        self._life.fragment_limit = fragment_limit
+        self._machine.fragment_limit = fragment_limit
         while not self._is_closed:
             remaining_ns = max(deadline_ns - time.monotonic_ns(), 0)
-            if not self._life.backlog:
+            if not self._machine.backlog:
                 if self._failure is not None:
                     raise self._failure
-                self._life.slice_ns = min(remaining_ns, _TURN_NS)
-                self._turn()
-            self._tell_events()
-            if self._life.backlog or (remaining_ns == 0 and self._failure is None):
+                self._machine.slice_ns = min(remaining_ns, _TURN_NS)
+                self._do_work()
+            self._deliver_events()
+            if self._machine.backlog or (remaining_ns == 0 and self._failure is None):
                 return
 
-    def _turn(self) -> None:
+    def _do_work(self) -> None:
         try:
-            self._link.service()
-            next(self._turns)
+            self._connection.service()
+            next(self._cycles)
         except AerotapeError as error:
             self._failure = error
-            self._turns.close()
-            self._life.fail(error)
-            self._link.close()
+            self._cycles.close()
+            self._machine.fail(error)
+            self._connection.close()
         except BaseException:
-            # Of a signal's handler: whoever raised it may want to go on.
-            self._turns.close()
-            self._turns = self._life.turns_after_interrupt()
+            # Raised by a signal handler: the caller may continue.
+            self._cycles.close()
+            self._cycles = self._machine.duty_cycles_after_interrupt()
             raise
 
-    def _tell_events(self) -> None:
-        # A callback that raises must not cost messages.
+    def _deliver_events(self) -> None:
+        # A callback that raises must not lose messages.
         while self._events:
             event = self._events.pop(0)
             if self._on_event is not None:
@@ -246,10 +246,10 @@ class PersistentSubscription(Closing):
 
     # -- counters ------------------------------------------------------------------------------
 
-    def _add_counters(self, order: PersistentOrder) -> dict[tuple[int, str], _native.Counter]:
+    def _add_counters(self, options: PersistentOptions) -> dict[tuple[int, str], _native.Counter]:
         what = (
-            f"{order.replay_stream_id} {order.replay_channel} "
-            f"{order.live_stream_id or ''} {order.live_channel}"
+            f"{options.replay_stream_id} {options.replay_channel} "
+            f"{options.live_stream_id or ''} {options.live_channel}"
         )
         counters: dict[tuple[int, str], _native.Counter] = {}
         for kind in (
@@ -264,20 +264,20 @@ class PersistentSubscription(Closing):
         return counters
 
     def _show(self) -> None:
-        difference = self._life.join_difference
-        with contextlib.suppress(ClosedError):  # with the driver all is over anyway
-            self._counters[_STATE_COUNTER].set(self._life.state)
+        difference = self._machine.join_difference
+        with contextlib.suppress(ClosedError):  # the driver is gone
+            self._counters[_STATE_COUNTER].set(self._machine.state)
             self._counters[_JOIN_DIFFERENCE_COUNTER].set(
                 _NO_DIFFERENCE if difference is None else difference
             )
 
     def close(self) -> None:
-        """Stop the replay if there is one, leave the stream and the archive. Idempotent."""
+        """Stop the replay, and close the stream and the connection. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._turns.close()
-        self._link.close()
+        self._cycles.close()
+        self._connection.close()
         for counter in self._counters.values():
             counter.close()
         if self._owned_aeron is not None:

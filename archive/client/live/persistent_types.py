@@ -1,14 +1,14 @@
-"""What a persistent subscription is asked for, and what it tells: order, states, events."""
+"""Options, states and events of a persistent subscription."""
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from aerotape.archive.client import arguments
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 FROM_START: Final = -1
 FROM_LIVE: Final = -2
@@ -19,17 +19,17 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 class PersistentState(enum.IntEnum):
-    """How far a persistent subscription has come; the numbers are those of Aeron's counter.
+    """The state of a persistent subscription; the values are those of Aeron's counter.
 
     Attributes:
         AWAIT_ARCHIVE_CONNECTION: there is no connection to the archive.
-        AWAIT_LIST_RECORDING_RESPONSE: the archive is asked for the recording.
-        AWAIT_REPLAY_RESPONSE: the archive is asked for a replay.
+        AWAIT_LIST_RECORDING_RESPONSE: the descriptor of the recording is requested.
+        AWAIT_REPLAY_RESPONSE: a replay is requested.
         REPLAY: messages come from the recording.
-        ATTEMPT_SWITCH: the same, and the live stream is there to be joined.
-        AWAIT_LIVE: all that was recorded has been read; the live stream is awaited.
+        ATTEMPT_SWITCH: messages come from the recording, and the live stream can be joined.
+        AWAIT_LIVE: the end of the recording has been read; the live stream is awaited.
         LIVE: messages come from the publisher.
-        FAILED: it cannot go on.
+        FAILED: a permanent error ended it.
     """
 
     AWAIT_ARCHIVE_CONNECTION = 0
@@ -42,16 +42,16 @@ class PersistentState(enum.IntEnum):
     FAILED = 17
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PersistentEvent:
-    """Something that happened to a persistent subscription.
+    """An event of a persistent subscription.
 
     Attributes:
-        kind: ``live-joined``: messages come from the publisher now; ``live-left``: it has gone, or
-            cut us off, and the recording is gone back to; ``error``: something did not work,
-            which is tried again unless the subscription has failed.
-        position: where in the stream, bytes; -1 when nothing was read and no start was given.
-        error: what did not work.
+        kind: ``live-joined``: messages now come from the publisher; ``live-left``: the live image
+            is gone, and messages come from the recording again; ``error``: an operation failed,
+            and is retried unless the subscription has failed.
+        position: position in the stream, bytes; -1 when nothing was read and no start was given.
+        error: the error of the operation.
     """
 
     kind: Literal["live-joined", "live-left", "error"]
@@ -59,17 +59,17 @@ class PersistentEvent:
     error: Exception | None = None
 
 
-@record(frozen=True, slots=True)
-class PersistentOrder:
-    """What to read, checked.
+@dataclass(frozen=True, slots=True)
+class PersistentOptions:
+    """The checked options of a persistent subscription.
 
     Attributes:
         recording_id: the recording of the live stream.
         start: a position, bytes, or FROM_START or FROM_LIVE.
         live_channel: the channel of a subscription to the live stream.
         live_stream_id: its stream; None: that of the recording.
-        replay_channel: where the archive shall replay to.
-        replay_stream_id: on which stream.
+        replay_channel: where the archive replays to.
+        replay_stream_id: stream on that channel.
     """
 
     recording_id: int
@@ -88,11 +88,11 @@ class PersistentOrder:
         live_stream_id: int | None,
         replay_channel: str,
         replay_stream_id: int,
-    ) -> PersistentOrder:
-        """Check what was asked for.
+    ) -> PersistentOptions:
+        """Check the arguments of a caller.
 
         Raises:
-            ConfigurationError: something that no archive or driver could take.
+            ConfigurationError: an argument is invalid.
         """
         if isinstance(start, str):
             if start not in _STARTS:
@@ -103,7 +103,7 @@ class PersistentOrder:
         if live_stream_id is not None:
             arguments.any_int32("live_stream_id", live_stream_id)
         replay = ChannelUri.parse(arguments.channel("replay_channel", replay_channel))
-        # A replay whose image is lost is asked for again, from where it was lost.
+        # A replay whose image is lost is requested again, from the position where it was lost.
         replay.put("rejoin", "false")
         return cls(
             arguments.identity("recording_id", recording_id),

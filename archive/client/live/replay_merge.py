@@ -1,8 +1,8 @@
-"""Replay merge: a recording from some position on, and without a gap the live stream after it.
+"""Replay merge: a recording from a position on, followed by the live stream without a gap.
 
-One subscription, with destinations added and taken away by hand, receives both. The archive
-replays with the session id of the live stream, so that the driver takes the two for one stream:
-once the live stream comes in as well, the replay is stopped, and nothing was lost or doubled.
+One subscription, with destinations added and removed manually, receives both. The archive
+replays with the session id of the live stream, so that the driver merges the two in one image:
+once the live stream arrives as well, the replay is stopped, and no message is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import contextlib
 import enum
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from aerotape import _native
 from aerotape.aeron import Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.polling import Stepper
-from aerotape.archive.client.replay.image_reader import ImageFacts
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import max_recorded_position
 from aerotape.archive.client.requests.replays import (
     replay_request,
@@ -36,19 +37,18 @@ from aerotape.errors import (
     ConfigurationError,
     ReplayError,
 )
+from aerotape.formatting import shown
 from aerotape.frame_header import to_int32
 from aerotape.message import Message
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
-from aerotape.records import record
-from aerotape.text import shown
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
 _FRAGMENT_LIMIT: Final = 256
-# How far behind the recording the live stream is added, at most: that much may be on its way.
+# The largest distance to the end of the recording at which the live stream is added.
 _LIVE_MAX_WINDOW: Final = 32 * 1024 * 1024
-# Between two questions how far the recording has come.
+# Between two requests for the position of the recording.
 _FIRST_ASK_AGAIN_NS: Final = 8_000_000
 _LAST_ASK_AGAIN_NS: Final = 500_000_000
 _MERGING_SLICE_NS: Final = 1_000_000
@@ -56,16 +56,16 @@ _MERGED_SLICE_NS: Final = 100_000_000
 
 
 class MergeState(enum.Enum):
-    """How far a replay merge has come.
+    """The state of a replay merge.
 
     Attributes:
         RESOLVE_REPLAY_PORT: the replay's destination is being added.
-        GET_RECORDING_POSITION: the archive is asked how far the recording has come.
-        REPLAY: the archive is asked for the replay.
+        GET_RECORDING_POSITION: the position of the recording is requested.
+        REPLAY: the replay is requested.
         CATCHUP: the replay is read.
         ATTEMPT_LIVE_JOIN: the replay is near the end of the recording: the live stream is added.
         MERGED: only the live stream is left.
-        FAILED: it came to nothing.
+        FAILED: an error ended it.
         CLOSED: it was closed.
     """
 
@@ -79,17 +79,17 @@ class MergeState(enum.Enum):
     CLOSED = 7
 
 
-@record(frozen=True, slots=True)
-class MergeOrder:
-    """What to merge.
+@dataclass(frozen=True, slots=True)
+class ReplayMergeOptions:
+    """The options of a replay merge.
 
     Attributes:
         recording_id: the recording of the live stream.
-        position: from where, bytes: the beginning of a frame.
-        replay_channel: as what the archive shall replay; the endpoint is put in.
-        replay_destination: where the subscription receives the replay; port 0 serves.
+        position: the start, bytes: the beginning of a frame.
+        replay_channel: the channel of the replay; the endpoint is filled in.
+        replay_destination: where the subscription receives the replay; may have port 0.
         live_destination: where it receives the live stream.
-        progress_timeout_ns: how long nothing may go forward.
+        progress_timeout_ns: how long there may be no progress.
     """
 
     recording_id: int
@@ -100,7 +100,7 @@ class MergeOrder:
     progress_timeout_ns: int
 
     def check(self, subscription_channel: str) -> None:
-        """Raise ConfigurationError for what cannot be merged."""
+        """Raise ConfigurationError for options that cannot be merged."""
         given = {
             "replay_channel": self.replay_channel,
             "replay_destination": self.replay_destination,
@@ -126,42 +126,42 @@ class MergeOrder:
             )
 
 
-class ReplayMerge(ImageFacts, Closing):
-    """A replay that becomes the live stream. Made by `ArchiveClient.replay_merge`.
+class ReplayMerge(ImageReader, Closing):
+    """A replay that continues as the live stream. Created by `ArchiveClient.replay_merge`.
 
     Iterate it for messages: first those of the recording, then the live ones, until the live
-    stream ends. Or call `poll` (or `do_work`, and read `image` otherwise) in a loop of your own.
+    stream ends. Or call `poll` (or `do_work`, and read `image`) in your own loop.
     For one thread.
     """
 
     def __init__(
         self,
         session: ControlSession,
-        order: MergeOrder,
+        options: ReplayMergeOptions,
         subscription: Subscription,
         owns_subscription: bool,
     ) -> None:
-        """Begin. Raises ConfigurationError for what cannot be merged."""
-        order.check(subscription.channel)
-        super().__init__(order.position)
+        """Start. Raises ConfigurationError for options that cannot be merged."""
+        options.check(subscription.channel)
+        super().__init__(options.position)
         self._session = session
-        self._order = order
+        self._options = options
         self._subscription = subscription
         self._owns_subscription = owns_subscription
         self._reader = _native.MessageReader()
-        self._backlog = Backlog()
+        self._backlog = MessageBuffer()
         self._replay_session_id: int | None = None
         self._has_replay_destination = False
         self._is_live_added = False
         self._state = MergeState.RESOLVE_REPLAY_PORT
         self._target = NULL_POSITION
         self._progress_ns = time.monotonic_ns()
-        self._progress_position = order.position
-        self._stepper = Stepper(session, self._merge())
+        self._progress_position = options.position
+        self._executor = PollingExecutor(self._merge(), session)
 
     @property
     def state(self) -> MergeState:
-        """How far it has come."""
+        """The state."""
         return self._state
 
     @property
@@ -171,7 +171,7 @@ class ReplayMerge(ImageFacts, Closing):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it came to nothing; `poll` raised why."""
+        """Whether an error ended it; `poll` raised it."""
         return self._state is MergeState.FAILED
 
     @property
@@ -187,20 +187,20 @@ class ReplayMerge(ImageFacts, Closing):
     # -- reading -------------------------------------------------------------------------------
 
     def do_work(self) -> bool:
-        """Go on with the merging, without waiting; return whether something was done.
+        """Do one duty cycle of merging, without blocking; return whether there was work.
 
         Raises:
             AeronError: the media driver refuses a destination.
-            AeronTimeoutError: nothing went forward for the timeout; reading is going forward.
+            AeronTimeoutError: no progress for the timeout; reading is progress.
             ArchiveError: the archive refuses: UNKNOWN_RECORDING, MAX_REPLAYS, INVALID_POSITION, …
-            ReplayError: the replay ended before the live stream was there.
+            ReplayError: the replay ended before the live stream arrived.
             ClosedError: the archive went away.
         """
-        if self._stepper.is_done or self.has_failed:
+        if self._executor.is_done or self.has_failed:
             return False
         try:
-            has_worked = self._stepper.advance()
-            if not self._stepper.is_done:
+            has_worked = self._executor.advance()
+            if not self._executor.is_done:
                 self._check_progress()
             return has_worked
         except BaseException:
@@ -208,11 +208,11 @@ class ReplayMerge(ImageFacts, Closing):
             raise
 
     def poll(self, fragment_limit: int = _FRAGMENT_LIMIT, timeout_ns: int = 0) -> list[Message]:
-        """Go on with the merging and return the messages that have come.
+        """Do one duty cycle of merging and return the messages read.
 
         Args:
-            fragment_limit: take at most so many fragments.
-            timeout_ns: how long to wait for the first message. Default: not at all.
+            fragment_limit: the most fragments to read.
+            timeout_ns: how long to wait for the first message. Default: do not wait.
 
         Raises:
             AerotapeError: as `do_work`.
@@ -235,7 +235,7 @@ class ReplayMerge(ImageFacts, Closing):
                 return
 
     def __iter__(self) -> Iterator[Message]:
-        # What is in there when an iteration is left comes first in the next.
+        # Messages left in it by an earlier iteration come first.
         backlog = self._backlog
         while self._state is not MergeState.CLOSED:
             if not backlog:
@@ -253,7 +253,7 @@ class ReplayMerge(ImageFacts, Closing):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come: it failed, was closed, or the live stream has ended."""
+        """Whether there will be no further message: failed, closed, or the live stream ended."""
         if self._state in (MergeState.FAILED, MergeState.CLOSED):
             return True
         return self.is_merged and self._image is not None and self._image.is_closed
@@ -279,7 +279,7 @@ class ReplayMerge(ImageFacts, Closing):
             missing = self._target - self.position
             if not self._is_live_added:
                 if missing <= min(image.term_buffer_length // 4, _LIVE_MAX_WINDOW):
-                    yield from self._add_destination(self._order.live_destination)
+                    yield from self._add_destination(self._options.live_destination)
                     self._is_live_added = True
                     ask_again_ns = 0
             elif missing <= 0 and image.active_transport_count >= 2:
@@ -290,9 +290,9 @@ class ReplayMerge(ImageFacts, Closing):
 
     def _ready_to_receive(self) -> Steps[ChannelUri]:
         """Add the replay's destination and return the channel that reaches it."""
-        destination = self._order.replay_destination
-        channel = ChannelUri.parse(self._order.replay_channel)
-        # The end of the replay is not the end of the stream, and nobody waits for it.
+        destination = self._options.replay_destination
+        channel = ChannelUri.parse(self._options.replay_channel)
+        # The end of the replay is not the end of the stream.
         channel.put("linger", "0")
         channel.put("eos", "false")
         yield from self._add_destination(destination)
@@ -311,23 +311,23 @@ class ReplayMerge(ImageFacts, Closing):
             yield Pause(0, self._what())
 
     def _ask_target(self, wait_ns: int) -> Steps[None]:
-        """Learn how far the recording has come."""
+        """Request the position of the recording."""
         while True:
             if wait_ns:
                 yield Pause(wait_ns, self._what())
-            self._target = yield max_recorded_position(self._order.recording_id)
+            self._target = yield max_recorded_position(self._options.recording_id)
             self._progress_ns = time.monotonic_ns()
             if self._target != NULL_POSITION:
                 return
             wait_ns = min(max(2 * wait_ns, _FIRST_ASK_AGAIN_NS), _LAST_ASK_AGAIN_NS)
 
     def _replay(self, channel: ChannelUri) -> Steps[_native.Image]:
-        recording_id, stream_id = self._order.recording_id, self._subscription.stream_id
+        recording_id, stream_id = self._options.recording_id, self._subscription.stream_id
         request = replay_request(
             recording_id,
             str(channel),
             stream_id,
-            self._order.position,
+            self._options.position,
             REPLAY_ALL_AND_FOLLOW,
             None,
             None,
@@ -349,8 +349,8 @@ class ReplayMerge(ImageFacts, Closing):
     def _check_image(self, image: _native.Image) -> None:
         if image.is_closed:
             raise ReplayError(
-                f"{self._what()}: the replay ended before the live stream was there",
-                recording_id=self._order.recording_id,
+                f"{self._what()}: the replay ended before the live stream arrived",
+                recording_id=self._options.recording_id,
                 replay_session_id=-1
                 if self._replay_session_id is None
                 else self._replay_session_id,
@@ -362,32 +362,34 @@ class ReplayMerge(ImageFacts, Closing):
             self._progress_position = self.position
             self._progress_ns = time.monotonic_ns()
             return
-        if time.monotonic_ns() - self._progress_ns <= self._order.progress_timeout_ns:
+        if time.monotonic_ns() - self._progress_ns <= self._options.progress_timeout_ns:
             return
         transports = 0 if self._image is None else self._image.active_transport_count
         raise AeronTimeoutError(
-            f"{self._what()}: nothing went forward for "
-            f"{self._order.progress_timeout_ns / 1e9:g} s in state {self._state.name} at position "
-            f"{self.position} of {self._target} ({transports} active transports)"
+            f"{self._what()}: no progress for {self._options.progress_timeout_ns / 1e9:g} s in "
+            f"state {self._state.name} at position {self.position} of {self._target} "
+            f"({transports} active transports)"
         )
 
     def _what(self) -> str:
         return (
-            f"merge the replay of recording {self._order.recording_id} with "
-            f"{self._order.live_destination}"
+            f"merge the replay of recording {self._options.recording_id} with "
+            f"{self._options.live_destination}"
         )
 
     # -- the end -------------------------------------------------------------------------------
 
     def _end_replay(self) -> None:
-        """Stop the replay and take its destination away, without waiting."""
+        """Stop the replay and remove its destination, without waiting."""
         if self._has_replay_destination:
             self._has_replay_destination = False
-            with contextlib.suppress(ClosedError, AeronError):  # then there is none any more
-                self._subscription.native.async_remove_destination(self._order.replay_destination)
+            with contextlib.suppress(ClosedError, AeronError):  # it is gone already
+                self._subscription.native.async_remove_destination(self._options.replay_destination)
         replay_session_id, self._replay_session_id = self._replay_session_id, None
         if replay_session_id is not None:
-            self._session.tell(stop_request(replay_session_id), f"stop replay {replay_session_id}")
+            self._session.send_unanswered(
+                stop_request(replay_session_id), f"stop replay {replay_session_id}"
+            )
 
     def close(self) -> None:
         """Stop the replay if it is still needed, and close the subscription if it was not given.
@@ -397,10 +399,10 @@ class ReplayMerge(ImageFacts, Closing):
         if self._state is MergeState.CLOSED:
             return
         with contextlib.suppress(AerotapeError):
-            self._stepper.close()
+            self._executor.close()
         self._end_replay()
         self._state = MergeState.CLOSED
-        self._give_up_image()
+        self._detach_image()
         if self._owns_subscription:
             self._subscription.close()
 

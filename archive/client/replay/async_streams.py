@@ -13,22 +13,22 @@ from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,
     AsyncRequests,
 )
-from aerotape.archive.client.replay.replay import ReplayFacts
+from aerotape.archive.client.replay.replay import ReplayProperties
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, SignalFilter, SignalQueue
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.errors import AeronTimeoutError
 from aerotape.message import Message
 
 
-class AsyncReplay(ReplayFacts, AsyncClosing, AsyncIterator[Message]):
+class AsyncReplay(ReplayProperties, AsyncClosing, AsyncIterator[Message]):
     """The messages of a replay, in order. Iterate it once, in one task.
 
-    As `Replay`, with `async for` and `async with`. Cancelling whoever iterates loses no message:
-    iterate again to go on.
+    As `Replay`, with `async for` and `async with`. Cancelling the reader loses no message:
+    iterate again to continue.
     """
 
     def __init__(self, stream: ReplayStream, requests: AsyncRequests) -> None:
-        """Read a stream that has begun. Made by `AsyncArchiveClient.replay`."""
+        """Read an open stream. Created by `AsyncArchiveClient.replay`."""
         super().__init__(stream)
         self._requests = requests
 
@@ -49,7 +49,7 @@ class AsyncReplay(ReplayFacts, AsyncClosing, AsyncIterator[Message]):
 
 
 class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
-    """The signals that come from the moment this is made, each once, oldest first.
+    """The signals that arrive from its creation on, each once, oldest first.
 
     As `Signals`, with `async for` and `async with`.
     """
@@ -57,7 +57,7 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
     def __init__(
         self, requests: AsyncRequests, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
-        """Begin. Made by `AsyncArchiveClient.signals`."""
+        """Start. Created by `AsyncArchiveClient.signals`."""
         self._requests = requests
         self._wanted = wanted
         self._timeout_ns = timeout_ns
@@ -81,22 +81,22 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
         """Take no more signals. Idempotent."""
         self._is_closed = True
         self._requests._session.remove_signal_queue(self._queue)
-        self._requests._tell_news()
+        self._requests._notify_news()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
 
 
 class SteppedStream(Protocol):
-    """A stream read in steps, none of which waits: a replay merge, a persistent subscription."""
+    """A stream that is polled without blocking: a replay merge, a persistent subscription."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether there will be no further message."""
         ...
 
     def poll(self) -> list[Message]:
-        """Go on, and return the messages that have come."""
+        """Do one duty cycle, and return the messages read."""
         ...
 
     def close(self) -> None: ...
@@ -109,11 +109,11 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
     """The messages of a stream that is read in steps, in an event loop.
 
     Attributes:
-        stream: the stream; read how it stands there, and poll it only here.
+        stream: the stream, for its properties; only this object polls it.
     """
 
     def __init__(self, stream: S, requests: AsyncRequests) -> None:
-        """Read a stream that has begun."""
+        """Read an open stream."""
         self.stream = stream
         self._requests = requests
         self._batch: Iterator[Message] = iter(())
@@ -137,7 +137,7 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
 
     async def close(self) -> None:
         """Close the stream. Idempotent."""
-        # It may have threads to wait for.
+        # Closing may wait for threads.
         await asyncio.shield(self._requests._loop.run_in_executor(None, self.stream.close))
 
     def __repr__(self) -> str:
@@ -154,11 +154,11 @@ async def next_signal(
     """Wait for a signal that is wanted and take it; None once the client has been closed.
 
     Args:
-        is_over: whether nobody waits for one any more: None is returned then too.
+        is_over: returns whether to stop waiting and return None.
 
     Raises:
         AeronTimeoutError: there is none in time.
-        ClosedError: the archive has gone away.
+        ClosedError: the archive went away.
     """
     what = f"await {wanted}"
     session = requests._session

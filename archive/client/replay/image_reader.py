@@ -1,21 +1,21 @@
-"""A stream that is read from an image, and how far, also once the image is gone."""
+"""The image that a stream is read from, and its position, also once the image is gone."""
 
 from __future__ import annotations
 
 from aerotape import _native
 
 
-class ImageFacts:
-    """Properties of a stream's reader."""
+class ImageReader:
+    """Base of the readers of an image."""
 
     def __init__(self, position: int) -> None:
-        """Begin at a position, without an image yet."""
+        """Start at a position, without an image."""
         self._image: _native.Image | None = None
         self._last_position = position
 
     @property
     def image(self) -> _native.Image | None:
-        """The stream, None before it is there and after it was given up."""
+        """The image; None before it is available and after it was detached."""
         return self._image
 
     @property
@@ -25,8 +25,8 @@ class ImageFacts:
             self._last_position = max(self._last_position, self._image.position)
         return self._last_position
 
-    def _give_up_image(self) -> _native.Image | None:
-        """Read on from nothing; return what was read from, to be released or left to others."""
+    def _detach_image(self) -> _native.Image | None:
+        """Detach and return the image, retaining its position."""
         self._last_position = self.position
         image, self._image = self._image, None
         return image

@@ -1,4 +1,4 @@
-"""A replay, read in the caller's thread."""
+"""A replay, for the blocking client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol, Self, TypeVar
 from aerotape.archive.client.replay.stream import ReplayStream
 from aerotape.archive.client.requests.request import Steps
 from aerotape.context import Closing
+from aerotape.formatting import shown
 from aerotape.message import Message
-from aerotape.text import shown
 
 T = TypeVar("T")
 
@@ -20,21 +20,21 @@ class Runner(Protocol):
     def __call__(self, steps: Steps[T]) -> T: ...
 
 
-class ReplayFacts:
-    """What is known of a replay, whoever reads it.
+class ReplayProperties:
+    """Properties of a replay, for either front end.
 
     Attributes:
         recording_id: the recording.
-        replay_session_id: for `stop_replay`; None of an empty replay, which the archive is not
-            asked for.
+        replay_session_id: for `stop_replay`; None for an empty replay, which is not
+            requested from the archive.
         start_position: where it begins, bytes.
     """
 
     def __init__(self, stream: ReplayStream) -> None:
         self._stream = stream
-        self.recording_id = stream.order.recording_id
-        self.replay_session_id = stream.order.replay_session_id
-        self.start_position = stream.order.start_position
+        self.recording_id = stream.parameters.recording_id
+        self.replay_session_id = stream.parameters.replay_session_id
+        self.start_position = stream.parameters.start_position
 
     @property
     def position(self) -> int:
@@ -43,8 +43,8 @@ class ReplayFacts:
 
     @property
     def expected_length(self) -> int | None:
-        """How much there is to come from start to end, bytes; None when it follows."""
-        end = self._stream.order.end_position
+        """The length from start to end, bytes; None when it follows."""
+        end = self._stream.parameters.end_position
         return None if end is None else end - self.start_position
 
     @property
@@ -56,20 +56,20 @@ class ReplayFacts:
         return shown(self, "recording_id", "start_position", "expected_length", "position")
 
 
-class Replay(ReplayFacts, Iterator[Message], Closing):
+class Replay(ReplayProperties, Iterator[Message], Closing):
     """The messages of a replay, in order. Iterate it once, in one thread.
 
-    The iteration stops at the end of what was asked for: the recording's stop position or the
-    given length; a replay of a live recording follows it until it stops. A message of which the
-    replay holds only a part (begun before the start, or cut by the length) is left out.
+    The iteration ends at the recording's stop position or the given length; a replay of a live
+    recording follows it until it stops. A message of which the
+    replay holds only a part (begun before the start, or cut by the length) is skipped.
 
     Iterating raises `ReplayError` when the archive aborts the replay, `AeronTimeoutError` when
-    nothing comes for the timeout (iterate again to wait on) and `ClosedError` when the archive
+    no message arrives in time (iterate again to continue) and `ClosedError` when the archive
     goes away. Leaving the `with` block, or `close`, stops the replay.
     """
 
     def __init__(self, stream: ReplayStream, run: Runner) -> None:
-        """Read a stream that has begun. Made by `ArchiveClient.replay`."""
+        """Read an open stream. Created by `ArchiveClient.replay`."""
         super().__init__(stream)
         self._run = run
 

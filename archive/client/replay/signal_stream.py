@@ -1,4 +1,4 @@
-"""Recording signals as they come, in the caller's thread."""
+"""An iterator over recording signals, for the blocking client."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from aerotape.errors import AeronTimeoutError, ClosedError
 
 
 class Signals(Iterator[RecordingSignalEvent], Closing):
-    """The signals that come from the moment this is made, each once, oldest first.
+    """The signals that arrive from its creation on, each once, oldest first.
 
-    Iterating waits. It ends when the client is closed, and raises `AeronTimeoutError` when
-    nothing comes for the timeout (iterate again to wait on) and `ClosedError` when the archive
-    goes away. What is taken here is not taken from others: every iterator has its own copy.
+    Iterating blocks. It ends when the client is closed, and raises `AeronTimeoutError` when no
+    signal arrives in time (iterate again to continue) and `ClosedError` when the archive goes
+    away. Every iterator has its own copy of the signals.
     """
 
     def __init__(
         self, session: ControlSession, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
-        """Begin. Made by `ArchiveClient.signals`."""
+        """Start. Created by `ArchiveClient.signals`."""
         self._session = session
         self._timeout_ns = timeout_ns
         self._queue = SignalQueue(wanted)
@@ -48,10 +48,10 @@ class Signals(Iterator[RecordingSignalEvent], Closing):
         return event
 
     def poll(self) -> list[RecordingSignalEvent]:
-        """Return what has come, without waiting.
+        """Return the received signals, without waiting.
 
         Raises:
-            ClosedError: the archive has gone away.
+            ClosedError: the archive went away.
         """
         self._session.service(what="poll for recording signals")
         return self._queue.take_all()
@@ -75,11 +75,11 @@ def next_signal(
     """Wait for a signal that is wanted and take it; None once the client has been closed.
 
     Args:
-        is_over: whether nobody waits for one any more: None is returned then too.
+        is_over: returns whether to stop waiting and return None.
 
     Raises:
         AeronTimeoutError: there is none in time.
-        ClosedError: the archive has gone away.
+        ClosedError: the archive went away.
     """
     what = f"await {wanted}"
     deadline_ns = None if timeout_ns is None else time.monotonic_ns() + timeout_ns

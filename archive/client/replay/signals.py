@@ -1,33 +1,34 @@
-"""Recording signals: what an archive tells a client of the recordings that it is behind.
+"""Recording signals: events of the recordings that a client's requests concern.
 
-An archive of ours with `aerotape.recording.signals=all` tells every client of all recordings.
+An aerotape archive with `aerotape.recording.signals=all` sends every client the signals of all
+recordings.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 _KEPT: Final = 4096
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingSignalEvent:
-    """Something has happened to a recording (RecordingSignalEvent, message id 24).
+    """An event of a recording (RecordingSignalEvent, message id 24).
 
     Attributes:
-        signal: what: START, STOP, EXTEND, REPLICATE, MERGE, SYNC, DELETE or REPLICATE_END.
-        recording_id: the recording, -1 where none is concerned.
-        subscription_id: of the recording subscription; -1 where none is concerned.
-        position: of the recording at that moment, bytes; -1 where it has none.
-        correlation_id: of the request behind it: a replication's id for what it causes; -1 where
-            no client's request is behind it.
+        signal: START, STOP, EXTEND, REPLICATE, MERGE, SYNC, DELETE or REPLICATE_END.
+        recording_id: the recording; -1 for none.
+        subscription_id: the recording subscription; -1 for none.
+        position: of the recording at that moment, bytes; -1 for none.
+        correlation_id: of the request that caused it; for a replication, its id; -1 if no
+            client's request caused it.
     """
 
     signal: RecordingSignal
@@ -38,7 +39,7 @@ class RecordingSignalEvent:
 
 
 def signal_of(message: codecs.RecordingSignalEvent) -> RecordingSignalEvent:
-    """Return what a message tells."""
+    """Return the event in a message."""
     return RecordingSignalEvent(
         message.signal,
         message.recording_id,
@@ -48,9 +49,9 @@ def signal_of(message: codecs.RecordingSignalEvent) -> RecordingSignalEvent:
     )
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SignalFilter:
-    """Which signals are waited for; None: any.
+    """A selection of signals; None: any.
 
     Attributes:
         signals: one of these.
@@ -85,7 +86,7 @@ def signal_filter(
     """Return the filter for what a caller has given.
 
     Raises:
-        ConfigurationError: what should be signals are none.
+        ConfigurationError: an argument is not a signal.
     """
     for signal in signals:
         if not isinstance(signal, RecordingSignal):
@@ -94,13 +95,13 @@ def signal_filter(
 
 
 class SignalQueue:
-    """Signals that wait to be taken, the last 4096 of them. Filled by the session.
+    """Received signals that were not taken yet, the last 4096. Filled by the session.
 
     `put` and the takers may be different threads.
     """
 
     def __init__(self, wanted: SignalFilter | None = None) -> None:
-        """Make an empty queue that keeps what is wanted; None: all."""
+        """Create an empty queue for the wanted signals; None: all."""
         self._wanted = SignalFilter() if wanted is None else wanted
         self._events: deque[RecordingSignalEvent] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
@@ -113,7 +114,7 @@ class SignalQueue:
             self._events.append(event)
 
     def take_all(self) -> list[RecordingSignalEvent]:
-        """Return and forget all, oldest first."""
+        """Return and remove all, oldest first."""
         with self._lock:
             taken = list(self._events)
             self._events.clear()
@@ -125,7 +126,7 @@ class SignalQueue:
             return any(wanted.matches(event) for event in self._events)
 
     def take(self, wanted: SignalFilter) -> RecordingSignalEvent | None:
-        """Return and forget the oldest that is wanted; the others stay."""
+        """Return and remove the oldest that is wanted."""
         with self._lock:
             for index, event in enumerate(self._events):
                 if wanted.matches(event):

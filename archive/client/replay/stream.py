@@ -1,49 +1,49 @@
-"""A replay's stream as its reader sees it: messages until the end, and certainty which end it was.
+"""The stream of a replay: its messages, and whether it ended completely or was aborted.
 
-A subscription alone cannot tell a replay that is complete from one that was aborted: both just
-end. So a `ReplayStream` knows from the recording where it has to end, watches the image, and asks
-the archive for the error that came with an early end. What it has to wait for it leaves, as
-`Steps`, to the face that it is read through: `Replay` or `AsyncReplay`.
+A subscription alone does not distinguish a complete replay from an aborted one: both just end. So
+a `ReplayStream` knows from the recording where it has to end, watches the image, and takes the
+error of an early end from the session. It waits in `Steps`, which the executor of its reader,
+`Replay` or `AsyncReplay`, performs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import Final, Self
 
 from aerotape import _native
-from aerotape.archive.client.replay.image_reader import ImageFacts
+from aerotape.archive.client.replay.image_reader import ImageReader
 from aerotape.archive.client.requests.queries import stop_position
 from aerotape.archive.client.requests.replays import stop_request
 from aerotape.archive.client.requests.request import Call, Pause, Poll, Steps, nothing
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
 from aerotape.protocol import NULL_POSITION, ErrorCode
-from aerotape.records import record
 
 _FRAGMENT_LIMIT: Final = 512
 _CONNECT_POLL_NS: Final = 1_000_000
 _STOP_POLL_NS: Final = 10_000_000
-# Between the end of a recording's stream and its stop position in the catalog.
+# The most between the end of a recording's stream and its stop position in the catalog.
 _STOP_POSITION_GRACE_NS: Final = 1_000_000_000
-# For what was sent before an error, when the stream does not tell that it has ended.
+# How long to read messages sent before an error, if the stream does not end.
 _AFTER_ERROR_NS: Final = 1_000_000_000
 
 
-@record(frozen=True, slots=True)
-class ReplayOrder:
-    """What was asked for.
+@dataclass(frozen=True, slots=True)
+class ReplayParameters:
+    """The parameters of a replay.
 
     Attributes:
         recording_id: the recording.
         start_position: where the replay begins, bytes.
-        end_position: where it has to end, bytes; None when it follows a live recording, or a
-            counter, as far as that goes.
+        end_position: where it has to end, bytes; None when it follows a live recording or a
+            counter.
         is_bounded: whether a counter bounds it.
         correlation_id: of the replay request; -1 when there was none.
-        replay_session_id: as the archive gave it, None when it was not asked.
+        replay_session_id: from the archive; None when there was no request.
         session_id: of the replay's publication.
         recorded_as: session and stream id of the recording, which its messages have.
     """
@@ -58,19 +58,21 @@ class ReplayOrder:
     recorded_as: tuple[int, int] | None = None
 
 
-class ReplayStream(ImageFacts):
+class ReplayStream(ImageReader):
     """The state of a replay that is being read.
 
     Attributes:
-        order: what was asked for.
-        backlog: messages that were read and not given out yet.
+        parameters: of the replay.
+        backlog: messages that were read and not returned yet.
     """
 
-    def __init__(self, order: ReplayOrder, session: ControlSession, timeout_ns: int | None) -> None:
-        """Begin; `attach` gives the stream to read."""
-        super().__init__(order.start_position)
-        self.order = order
-        self.backlog = Backlog()
+    def __init__(
+        self, parameters: ReplayParameters, session: ControlSession, timeout_ns: int | None
+    ) -> None:
+        """Create it; `attach` sets the subscription to read."""
+        super().__init__(parameters.start_position)
+        self.parameters = parameters
+        self.backlog = MessageBuffer()
         self._session = session
         self._timeout_ns = timeout_ns
         self._subscription: _native.Subscription | None = None
@@ -82,9 +84,9 @@ class ReplayStream(ImageFacts):
 
     @classmethod
     def empty(cls, session: ControlSession, recording_id: int, position: int) -> Self:
-        """Return a replay that has nothing to replay."""
+        """Return an empty replay."""
         stream = cls(
-            ReplayOrder(recording_id, position, position, False, -1, None, 0), session, None
+            ReplayParameters(recording_id, position, position, False, -1, None, 0), session, None
         )
         stream._is_over = True
         return stream
@@ -106,20 +108,20 @@ class ReplayStream(ImageFacts):
         if subscription is None:
             return
         deadline_ns = time.monotonic_ns() + self._session.timeout_ns
-        while (image := subscription.image_by_session_id(self.order.session_id)) is None:
-            yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.order.start_position)}")
-            self._raise_error_at_length(self.order.start_position)
+        while (image := subscription.image_by_session_id(self.parameters.session_id)) is None:
+            yield Pause(_CONNECT_POLL_NS, f"begin {self._describe(self.parameters.start_position)}")
+            self._raise_late_error(self.parameters.start_position)
             if time.monotonic_ns() >= deadline_ns:
-                self._raise_error(self.order.start_position)
+                self._raise_error(self.parameters.start_position)
                 raise AeronTimeoutError(
-                    f"no stream for {self._describe(self.order.start_position)} on "
+                    f"no stream for {self._describe(self.parameters.start_position)} on "
                     f"{subscription.channel} stream {subscription.stream_id} within "
                     f"{self._session.timeout_ns / 1e9:g} s"
                 )
         self._image = image
 
     def fetch(self) -> Steps[None]:
-        """Have messages in the backlog; none at the end."""
+        """Read messages into the backlog; none at the end."""
         idle_since_ns = time.monotonic_ns()
         idle_position = self.position
         while self._subscription is not None:
@@ -131,7 +133,7 @@ class ReplayStream(ImageFacts):
                 _FRAGMENT_LIMIT,
                 POLL_SLICE_NS,
                 self.backlog,
-                self.order.recorded_as,
+                self.parameters.recorded_as,
             )
             if self.backlog:
                 return
@@ -146,7 +148,7 @@ class ReplayStream(ImageFacts):
                 yield from self._check_alive(position, idle_since_ns)
 
     def _is_complete(self) -> bool:
-        end = self.order.end_position
+        end = self.parameters.end_position
         return end is not None and self.position >= end
 
     def _has_ended(self) -> bool:
@@ -154,8 +156,8 @@ class ReplayStream(ImageFacts):
         return image is None or image.is_closed or image.is_end_of_stream
 
     def _check_alive(self, position: int, idle_since_ns: int) -> Steps[None]:
-        yield Pause(0, f"go on with {self._describe(position)}")
-        self._raise_error_at_length(position)
+        yield Pause(0, f"continue {self._describe(position)}")
+        self._raise_late_error(position)
         waited_ns = time.monotonic_ns() - idle_since_ns
         if self._timeout_ns is not None and waited_ns >= self._timeout_ns:
             self._raise_error(position)
@@ -167,11 +169,11 @@ class ReplayStream(ImageFacts):
         """Raise unless the stream has ended where it may."""
         yield Pause(0, f"end {self._describe(position)}")
         self._raise_error(position)
-        if self.order.is_bounded:
-            return  # it ends where the counter last stood, which only the archive saw
+        if self.parameters.is_bounded:
+            return  # it ends at the last value of the counter, known only to the archive
         deadline_ns = time.monotonic_ns() + _STOP_POSITION_GRACE_NS
         while True:
-            stopped_at: int = yield stop_position(self.order.recording_id)
+            stopped_at: int = yield stop_position(self.parameters.recording_id)
             if stopped_at != NULL_POSITION or time.monotonic_ns() >= deadline_ns:
                 break
             yield Pause(_STOP_POLL_NS)
@@ -184,17 +186,17 @@ class ReplayStream(ImageFacts):
             position,
         )
 
-    def _heard_error(self) -> ArchiveError | None:
+    def _received_error(self) -> ArchiveError | None:
         if self._error is None:
-            self._error = self._session.take_error(self.order.correlation_id)
+            self._error = self._session.take_error(self.parameters.correlation_id)
         return self._error
 
-    def _raise_error_at_length(self, position: int) -> None:
-        """Raise the archive's error once nothing comes of what it had sent before.
+    def _raise_late_error(self, position: int) -> None:
+        """Raise the archive's error once no message sent before it arrives any more.
 
-        The error takes another way than the stream, and may be here first.
+        The error arrives on the response stream, possibly before the end of the replay stream.
         """
-        if self._heard_error() is None:
+        if self._received_error() is None:
             return
         now_ns = time.monotonic_ns()
         if position > self._quiet_position:
@@ -203,7 +205,7 @@ class ReplayStream(ImageFacts):
             self._raise_error(position)
 
     def _raise_error(self, position: int) -> None:
-        error = self._heard_error()
+        error = self._received_error()
         if error is not None:
             raise self._ended_by_archive(
                 f"{self._describe(position)} was aborted: {error}", error.error_code, position
@@ -212,29 +214,29 @@ class ReplayStream(ImageFacts):
     def _ended_by_archive(self, message: str, code: int, position: int) -> ReplayError:
         self._is_over = True
         self.release()
-        replay_session_id = self.order.replay_session_id
+        replay_session_id = self.parameters.replay_session_id
         return ReplayError(
             message,
             code,
-            self.order.correlation_id,
-            self.order.recording_id,
+            self.parameters.correlation_id,
+            self.parameters.recording_id,
             -1 if replay_session_id is None else replay_session_id,
             position,
         )
 
     def _describe(self, position: int) -> str:
-        end = self.order.end_position
+        end = self.parameters.end_position
         to = "" if end is None else f" of {end}"
-        return f"the replay of recording {self.order.recording_id} at position {position}{to}"
+        return f"the replay of recording {self.parameters.recording_id} at position {position}{to}"
 
     # -- the end -------------------------------------------------------------------------------
 
     def release(self) -> bool:
-        """Give up the stream; return whether the archive may still be replaying. Idempotent."""
+        """Close the stream; return whether the archive may still be replaying. Idempotent."""
         self._is_over = self._is_over or self._is_complete()
         self._is_over = self._is_over or (self._image is not None and self._has_ended())
         subscription, self._subscription = self._subscription, None
-        image = self._give_up_image()
+        image = self._detach_image()
         if image is not None:
             image.release()
         if subscription is not None:
@@ -250,12 +252,12 @@ class ReplayStream(ImageFacts):
                 yield self._stop_call()
 
     def abandon(self) -> None:
-        """As `stop`, without waiting for the archive's answer."""
+        """As `stop`, without waiting for the response."""
         if self.release():
             call = self._stop_call()
-            self._session.tell(call.message, call.what)
+            self._session.send_unanswered(call.message, call.what)
 
     def _stop_call(self) -> Call[None]:
-        replay_session_id = self.order.replay_session_id
-        assert replay_session_id is not None, "an empty replay is over from the start"
+        replay_session_id = self.parameters.replay_session_id
+        assert replay_session_id is not None, "an empty replay has nothing to stop"
         return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)

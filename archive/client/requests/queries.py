@@ -1,24 +1,24 @@
-"""Requests that ask what is recorded and being recorded, and how far."""
+"""Requests for recordings, recording subscriptions and positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
 from aerotape.archive.client.requests.request import Call, Item, Listing, Steps, relevant_id
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
-from aerotape.records import record
 
 _MAX_COUNT: Final = (1 << 31) - 1
 
 D = TypeVar("D")
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingSubscription:
-    """What an archive records, or will when there is a publisher (message id 23).
+    """A recording subscription of an archive, with or without a publisher (message id 23).
 
     Attributes:
         subscription_id: for `stop_recording_subscription`.
@@ -32,7 +32,7 @@ class RecordingSubscription:
 
 
 class Pages(Generic[D]):
-    """A listing that is asked for page by page, so that it holds nobody up.
+    """A listing that is requested page by page, so that other requests come in between.
 
     >>> while (page := run(pages.next())):
     ...     yield from page
@@ -48,14 +48,14 @@ class Pages(Generic[D]):
         first: int,
         count: int | None,
     ) -> None:
-        """Begin.
+        """Create a listing.
 
         Args:
-            ask: makes the request for a page, from its key on and of a length.
-            convert: makes what the caller gets of an item.
-            key_after: the key of the next page, from this one's, its last item and its length.
+            ask: returns the request for a page, given its first key and length.
+            convert: converts an item for the caller.
+            key_after: returns the key of the next page, from this one's key, last item, length.
             first: the key of the first page.
-            count: at most so many; None: all.
+            count: the maximum number of items; None: no limit.
         """
         self._ask = ask
         self._convert = convert
@@ -81,11 +81,11 @@ class Pages(Generic[D]):
 def list_recordings(
     from_recording_id: int = 0, count: int | None = None
 ) -> Pages[RecordingDescriptor]:
-    """Iterate over the recordings in the order of their ids, asking page by page.
+    """Iterate over the recordings in the order of their ids, page by page.
 
     Args:
         from_recording_id: the first id to be listed.
-        count: at most so many; None: all.
+        count: the maximum number; None: no limit.
     """
     arguments.identity("from_recording_id", from_recording_id)
 
@@ -102,7 +102,7 @@ def list_recordings_for_uri(
     from_recording_id: int = 0,
     count: int | None = None,
 ) -> Pages[RecordingDescriptor]:
-    """As `list_recordings`, of one stream id and with channels that hold a text.
+    """As `list_recordings`, of one stream id and of channels that contain a text.
 
     Args:
         channel_fragment: any part of the recording's channel without the parameters that
@@ -141,13 +141,13 @@ def list_recording_subscriptions(
     from_index: int = 0,
     count: int | None = None,
 ) -> Pages[RecordingSubscription]:
-    """Iterate over what the archive records or waits to record, asking page by page.
+    """Iterate over what the archive records or waits to record, page by page.
 
     Args:
         channel_fragment: any part of the channel, as in `list_recordings_for_uri`; empty: any.
         stream_id: None: any.
-        from_index: how many of those that match to leave out.
-        count: at most so many; None: all.
+        from_index: how many matches to skip.
+        count: the maximum number; None: no limit.
     """
     arguments.text("channel_fragment", channel_fragment)
     arguments.count("from_index", from_index)
@@ -202,7 +202,7 @@ def stop_position(recording_id: int) -> Call[int]:
 
 
 def recording_position(recording_id: int) -> Call[int]:
-    """Return how far a live recording has come, bytes; -1 when it is not live."""
+    """Return how far a live recording has been written, bytes; -1 when it is not live."""
     request = codecs.RecordingPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
@@ -210,7 +210,7 @@ def recording_position(recording_id: int) -> Call[int]:
 
 
 def max_recorded_position(recording_id: int) -> Call[int]:
-    """Return where a recording stopped or, live, how far it has come, bytes."""
+    """Return where a recording stopped or, while live, how far it has been written, bytes."""
     request = codecs.MaxRecordedPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
@@ -238,7 +238,7 @@ def _subscription(item: Item) -> RecordingSubscription:
 
 
 def descriptor_of(item: Item) -> RecordingDescriptor:
-    """Return what a RecordingDescriptor (message id 22) says, without whom it was sent to."""
+    """Return the descriptor in a RecordingDescriptor message (message id 22)."""
     message = cast(codecs.RecordingDescriptor, item)
     return RecordingDescriptor(
         recording_id=message.recording_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aerotape import _native
 from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.executors.driver_steps import added
+from aerotape.archive.client.executors.driver_steps import added, published
 from aerotape.archive.client.requests.recordings import start_recording
 from aerotape.archive.client.requests.request import Steps
 
@@ -14,9 +14,10 @@ def add_recorded_publication(
     aeron: _native.AeronClient, channel: str, stream_id: int, auto_stop: bool, timeout_ns: int
 ) -> Steps[Publication]:
     """Add a shared publication and record its session."""
-    what = _what(channel, stream_id)
-    pending = aeron.async_add_publication(channel, stream_id)
-    publication = Publication((yield from added(pending, what, timeout_ns)))
+    _check(channel, stream_id)
+    what = f"a publication to {channel} stream {stream_id}"
+    adding = added(lambda: aeron.async_add_publication(channel, stream_id), what, timeout_ns)
+    publication = Publication((yield from adding))
     yield from _record(publication, auto_stop)
     return publication
 
@@ -25,17 +26,16 @@ def add_recorded_exclusive_publication(
     aeron: _native.AeronClient, channel: str, stream_id: int, auto_stop: bool, timeout_ns: int
 ) -> Steps[ExclusivePublication]:
     """Add a publication of its own session and record it."""
-    what = _what(channel, stream_id)
-    pending = aeron.async_add_exclusive_publication(channel, stream_id)
-    publication = ExclusivePublication((yield from added(pending, what, timeout_ns)))
+    _check(channel, stream_id)
+    adding = published(aeron, channel, stream_id, timeout_ns)
+    publication = ExclusivePublication((yield from adding))
     yield from _record(publication, auto_stop)
     return publication
 
 
-def _what(channel: str, stream_id: int) -> str:
+def _check(channel: str, stream_id: int) -> None:
     arguments.channel("channel", channel)
     arguments.any_int32("stream_id", stream_id)
-    return f"a publication on {channel} stream {stream_id}"
 
 
 def _record(publication: Publication | ExclusivePublication, auto_stop: bool) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""Requests that begin, end and change recordings, and that list what is being recorded."""
+"""Requests that start, stop and change recordings."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def start_recording(
     Args:
         channel: with a ``session-id`` parameter, only that session is recorded.
         source_location: "local" when the publications use the archive's media driver: they
-            are recorded without a detour over the network. Else "remote".
+            are recorded directly, not over the network. Else "remote".
         auto_stop: stop when the first stream ends.
 
     Returns:
         The id of the recording subscription, for `stop_recording_subscription`.
 
     Raises:
-        ActiveSubscriptionError: it is being recorded already.
-        LimitError: the archive records as many streams as it may.
-        StorageSpaceError: there is hardly room left.
+        ActiveSubscriptionError: the stream is already being recorded.
+        LimitError: the archive has reached its maximum number of recordings.
+        StorageSpaceError: the archive is low on storage space.
     """
     request = codecs.StartRecordingRequest2(
         stream_id=arguments.any_int32("stream_id", stream_id),
@@ -49,12 +49,12 @@ def extend_recording(
     *,
     auto_stop: bool = False,
 ) -> Call[int]:
-    """Record on, behind the end of a recording that has stopped.
+    """Extend a stopped recording.
 
-    The publication must begin where the recording ends: `extension_channel` makes its channel.
+    The publication must begin where the recording ends: `extension_channel` returns its channel.
 
     Args:
-        channel: as in `start_recording`, like all that follow.
+        channel: this and the following as in `start_recording`.
 
     Returns:
         The id of the recording subscription, for `stop_recording_subscription`.
@@ -76,10 +76,10 @@ def extend_recording(
 
 
 def stop_recording(channel: str, stream_id: int) -> Call[None]:
-    """Stop what `start_recording` with this channel and stream id has started.
+    """Stop the recording that `start_recording` started with this channel and stream id.
 
     Raises:
-        UnknownSubscriptionError: nothing is recorded so.
+        UnknownSubscriptionError: there is no such recording subscription.
     """
     request = codecs.StopRecordingRequest(
         stream_id=arguments.any_int32("stream_id", stream_id),
@@ -89,15 +89,15 @@ def stop_recording(channel: str, stream_id: int) -> Call[None]:
 
 
 def try_stop_recording(channel: str, stream_id: int) -> Call[bool]:
-    """As `stop_recording`, but return False when there was nothing to stop."""
+    """As `stop_recording`, but return False when there is no such subscription."""
     return _or_false(stop_recording(channel, stream_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
 
 
 def stop_recording_session(channel: str, stream_id: int, session_id: int) -> Call[None]:
-    """Stop what records one session: for a publication of `add_recorded_publication`.
+    """Stop recording one session, as of a publication of `add_recorded_publication`.
 
     Raises:
-        UnknownSubscriptionError: it is not being recorded by itself.
+        UnknownSubscriptionError: there is no recording subscription for this session alone.
     """
     arguments.channel("channel", channel)
     arguments.any_int32("session_id", session_id)
@@ -135,12 +135,12 @@ def stop_recording_by_identity(recording_id: int) -> Call[bool]:
 
 
 def truncate_recording(recording_id: int, position: int) -> Call[int]:
-    """Cut a stopped recording off at a position; what was behind it is lost.
+    """Cut a stopped recording off at a position; the data past it is lost.
 
     Replays of it are stopped first.
 
     Args:
-        position: where it shall end, bytes: the beginning of a frame.
+        position: the new stop position, bytes: the beginning of a frame.
 
     Returns:
         How many segment files were deleted.
@@ -148,7 +148,7 @@ def truncate_recording(recording_id: int, position: int) -> Call[int]:
     Raises:
         UnknownRecordingError: there is no such recording.
         ActiveRecordingError: it has not stopped.
-        InvalidPositionError: nothing begins there, or it is not within the recording.
+        InvalidPositionError: no frame begins there, or it is not within the recording.
     """
     request = codecs.TruncateRecordingRequest(
         recording_id=arguments.identity("recording_id", recording_id),
@@ -175,7 +175,7 @@ def purge_recording(recording_id: int) -> Call[int]:
 
 
 def update_channel(recording_id: int, channel: str) -> Call[None]:
-    """Let a recording's descriptor name another channel; what was recorded stays as it is.
+    """Change the channel in a recording's descriptor; the recorded data is unchanged.
 
     Raises:
         UnknownRecordingError: there is no such recording.
@@ -184,7 +184,7 @@ def update_channel(recording_id: int, channel: str) -> Call[None]:
         recording_id=arguments.identity("recording_id", recording_id),
         channel=arguments.channel("channel", channel),
     )
-    return Call(request, f"give recording {recording_id} the channel {channel}", nothing)
+    return Call(request, f"update the channel of recording {recording_id} to {channel}", nothing)
 
 
 def _or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:

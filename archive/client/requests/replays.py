@@ -8,13 +8,13 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.requests.request import Call, Request, nothing, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
+from aerotape.formatting import argument
 from aerotape.protocol import (
     NULL_POSITION,
     NULL_VALUE,
     REPLAY_ALL_AND_FOLLOW,
     REPLAY_ALL_AND_STOP,
 )
-from aerotape.text import argument
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -30,17 +30,17 @@ def start_replay(
     file_io_max_length: int | None = None,
     subscription_id: int | None = None,
 ) -> Call[int]:
-    """Let the archive replay into a channel and stream of the caller's.
+    """Replay a recording to a channel and stream of the caller.
 
     Args:
         position: from where, bytes: the beginning of a frame. None: from the start.
         length: how much, bytes. None (or Aeron's -1), or more than there is: to the end,
             following a recording that is live until it stops. Aeron's -2: to where the
             recording is when the archive reads the request.
-        limit_counter_id: do not go beyond the value of this counter of the media driver.
-        file_io_max_length: read at most so much at a time, bytes.
+        limit_counter_id: replay up to the value of this counter of the media driver.
+        file_io_max_length: the longest single read of the archive, bytes.
         subscription_id: on a response channel (``control-mode=response``), the registration id
-            of the subscription that is to get the replay.
+            of the subscription that receives the replay.
 
     Returns:
         The replay's id, for `stop_replay`. Its low 32 bits are the session id of the
@@ -48,7 +48,7 @@ def start_replay(
 
     Raises:
         UnknownRecordingError: there is no such recording.
-        LimitError: the archive runs as many replays as it may.
+        LimitError: the archive has reached its maximum number of replays.
         InvalidPositionError: no frame begins there, or it is not within the recording.
         EmptyRecordingError: nothing is recorded yet.
         ConfigurationError: `channel` is not a channel URI.
@@ -85,7 +85,7 @@ def start_bounded_replay(
     file_io_max_length: int | None = None,
     subscription_id: int | None = None,
 ) -> Call[int]:
-    """As `start_replay`, never beyond the value of a counter of the media driver.
+    """As `start_replay`, up to the value of a counter of the media driver.
 
     Args:
         limit_counter_id: the counter's id.
@@ -117,7 +117,7 @@ def stop_replay(replay_session_id: int) -> Call[bool]:
 
 
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:
-    """Stop all replays of a recording, or of all recordings, whoever started them."""
+    """Stop all replays of a recording, or of all recordings, of every client."""
     request = codecs.StopAllReplaysRequest(
         recording_id=arguments.optional_id("recording_id", recording_id)
     )
@@ -166,13 +166,11 @@ def start_replay_for_reader(
     recording_id: int,
     channel: str,
     stream_id: int,
-    reply_to: int | None = None,
 ) -> Call[codecs.ControlResponse]:
-    """Start a replay that nobody wants any more when its reader has been interrupted."""
+    """Start a replay that is stopped again if its reader was interrupted."""
     return Call(
         request,
         _what(recording_id, channel, stream_id),
         lambda answer: answer,
         undo=lambda answer: stop_request(answer.relevant_id),
-        reply_to=reply_to,
     )

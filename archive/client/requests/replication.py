@@ -1,4 +1,4 @@
-"""Requests that let an archive copy recordings from another."""
+"""Requests to replicate recordings from another archive."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ def replicate(
     encoded_credentials: bytes = b"",
     src_response_channel: str | None = None,
 ) -> Call[int]:
-    """Let the archive copy a recording from another archive, the source.
+    """Replicate a recording from another archive, the source.
 
-    How it goes on the signals tell, whose `correlation_id` is the replication's id: REPLICATE
-    when a recording was made for it or EXTEND when one is extended, SYNC at the end of a
-    stopped source, MERGE when it has joined the live stream, REPLICATE_END when it is over,
-    whatever the reason; an error that ends it comes before (`poll_for_errors`).
+    The archive reports progress in signals whose `correlation_id` is the replication's id:
+    REPLICATE when it created a recording or EXTEND when it extends one, SYNC at the end of a
+    stopped source, MERGE when it joined the live stream, REPLICATE_END when the replication has
+    ended for any reason; an error that ends it arrives before (`poll_for_errors`).
 
     Args:
         src_recording_id: the recording at the source.
         src_control_channel: where the source listens, as this archive reaches it.
         src_control_stream_id: stream on that channel.
-        dst_recording_id: a stopped recording here to be extended. None: a new one.
+        dst_recording_id: the stopped recording to extend. None: a new one.
         stop_position: where to end, bytes. None: at the end of the recording, which is
             followed while it is live.
         live_destination: where this archive can receive the live stream of the source's
             recording, to join it once it has caught up.
-        replication_channel: to which the source shall replay. None: the archive's default.
-        channel_tag_id: tag of the channel of the archive's subscription, which may so be
-            given further destinations by other clients.
+        replication_channel: where the source replays to. None: the archive's default.
+        channel_tag_id: tag of the channel of the archive's subscription, so that other clients
+            can add destinations to it.
         subscription_tag_id: tag of that subscription.
-        file_io_max_length: the source reads at most so much at a time, bytes.
+        file_io_max_length: the longest single read of the source, bytes.
         replication_session_id: session of the replay. None: any. Not with `live_destination`.
-        encoded_credentials: for a source that wants any.
-        src_response_channel: where the source answers through a response channel.
+        encoded_credentials: for a source that requires authentication.
+        src_response_channel: the response channel for the source's responses.
 
     Returns:
         The replication's id, for `stop_replication`.
 
     Raises:
-        UnknownRecordingError: there is no such recording to be extended.
+        UnknownRecordingError: there is no recording to extend with this id.
         ActiveRecordingError: it has not stopped.
         ConfigurationError: the arguments contradict each other, or cannot be sent.
     """
     if live_destination is not None and replication_session_id is not None:
         raise ConfigurationError(
-            "give either live_destination or replication_session_id: the live stream has a "
-            "session of its own",
+            "give either live_destination or replication_session_id, not both: the live stream "
+            "has its own session id",
             "replication_session_id",
         )
     if not isinstance(encoded_credentials, bytes):
@@ -94,7 +94,7 @@ def stop_replication(replication_id: int) -> Call[None]:
     """Stop a replication.
 
     Raises:
-        UnknownReplicationError: there is none with this id.
+        UnknownReplicationError: there is no replication with this id.
     """
     request = codecs.StopReplicationRequest(
         replication_id=arguments.any_int64("replication_id", replication_id)

@@ -1,19 +1,19 @@
-"""A request to an archive as a value: what is sent, and what its answer means.
+"""A request to an archive as a value: the message to send, and how to read its response.
 
-The modules of requests are functions that check their arguments and return a `Call`, or, where
-one request follows from another's answer, `Steps`. Neither waits for anything. Who performs them
-does: `blocking` in the caller's thread, `asynchronous` in an event loop.
+The modules of requests are functions that check their arguments and return a `Call`, or `Steps`
+where one request depends on the response to another. Neither blocks: an executor performs them, in
+the caller's thread (`blocking`), in an event loop (`event_loop`) or in duty cycles (`polling`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
-from aerotape.message_buffer import Backlog
-from aerotape.records import field, record
+from aerotape.message_buffer import MessageBuffer
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ Item = codecs.RecordingDescriptor | codecs.RecordingSubscriptionDescriptor
 
 
 class Request(Protocol):
-    """A request of the control protocol: the session puts in who asks and for what answer."""
+    """A request of the control protocol. The session fills in the two ids."""
 
     control_session_id: int
     correlation_id: int
@@ -29,19 +29,19 @@ class Request(Protocol):
     def encode(self) -> bytes: ...
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A request with one answer.
+    """A request with one response.
 
     Attributes:
-        message: what is sent, once.
-        what: what is asked for, for error messages: "start recording".
-        result: makes the result of the answer, whose code is OK.
-        allowed: results of answers that are errors by their code, but expected here.
-        undo: makes the request that takes it back, should its answer come when the caller has
-            been cancelled or interrupted.
-        reply_to: of a replay, the registration id of the subscription to which it is to be sent
-            back, over a response channel.
+        message: the request, sent once.
+        what: the operation, for error messages: "start recording".
+        result: returns the result from the response, whose code is OK.
+        allowed: results for expected error codes.
+        undo: returns the request that undoes it, if the caller was cancelled or interrupted
+            before the response.
+        reply_to: of a replay over a response channel, the registration id of the subscription
+            that receives it.
     """
 
     message: Request
@@ -52,51 +52,57 @@ class Call(Generic[T]):
     reply_to: int | None = None
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """A request that is answered with up to `count` items; its result is the list of them."""
+    """A request for up to `count` items; its result is the list of them."""
 
     message: Request
     what: str
     count: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pause:
-    """Go on after some nanoseconds; meanwhile the session is looked at.
+    """Wait for some nanoseconds, polling the session.
 
     Attributes:
-        what: what the caller is at, for the error when the archive goes away meanwhile.
+        what: the operation, for the error when the archive goes away.
     """
 
     duration_ns: int
-    what: str = "go on"
+    what: str = "continue"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Poll:
-    """Wait for fragments of a stream; the messages that they complete are put into `backlog`.
+    """Wait for fragments of a stream; the messages that they complete go into `backlog`.
 
     Attributes:
-        recorded_as: session and stream id that the messages get; None: those of the stream.
+        recorded_as: session and stream id for the messages; None: those of the stream.
     """
 
     subscription: _native.Subscription
     fragment_limit: int
     timeout_ns: int
-    backlog: Backlog
+    backlog: MessageBuffer
     recorded_as: tuple[int, int] | None
 
 
 Step = Call[Any] | Listing | Pause | Poll
 Steps = Generator[Step, Any, T]
-"""Several requests, each following from what came before: yields them, is sent their results."""
+"""Several requests, each depending on those before: yields them and receives their results."""
+
+
+def performed(call: Call[T]) -> Steps[T]:
+    """Perform one request, for executors of steps."""
+    result: T = yield call
+    return result
 
 
 def relevant_id(answer: codecs.ControlResponse) -> int:
-    """Return what most answers carry: an id, a position or a number of things."""
+    """Return the result in most responses: an id, a position or a count."""
     return answer.relevant_id
 
 
 def nothing(answer: codecs.ControlResponse) -> None:
-    """Return None: that there is an answer is all."""
+    """Return None, for a request whose response carries no result."""

@@ -1,11 +1,11 @@
-"""From the answers of an archive to results and to this package's exceptions."""
+"""Converts the responses of an archive to results and to this package's exceptions."""
 
 from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
 from aerotape.archive.client.requests.request import Call, Item
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import (
     ActiveListingError,
@@ -29,7 +29,7 @@ from aerotape.protocol import NULL_VALUE, ErrorCode
 
 T = TypeVar("T")
 
-# Codes that say that a listing has come to the end of what there is.
+# Codes that end a listing.
 _LISTING_ENDS: Final = (
     codecs.ControlResponseCode.RECORDING_UNKNOWN,
     codecs.ControlResponseCode.SUBSCRIPTION_UNKNOWN,
@@ -73,12 +73,12 @@ def error_of(response: codecs.ControlResponse, what: str) -> ArchiveError:
     return _CLASSES.get(code, ArchiveError)(text, code, response.correlation_id)
 
 
-def result_of(call: Call[T], pending: Pending) -> T:
-    """Return what the answer to a request means.
+def result_of(call: Call[T], pending: PendingRequest) -> T:
+    """Return the result of a request.
 
     Raises:
-        ArchiveError: the archive has refused it.
-        ClosedError: the session ended before the answer.
+        ArchiveError: the archive refused the request.
+        ClosedError: the session ended before the response.
     """
     answer = pending.response()
     if answer.code == codecs.ControlResponseCode.OK:
@@ -89,8 +89,8 @@ def result_of(call: Call[T], pending: Pending) -> T:
     raise _refusal(answer, call)
 
 
-def items_of(pending: Pending) -> list[Item]:
-    """Return what a listing has brought; raises as `result_of`."""
+def items_of(pending: PendingRequest) -> list[Item]:
+    """Return the items of a listing. Raises as `result_of`."""
     if len(pending.items) < pending.count:
         answer = pending.response()
         if answer.code not in _LISTING_ENDS:
@@ -99,7 +99,7 @@ def items_of(pending: Pending) -> list[Item]:
 
 
 def _refusal(answer: codecs.ControlResponse, call: Call[Any]) -> Exception:
-    """Return the exception for a refused request, with the recording that it was about."""
+    """Return the exception for a refused request, with the id of its recording."""
     error = error_of(answer, f"cannot {call.what}")
     if isinstance(error, UnknownRecordingError):
         error.recording_id = getattr(call.message, "recording_id", NULL_VALUE)

@@ -1,8 +1,8 @@
-"""Requests that take segment files away from the front of a recording, or put them there.
+"""Requests that detach, delete, attach and migrate the segment files of a recording.
 
-A recording is kept in segment files of one length. Its start may be moved to the beginning of any
-of them: the files before it are then *detached*, and stay in the directory until they are deleted,
-moved elsewhere, or attached again. `segment_base_position` tells where a segment begins.
+A recording is stored in segment files of one length. Its start position may be moved to the start
+of any of them: the preceding files are then *detached*, and stay in the directory until they are
+deleted, moved away, or attached again. `segment_base_position` returns where a segment begins.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from aerotape.codecs.generated import archive as codecs
 
 
 def detach_segments(recording_id: int, new_start_position: int) -> Call[None]:
-    """Let a recording start later; the files before stay in the directory.
+    """Move the start position of a recording; the files preceding it stay in the directory.
 
     Args:
         new_start_position: the beginning of a segment, bytes.
 
     Raises:
         UnknownRecordingError: there is no such recording.
-        InvalidPositionError: no segment begins there, it is before the start, or replays or
-            the recording itself have not come so far.
+        InvalidPositionError: no segment begins there, it precedes the start position, or replays
+            or the recording itself have not reached it.
     """
     request = codecs.DetachSegmentsRequest(
         recording_id=arguments.identity("recording_id", recording_id),
@@ -35,7 +35,7 @@ def delete_detached_segments(recording_id: int) -> Call[int]:
     """Delete the files of a recording that have been detached.
 
     Returns:
-        How many will be deleted; a DELETE signal tells when it is done.
+        The number of files to be deleted; a DELETE signal reports the end.
 
     Raises:
         UnknownRecordingError: there is no such recording.
@@ -47,13 +47,13 @@ def delete_detached_segments(recording_id: int) -> Call[int]:
 
 
 def purge_segments(recording_id: int, new_start_position: int) -> Call[int]:
-    """Let a recording start later and delete the files before: both requests above in one.
+    """Move the start position of a recording and delete the preceding files.
 
     Args:
         new_start_position: as in `detach_segments`, with the same errors.
 
     Returns:
-        How many files will be deleted; a DELETE signal tells when it is done.
+        The number of files to be deleted; a DELETE signal reports the end.
     """
     request = codecs.PurgeSegmentsRequest(
         recording_id=arguments.identity("recording_id", recording_id),
@@ -64,14 +64,14 @@ def purge_segments(recording_id: int, new_start_position: int) -> Call[int]:
 
 
 def attach_segments(recording_id: int) -> Call[int]:
-    """Let a recording start with the earliest of its detached files again.
+    """Move the start position of a recording back to its earliest detached file.
 
     Returns:
         How many files were attached.
 
     Raises:
         UnknownRecordingError: there is no such recording.
-        ArchiveError: a file is not what it should be.
+        ArchiveError: a file does not belong to the recording.
     """
     request = codecs.AttachSegmentsRequest(
         recording_id=arguments.identity("recording_id", recording_id)

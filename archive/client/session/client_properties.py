@@ -1,14 +1,14 @@
-"""What a client knows of its connection, whichever way it waits."""
+"""Properties of a connection, for the blocking and the asynchronous client."""
 
 from __future__ import annotations
 
 from aerotape.aeron import Aeron
 from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.formatting import shown
 from aerotape.protocol import NULL_VALUE
-from aerotape.text import shown
 
 
-class ClientFacts:
+class ClientProperties:
     """Properties of a connection to an archive."""
 
     _aeron: Aeron
@@ -22,12 +22,12 @@ class ClientFacts:
 
     @property
     def archive_id(self) -> int:
-        """The archive's id, as told at the connect; -1 if it is too old to have one."""
+        """The archive's id, as received at connect; -1 for an archive too old to have one."""
         return self._archive_id
 
     @property
     def archive_version(self) -> str:
-        """The version of the control protocol that the archive speaks, like ``1.12.0``."""
+        """The version of the control protocol of the archive, like ``1.12.0``."""
         return self._session.archive_version_text
 
     @property
@@ -38,7 +38,7 @@ class ClientFacts:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the client was closed or the archive has been found gone."""
+        """Whether the client was closed or the archive went away."""
         return self._session.is_closed
 
     def __repr__(self) -> str:

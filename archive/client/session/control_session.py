@@ -1,10 +1,10 @@
-"""A control session: a request stream, a response stream, and what is matched between them.
+"""A control session: a request stream, a response stream, and the requests pending on them.
 
-The core that both faces of the client share. It keeps the requests under way by correlation id,
-any number of them, and sorts what comes on the response stream: answers and listed items go to
-their requests, pings are dropped, recording signals and errors that answer no pending request (a
-replay that failed after it had started) are kept for whoever asks. It only waits in `read`, where
-one thread at a time looks at the response stream and the others wait for what it finds.
+The core that all executors share. It stores the pending requests by correlation id, any number of
+them, and dispatches the messages of the response stream: responses and listed items go to their
+requests, pings are dropped, recording signals and errors that belong to no pending request (a
+replay that failed after it had started) are stored for later calls. It blocks in `read` only,
+where one thread at a time polls the response stream and the others wait for it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from aerotape import _native
+from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED, CLOSED, NOT_CONNECTED
 from aerotape.archive.client.replay.signals import SignalQueue, signal_of
 from aerotape.archive.client.requests.request import Call, Listing, Request
 from aerotape.archive.client.requests.response_errors import error_of
-from aerotape.archive.client.session.pending_request import Pending
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
-from aerotape.message_buffer import Backlog
+from aerotape.message_buffer import MessageBuffer
+from aerotape.uninterrupted import call_uninterrupted
 
-# How long one look at the response stream may take, so that Ctrl-C and a close are seen.
+# The longest single poll of the response stream, so that Ctrl-C and a close take effect.
 POLL_SLICE_NS: Final = 50_000_000
 _FRAGMENT_LIMIT: Final = 64
 _KEPT_ERRORS: Final = 4096
 
-_NOT_CONNECTED: Final = -1
-_BACK_PRESSURED: Final = -2
-_ADMIN_ACTION: Final = -3
-_CLOSED: Final = -4
-
-# The messages that matter to a client. A newer archive may send others: they are skipped.
+# The messages that a client handles. Others, of a newer archive, are skipped.
 _EXPECTED_TEMPLATES: Final = frozenset(
     {
         codecs.ControlResponse.TEMPLATE_ID,
@@ -57,9 +54,9 @@ class ControlSession:
         archive_version: the protocol version of the archive, 0 while unknown.
         timeout_ns: how long a request may take.
         was_closed_here: whether `close` was called.
-        unfinished_listing: one that nobody waits for, but that the archive may be at yet.
-        signals: the signals that nobody has taken yet.
-        on_news: called when there are new signals and at the end, in whichever thread reads.
+        unfinished_listing: an abandoned listing that the archive may still be sending.
+        signals: the signals that were not taken yet.
+        on_news: called for new signals and at the end, in the thread that reads.
     """
 
     def __init__(
@@ -73,22 +70,21 @@ class ControlSession:
         self.archive_version = 0
         self.timeout_ns = timeout_ns
         self.was_closed_here = False
-        self.unfinished_listing: Pending | None = None
+        self.unfinished_listing: PendingRequest | None = None
         self.signals = SignalQueue()
         self._aeron = aeron
         self._publication = publication
         self._subscription = subscription
         self._send_lock = threading.Lock()
-        # Guards all that follows. No condition: an interrupt while Python's takes or gives its lock
-        # leaves that in the wrong state.
+        # Guards all attributes below. Not a condition, for the reason in `uninterrupted`.
         self._lock = threading.RLock()
-        # Held; released when something was read.
+        # Each is acquired, and released when something was read.
         self._waiters: list[threading.Lock] = []
         self._reader_thread: int | None = None
         self._closed_because: str | None = None
-        self._pending: dict[int, Pending] = {}
-        # Read and not sorted yet: after an interrupt whoever reads next goes on with it.
-        self._arrived = Backlog()
+        self._pending: dict[int, PendingRequest] = {}
+        # Read and not dispatched yet: after an interrupt the next reader continues with it.
+        self._arrived = MessageBuffer()
         self._decoded: tuple[object, Message | None] | None = None
         self.on_news: Callable[[], None] = lambda: None
         self._signal_queues = [self.signals]
@@ -111,7 +107,7 @@ class ControlSession:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session is over, by `close` or since the archive went away."""
+        """Whether the session has ended, by `close` or because the archive went away."""
         return self._closed_because is not None
 
     @property
@@ -127,11 +123,11 @@ class ControlSession:
         what: str,
         count: int = 0,
         on_done: Callable[[], None] | None = None,
-    ) -> tuple[Pending, bytes]:
-        """Prepare a request: return what awaits its answer, and the bytes to be sent.
+    ) -> tuple[PendingRequest, bytes]:
+        """Prepare a request: return the pending request and the bytes to send.
 
         Args:
-            on_done: called once, in whichever thread reads, when nothing more will come.
+            on_done: called once, in the thread that reads, when the request is done.
 
         Raises:
             ClosedError: the session is over.
@@ -150,20 +146,22 @@ class ControlSession:
         what: str,
         count: int = 0,
         on_done: Callable[[], None] | None = None,
-    ) -> Pending:
-        """Keep what will come for a request, until it is done or `forget` is called."""
-        pending = Pending(correlation_id, what, count, on_done)
+    ) -> PendingRequest:
+        """Collect the responses to a request, until it is done or `forget` is called."""
+        pending = PendingRequest(correlation_id, what, count, on_done)
         with self._lock:
             self._pending[correlation_id] = pending
         return pending
 
-    def forget(self, pending: Pending) -> None:
-        """Let what may still come for a request be dropped. Idempotent."""
+    def forget(self, pending: PendingRequest) -> None:
+        """Drop further responses to a request. Idempotent."""
         with self._lock:
             self._pending.pop(pending.correlation_id, None)
 
-    def abandon(self, pending: Pending, call: Call[Any] | Listing, is_sent: bool = True) -> None:
-        """Stop waiting for a request; if it was granted after all, take it back."""
+    def abandon(
+        self, pending: PendingRequest, call: Call[Any] | Listing, is_sent: bool = True
+    ) -> None:
+        """Stop waiting for a request; if the archive grants it after all, undo it."""
         if not is_sent:
             self.forget(pending)
             return
@@ -175,21 +173,21 @@ class ControlSession:
             self.forget(pending)
             return
 
-        def take_back() -> None:
+        def undo_granted() -> None:
             answer = pending.answer
             if not isinstance(answer, codecs.ControlResponse):
                 return
             if answer.code == codecs.ControlResponseCode.OK:
-                self.tell(undo(answer), f"take back: {call.what}")
+                self.send_unanswered(undo(answer), f"undo: {call.what}")
 
         with self._lock:
             if not pending.is_done:
-                pending.on_done = take_back
+                pending.on_done = undo_granted
                 return
-        take_back()
+        undo_granted()
 
-    def tell(self, message: Request, what: str) -> None:
-        """Try to send a request whose answer does not matter."""
+    def send_unanswered(self, message: Request, what: str) -> None:
+        """Try to send a request, and ignore the response."""
         with contextlib.suppress(ClosedError):
             pending, data = self.begin(message, what)
             if not self.offer(data, what):
@@ -209,33 +207,33 @@ class ControlSession:
         """Send a message, waiting for room.
 
         Args:
-            results: gets what the offers have answered, whatever interrupts this.
+            results: receives the results of the offers, even if this is interrupted.
 
         Raises:
-            AeronTimeoutError: the archive makes no room.
+            AeronTimeoutError: there is no room (back pressure).
             ClosedError: the archive went away, or the session is closed.
         """
         results = [] if results is None else results
         self.ensure_open(what)
         with self._send_lock:
-            results.extend(map(self._publication.offer, (data,)))
+            call_uninterrupted(results, self._publication.offer, data)
             if self._is_sent(results[-1], what):
                 return
-            results.extend(map(self._publication.offer_within, (data,), (self.timeout_ns,)))
+            call_uninterrupted(results, self._publication.offer_within, data, self.timeout_ns)
             if not self._is_sent(results[-1], what):
                 raise self.back_pressure(what)
 
     def back_pressure(self, what: str) -> AeronTimeoutError:
-        """Return the error for an archive that does not read what is sent."""
+        """Return the error for an archive that does not read requests."""
         return AeronTimeoutError(
             f"cannot {what}: the archive at {self._publication.channel} has not read requests "
             f"for {self.timeout_ns / 1e9:g} s (back pressure)"
         )
 
-    def no_answer(self, pending: Pending) -> AeronTimeoutError:
-        """Return the error for an answer that does not come."""
+    def no_answer(self, pending: PendingRequest) -> AeronTimeoutError:
+        """Return the error for a missing response."""
         return AeronTimeoutError(
-            f"cannot {pending.what}: no answer from the archive at {self._publication.channel} "
+            f"cannot {pending.what}: no response from the archive at {self._publication.channel} "
             f"(stream {self._publication.stream_id}) within {self.timeout_ns / 1e9:g} s, "
             f"correlation id {pending.correlation_id}"
         )
@@ -243,11 +241,11 @@ class ControlSession:
     def _is_sent(self, result: int, what: str) -> bool:
         if result > 0:
             return True
-        if result in (_BACK_PRESSURED, _ADMIN_ACTION):
+        if result in (BACK_PRESSURED, ADMIN_ACTION):
             return False
-        if result == _NOT_CONNECTED:
-            raise self._gone(what, "its request stream has no subscriber any more")
-        if result == _CLOSED:
+        if result == NOT_CONNECTED:
+            raise self._gone(what, "its request stream has no subscriber")
+        if result == CLOSED:
             raise self._gone(what, "the request stream is closed")
         raise self._gone(what, "the request stream is at its last position; connect again")
 
@@ -255,30 +253,30 @@ class ControlSession:
 
     @property
     def has_pending(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request is pending."""
         return bool(self._pending)
 
     def read(
-        self, timeout_ns: int, is_enough: Callable[[], bool] = lambda: False, what: str = "go on"
+        self, timeout_ns: int, is_enough: Callable[[], bool] = lambda: False, what: str = "continue"
     ) -> None:
-        """Look at the response stream, or wait while another thread does; sort what comes.
+        """Poll the response stream, or wait while another thread does, and dispatch its messages.
 
         Args:
-            timeout_ns: how long to wait for something to come.
-            is_enough: tells when there is nothing to wait for any more.
-            what: what the caller is at, for error messages.
+            timeout_ns: how long to wait for a message.
+            is_enough: returns whether there is nothing left to wait for.
+            what: the caller's operation, for error messages.
 
         Raises:
             ClosedError: the archive went away.
         """
         this_thread = threading.get_ident()
-        done: list[Pending] = []
+        done: list[PendingRequest] = []
         waiter = None
         try:
             with self._lock:
                 if is_enough():
                     return
-                # One's own mark could only be there after an interrupt.
+                # This thread's own mark is left only by an interrupt.
                 if self._reader_thread in (None, this_thread):
                     self._reader_thread = this_thread
                 else:
@@ -295,31 +293,31 @@ class ControlSession:
             self.ensure_open(what)
             raise
         finally:
-            # No call before the mark is gone, so that no interrupt comes between.
+            # No call before the mark is removed, so that no interrupt comes between.
             with self._lock:
                 if self._reader_thread == this_thread:
                     self._reader_thread = None
                     self._wake_waiters()
-            _tell(done)
+            _call_on_done(done)
         if any(isinstance(message, codecs.RecordingSignalEvent) for message in messages):
             self.on_news()
-        # Before the archive has answered the connect request it may not be connected yet.
+        # Before its response to the connect request the archive may not be connected yet.
         has_begun = self.control_session_id is not None
         if has_begun and not messages and not self._subscription.is_connected:
             raise self._gone(what, "its response stream has ended")
 
-    def service(self, timeout_ns: int = 0, what: str = "go on") -> None:
-        """As `read`, unless the session is over."""
+    def service(self, timeout_ns: int = 0, what: str = "continue") -> None:
+        """As `read`, unless the session has ended."""
         if self._closed_because is None:
             self.read(timeout_ns, what=what)
 
     def ensure_open(self, what: str) -> None:
-        """Raise ClosedError when the session is known to be over."""
+        """Raise ClosedError when the session has ended."""
         if self._closed_because is not None:
             raise ClosedError(f"cannot {what}: {self._closed_because}")
 
     def ensure_connected(self, what: str) -> None:
-        """Raise ClosedError unless the archive is there."""
+        """Raise ClosedError unless the archive is connected."""
         self.ensure_open(what)
         self.read(0, what=what)
 
@@ -328,8 +326,8 @@ class ControlSession:
         for waiter in waiters:
             waiter.release()
 
-    def _sort_arrived(self, done: list[Pending]) -> list[Message]:
-        """Sort what was read. One that an interrupt comes to is sorted again, to no other end."""
+    def _sort_arrived(self, done: list[PendingRequest]) -> list[Message]:
+        """Dispatch the messages that were read; one that was interrupted is dispatched again."""
         messages = []
         while self._arrived:
             fields = self._arrived.oldest()
@@ -347,12 +345,12 @@ class ControlSession:
         try:
             return decode_answer(payload)
         except CodecError as error:
-            # One bad message must not cost those that came with it.
-            text = f"the archive sent what cannot be read: {error}"
+            # One invalid message must not lose those that came with it.
+            text = f"the archive sent an invalid message: {error}"
             self._errors.append(ArchiveError(text))
             return None
 
-    def _sort(self, message: Any, done: list[Pending]) -> None:
+    def _sort(self, message: Any, done: list[PendingRequest]) -> None:
         if self._is_of_another_session(message.control_session_id):
             return
         if isinstance(message, codecs.RecordingSignalEvent):
@@ -378,17 +376,17 @@ class ControlSession:
     def _is_of_another_session(self, control_session_id: int) -> bool:
         return self.control_session_id not in (None, control_session_id)
 
-    # -- what comes unasked --------------------------------------------------------------------
+    # -- asynchronous messages --------------------------------------------------------------------
 
     def take_errors(self) -> list[ArchiveError]:
-        """Return and forget the errors that answered no request, oldest first."""
+        """Return and remove the errors that belong to no pending request, oldest first."""
         with self._lock:
             errors = list(self._errors)
             self._errors.clear()
             return errors
 
     def take_error(self, correlation_id: int) -> ArchiveError | None:
-        """Return and forget the error that came later for a request that had been answered."""
+        """Return and remove an error that arrived after the response to its request."""
         with self._lock:
             for error in self._errors:
                 if error.correlation_id == correlation_id:
@@ -397,12 +395,12 @@ class ControlSession:
             return None
 
     def add_signal_queue(self, queue: SignalQueue) -> None:
-        """Put the signals that come from now on into this queue too."""
+        """Add a queue for the signals that arrive from now on."""
         with self._lock:
             self._signal_queues.append(queue)
 
     def remove_signal_queue(self, queue: SignalQueue) -> None:
-        """Put no more signals into a queue. Idempotent."""
+        """Remove a queue. Idempotent."""
         with self._lock:
             if queue in self._signal_queues:
                 self._signal_queues.remove(queue)
@@ -417,7 +415,7 @@ class ControlSession:
         return ClosedError(f"cannot {what}: {self._closed_because}")
 
     def _end(self, because: str) -> None:
-        """Take no more requests, and let those under way fail."""
+        """Refuse further requests, and fail the pending ones."""
         with self._lock:
             if self._closed_because is None:
                 self._closed_because = because
@@ -426,37 +424,37 @@ class ControlSession:
             for pending in failed:
                 pending.failure = ClosedError(f"cannot {pending.what}: {self._closed_because}")
             self._wake_waiters()
-        _tell(failed)
+        _call_on_done(failed)
         self.on_news()
 
     def close(self) -> None:
-        """Tell the archive and close both streams. Idempotent."""
+        """Close the session at the archive, and both streams. Idempotent."""
         if self._closed_because is None and self.control_session_id is not None:
-            goodbye = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
+            request = codecs.CloseSessionRequest(control_session_id=self.control_session_id)
             with self._send_lock, contextlib.suppress(ClosedError):  # the driver may be gone
-                self._publication.offer(goodbye.encode())
+                self._publication.offer(request.encode())
         self.was_closed_here = True
         self._end("the client is closed")
         self._publication.close()
         self._subscription.close()
 
 
-def _tell(done: list[Pending]) -> None:
+def _call_on_done(done: list[PendingRequest]) -> None:
     for pending in done:
         if pending.on_done is not None:
             pending.on_done()
 
 
 def remaining_slice_ns(deadline_ns: int) -> int:
-    """Return how long to wait next, at most `POLL_SLICE_NS`; nothing once it is too late."""
+    """Return how long to wait next, at most `POLL_SLICE_NS`; not positive past the deadline."""
     return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
 
 
 def decode_answer(payload: bytes) -> Message | None:
-    """Decode what an archive sends; None for what a client has no use for.
+    """Decode a message of an archive; None for messages that a client does not handle.
 
     Raises:
-        CodecError: it cannot be read.
+        CodecError: it is invalid.
     """
     if len(payload) >= HEADER.size:
         _, template_id, schema_id, _ = HEADER.unpack_from(payload)

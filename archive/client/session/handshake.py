@@ -1,4 +1,4 @@
-"""How a client comes to a control session: streams, connect request, challenge, archive id."""
+"""Opening a control session: streams, connect request, challenge, archive id."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from typing import Final
 
 from aerotape import __version__, _native
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.blocking import await_pending, await_request
+from aerotape.archive.client.executors.driver_steps import published, subscribed, with_bound_port
 from aerotape.archive.client.requests.queries import get_archive_id
+from aerotape.archive.client.requests.request import Pause, Steps
 from aerotape.archive.client.requests.response_errors import error_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.exchange import exchange, send
+from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
+from aerotape.formatting import argument
 from aerotape.protocol import (
     NULL_VALUE,
     PROTOCOL_MAJOR_VERSION,
     PROTOCOL_VERSION,
     VERSION_WITH_ARCHIVE_ID,
 )
-from aerotape.text import argument
 
 _WHAT: Final = "connect"
-_RETRY_SLEEP_S: Final = 0.001
+_CONNECT_POLL_NS: Final = 1_000_000
 _SESSION_ID_ATTEMPTS: Final = 3
 
 
@@ -39,22 +42,41 @@ def open_session(
     credentials: bytes,
     on_challenge: Callable[[bytes], bytes] | None,
     client_name: str,
-) -> tuple[ControlSession, int]:
+) -> Steps[tuple[ControlSession, int]]:
     """Connect to an archive and return the session and the archive's id.
 
+    The steps only pause, so that any executor performs them: `run_pauses` in the caller's thread,
+    `PollingExecutor` in the duty cycles of a caller that must not block. Closing the steps, or an
+    error, closes the session and its streams.
+
+    Args:
+        request_channel: control channel of the archive.
+        request_stream_id: control stream of the archive.
+        response_channel: the channel for the archive's responses; with port 0 the driver binds a
+            free one, with ``control-mode=response`` they take the way of the requests.
+        response_stream_id: stream on that channel.
+        timeout_ns: for the connect, and for each request of the session.
+        credentials: sent with the connect request; b"" for none.
+        on_challenge: returns the credentials that respond to the archive's challenge; None: a
+            challenge is an error.
+        client_name: the name that the archive shows for this client.
+
     Raises:
-        AeronTimeoutError: there is no archive, or it does not answer.
+        AeronTimeoutError: there is no archive, or it does not respond.
         ArchiveError: it refused: protocol version, credentials.
         AeronError: the media driver refused a channel.
     """
     deadline_ns = time.monotonic_ns() + timeout_ns
-    subscription, publication = _add_streams(
+    subscription, publication = yield from _added_streams(
         aeron, request_channel, request_stream_id, response_channel, response_stream_id, timeout_ns
     )
     session = ControlSession(aeron, publication, subscription, timeout_ns)
     try:
-        _await_request_stream(publication, deadline_ns, timeout_ns)
-        answer_channel = _resolved_channel(subscription, deadline_ns)
+        yield from _await_request_stream(publication, deadline_ns, timeout_ns)
+        answer_channel = subscription.channel
+        if channels.has_wildcard_port(answer_channel):
+            remaining_ns = deadline_ns - time.monotonic_ns()
+            answer_channel = yield from with_bound_port(subscription, answer_channel, remaining_ns)
         connect = codecs.AuthConnectRequest(
             correlation_id=aeron.next_correlation_id(),
             response_stream_id=response_stream_id,
@@ -63,34 +85,35 @@ def open_session(
             encoded_credentials=credentials,
             client_info=f"name={client_name} version={__version__}",
         )
-        answer = _exchange(session, connect, deadline_ns)
+        answer = yield from _exchange(session, connect, deadline_ns)
         if isinstance(answer, codecs.Challenge):
-            answer = _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
-        return session, _accept(session, answer)
+            answer = yield from _answer_challenge(aeron, session, answer, on_challenge, deadline_ns)
+        archive_id = yield from _accept(session, answer)
+        return session, archive_id
     except BaseException:
         session.close()
         raise
 
 
-def _add_streams(
+def _added_streams(
     aeron: _native.AeronClient,
     request_channel: str,
     request_stream_id: int,
     response_channel: str,
     response_stream_id: int,
     timeout_ns: int,
-) -> tuple[_native.Subscription, _native.ExclusivePublication]:
-    """Add both streams with one session id; another one when it happens to be in use.
+) -> Steps[tuple[_native.Subscription, _native.ExclusivePublication]]:
+    """Add both streams with one random session id; retry with another if it is in use.
 
-    On a response channel it is the request channel that says where to answer.
+    With a response channel, the request channel names the response subscription instead.
     """
     if channels.is_response_channel(response_channel):
         response = channels.control_channel(response_channel)
-        subscription = aeron.add_subscription(response, response_stream_id, timeout_ns=timeout_ns)
+        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
         try:
             request = channels.request_channel_for(request_channel, subscription.registration_id)
-            return subscription, aeron.add_exclusive_publication(
-                request, request_stream_id, timeout_ns
+            return subscription, (
+                yield from published(aeron, request, request_stream_id, timeout_ns)
             )
         except BaseException:
             subscription.close()
@@ -99,9 +122,9 @@ def _add_streams(
         session_id = channels.random_session_id()
         response = channels.control_channel(response_channel, session_id)
         request = channels.control_channel(request_channel, session_id)
-        subscription = aeron.add_subscription(response, response_stream_id, timeout_ns=timeout_ns)
+        subscription = yield from subscribed(aeron, response, response_stream_id, timeout_ns)
         try:
-            publication = aeron.add_exclusive_publication(request, request_stream_id, timeout_ns)
+            publication = yield from published(aeron, request, request_stream_id, timeout_ns)
         except BaseException as error:
             subscription.close()
             is_last = attempt == _SESSION_ID_ATTEMPTS - 1
@@ -114,56 +137,44 @@ def _add_streams(
 
 def _await_request_stream(
     publication: _native.ExclusivePublication, deadline_ns: int, timeout_ns: int
-) -> None:
+) -> Steps[None]:
     while not publication.is_connected:
         if time.monotonic_ns() >= deadline_ns:
             raise AeronTimeoutError(
                 f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
                 f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
-                "the channel and stream of one that runs "
+                "the channel and stream of a running one "
                 f"({argument('control_request_channel', '--control-channel')}, "
                 f"{argument('control_request_stream_id', '--control-stream-id')})"
             )
-        time.sleep(_RETRY_SLEEP_S)
-
-
-def _resolved_channel(subscription: _native.Subscription, deadline_ns: int) -> str:
-    """Return the response channel as the archive must know it: with the port really bound."""
-    channel = subscription.channel
-    if not channels.has_wildcard_port(channel):
-        return channel
-    return channels.with_endpoint(channel, resolve_endpoint(subscription, deadline_ns))
-
-
-def resolve_endpoint(subscription: _native.Subscription, deadline_ns: int) -> str:
-    """Wait for the driver to tell which port a subscription with port 0 has got.
-
-    Raises:
-        AeronTimeoutError: it does not by the deadline.
-    """
-    while (endpoint := subscription.resolved_endpoint()) is None:
-        if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(
-                f"the media driver has not bound a port for {subscription.channel} in time"
-            )
-        time.sleep(_RETRY_SLEEP_S)
-    return endpoint
+        yield Pause(_CONNECT_POLL_NS, _WHAT)
 
 
 def _exchange(
     session: ControlSession,
     message: codecs.AuthConnectRequest | codecs.ChallengeResponse,
     deadline_ns: int,
-) -> codecs.ControlResponse | codecs.Challenge:
+) -> Steps[codecs.ControlResponse | codecs.Challenge]:
     pending = session.expect(message.correlation_id, _WHAT)
     try:
-        session.send(message.encode(), _WHAT)
-        await_pending(session, pending, deadline_ns)
+        yield from _send_and_await(session, pending, message.encode(), deadline_ns)
     finally:
         session.forget(pending)
     if pending.answer is None:
         return pending.response()
     return pending.answer
+
+
+def _send_and_await(
+    session: ControlSession, pending: PendingRequest, data: bytes, deadline_ns: int
+) -> Steps[None]:
+    return exchange(
+        session,
+        pending,
+        lambda: session.offer(data, _WHAT),
+        session.back_pressure(_WHAT),
+        deadline_ns,
+    )
 
 
 def _answer_challenge(
@@ -172,10 +183,10 @@ def _answer_challenge(
     challenge: codecs.Challenge,
     on_challenge: Callable[[bytes], bytes] | None,
     deadline_ns: int,
-) -> codecs.ControlResponse:
+) -> Steps[codecs.ControlResponse]:
     if on_challenge is None:
         raise ArchiveError(
-            "cannot connect: the archive answers with a challenge: connect with a user and its"
+            "cannot connect: the archive responds with a challenge: connect with a user and its"
             f" secret ({argument('aerotape.UserSecret', '--user, --secret-file')})"
             f"{argument(', or give on_challenge', '')}",
             correlation_id=challenge.correlation_id,
@@ -185,33 +196,42 @@ def _answer_challenge(
         correlation_id=aeron.next_correlation_id(),
         encoded_credentials=on_challenge(challenge.encoded_challenge),
     )
-    answer = _exchange(session, response, deadline_ns)
+    answer = yield from _exchange(session, response, deadline_ns)
     if isinstance(answer, codecs.Challenge):
         raise ArchiveError(
-            "cannot connect: the archive challenges a second time",
+            "cannot connect: the archive sent a second challenge",
             correlation_id=answer.correlation_id,
         )
     return answer
 
 
-def _accept(session: ControlSession, answer: codecs.ControlResponse) -> int:
-    """Take the session that was granted; return the archive's id."""
+def _accept(session: ControlSession, answer: codecs.ControlResponse) -> Steps[int]:
+    """Accept the granted session; return the archive's id."""
     session.control_session_id = answer.control_session_id
     if answer.code != codecs.ControlResponseCode.OK:
         raise error_of(answer, f"cannot {_WHAT}")
     version = session.archive_version = answer.version or 0
     if version and version >> 16 != PROTOCOL_MAJOR_VERSION:
         raise ArchiveError(
-            f"cannot {_WHAT}: the archive speaks protocol version "
+            f"cannot {_WHAT}: the archive uses protocol version "
             f"{version_string(version)}, this client {PROTOCOL_MAJOR_VERSION}.x",
             correlation_id=answer.correlation_id,
         )
-    # An archive keeps repeating its answer until the client has said something.
+    # An archive repeats its response until it receives a request.
     keep_alive = codecs.KeepAliveRequest(
         control_session_id=answer.control_session_id, correlation_id=NULL_VALUE
     )
+    deadline_ns = time.monotonic_ns() + session.timeout_ns
     if version < VERSION_WITH_ARCHIVE_ID:
-        session.send(keep_alive.encode(), _WHAT)
+        data = keep_alive.encode()
+        yield from send(
+            lambda: session.offer(data, _WHAT), session.back_pressure(_WHAT), deadline_ns, _WHAT
+        )
         return NULL_VALUE
-    ask = get_archive_id()
-    return result_of(ask, await_request(session, ask))
+    call = get_archive_id()
+    pending, data = session.begin(call.message, call.what)
+    try:
+        yield from _send_and_await(session, pending, data, deadline_ns)
+    finally:
+        session.forget(pending)
+    return result_of(call, pending)

@@ -1,8 +1,8 @@
-"""The thread that reads a session's response stream while nobody else does.
+"""A thread that reads a session's response stream while no other thread does.
 
-An archive pings its clients ten times a second and drops those that do not read, which an idle
-Python program would not. An event loop cannot wait in the session at all: for it this thread reads
-on as long as something is awaited.
+An archive pings its clients ten times a second and drops those that do not read, as an idle Python
+program would not. An event loop cannot block in the session: for it this thread reads continuously
+while a response is awaited.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aerotape.errors import ClosedError
 
 
 class IdleReader:
-    """Reads now and then, until it is closed or the session is over or forgotten."""
+    """Reads at an interval, until it is closed or the session has ended or been collected."""
 
     def __init__(
         self,
@@ -27,12 +27,12 @@ class IdleReader:
         """Start the thread.
 
         Args:
-            interval_ns: how often to look.
-            is_awaiting: whether to read on without a break.
+            interval_ns: how often to read.
+            is_awaiting: whether to read without a break.
         """
         self._is_closed = False
         self._wake = threading.Event()
-        # The thread must not keep a forgotten client alive.
+        # The thread must not keep an unreferenced client alive.
         reference = weakref.ref(session, lambda _: self._wake.set())
         self._thread = threading.Thread(
             target=self._read,
@@ -43,7 +43,7 @@ class IdleReader:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now."""
+        """Read now."""
         self._wake.set()
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class IdleReader:
                     continue
                 session.service()
             except ClosedError:
-                return  # whoever uses the client next is told
+                return  # the next use of the client raises it
             del session
             self._wake.wait(interval_s)
             self._wake.clear()

@@ -1,4 +1,4 @@
-"""What a control session keeps of a request until it is answered."""
+"""The state of a request until its response has arrived."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ClosedError
 
 
-class Pending:
-    """A request under way, and what has come for it so far.
+class PendingRequest:
+    """A pending request, with the messages received for it so far.
 
     Attributes:
-        what: what was asked for, for error messages.
-        count: how many items a listing may bring; 0: it is none.
-        answer: the answer, None before and when a listing was full without one.
-        items: what a listing has brought.
-        failure: why there will be no answer.
+        what: the operation, for error messages.
+        count: the most items of a listing; 0 for other requests.
+        answer: the response; None before it, and for a listing that was complete without one.
+        items: the items of a listing.
+        failure: the reason why there will be no response.
     """
 
     __slots__ = ("answer", "correlation_id", "count", "failure", "items", "on_done", "what")
@@ -35,14 +35,14 @@ class Pending:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no further message is expected."""
         if self.answer is not None or self.failure is not None:
             return True
         return 0 < self.count <= len(self.items)
 
     def response(self) -> codecs.ControlResponse:
-        """Return the answer. Raises ClosedError when the session ended before it came."""
+        """Return the response. Raises ClosedError when the session ended before it arrived."""
         if self.failure is not None:
             raise self.failure
-        assert isinstance(self.answer, codecs.ControlResponse), "asked for once it is done"
+        assert isinstance(self.answer, codecs.ControlResponse), "the request is not done"
         return self.answer

@@ -1,7 +1,7 @@
-"""A connection to an archive that is made anew whenever it is lost, while others go on.
+"""A control session that reconnects when it is lost, without blocking its user.
 
-Connecting waits for the archive, so a thread of its own does it. Whoever uses the link only looks
-at it now and then, and takes the session when there is one.
+A separate thread connects, because responding to a challenge takes time on purpose and because the
+handshake must progress while the user is busy with a message. The user polls for the session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Attempt:
         self.error: Exception | None = None
         self._open_session = open_session
         self._lock = threading.Lock()
-        self._is_unwanted = False
+        self._is_abandoned = False
         threading.Thread(target=self._run, name="aerotape-connect", daemon=True).start()
 
     def _run(self) -> None:
@@ -40,30 +40,30 @@ class _Attempt:
         with self._lock:
             self.session = session
             self.is_done = True
-            is_unwanted = self._is_unwanted
-        if is_unwanted and session is not None:
+            is_abandoned = self._is_abandoned
+        if is_abandoned and session is not None:
             session.close()
 
     def abandon(self) -> None:
-        """Close the session that comes of it, or has come of it."""
+        """Close the session that the attempt opens or has opened."""
         with self._lock:
-            self._is_unwanted = True
+            self._is_abandoned = True
             session = self.session
         if session is not None:
             session.close()
 
 
-class ArchiveLink:
-    """Keeps a session with an archive, or tries to. For one thread."""
+class ReconnectingSession:
+    """A session with an archive that is opened again whenever it is lost. For one thread."""
 
     def __init__(
         self, open_session: Callable[[], ControlSession], on_error: Callable[[Exception], None]
     ) -> None:
-        """Begin to connect.
+        """Start to connect.
 
         Args:
-            open_session: connects; may take its time.
-            on_error: is told why an attempt has failed; the next one follows.
+            open_session: connects; may block.
+            on_error: called with the error of a failed attempt, which is repeated.
         """
         self._open_session = open_session
         self._on_error = on_error
@@ -80,10 +80,10 @@ class ArchiveLink:
         return None if session is None or session.is_closed else session
 
     def service(self) -> None:
-        """Do what can be done without waiting.
+        """Do one duty cycle, without blocking.
 
         Raises:
-            ConfigurationError: what was given to connect with can never work.
+            ConfigurationError: the options can never work.
         """
         if self._is_closed:
             return
@@ -117,7 +117,7 @@ class ArchiveLink:
             session.close()
 
     def close(self) -> None:
-        """End the session and the trying. Idempotent."""
+        """Close the session and stop reconnecting. Idempotent."""
         self._is_closed = True
         self._drop()
         if self._attempt is not None:

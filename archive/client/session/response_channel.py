@@ -1,38 +1,38 @@
-"""Replays over response channels: the archive sends them back along a stream of requests.
+"""Replays over response channels: the archive sends them back along a request stream.
 
-That stream is made for the one request, and tells the driver which subscription the answer is for.
-Since it belongs to no control session, the request carries a token, which the session asks for.
+That stream is created for the one request, and its channel names the subscription that receives
+the replay. It belongs to no control session, so the request carries a token that the session
+requests first.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from aerotape.archive.client import channels
-from aerotape.archive.client.executors.driver_steps import added
-from aerotape.archive.client.requests.request import Call, Pause, Steps, relevant_id
+from aerotape.archive.client.executors.driver_steps import published
+from aerotape.archive.client.requests.request import Call, Steps, relevant_id
 from aerotape.archive.client.requests.response_errors import result_of
 from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.archive.client.session.exchange import exchange
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import AeronTimeoutError
 
 T = TypeVar("T")
 
-_POLL_NS: Final = 100_000
-
 
 def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> Steps[T]:
-    """Perform a replay request so that the replay comes to a subscription.
+    """Perform a replay request whose replay is sent to a subscription.
 
     Args:
         call: its message is a ReplayRequest or BoundedReplayRequest.
         subscription_id: registration id of the subscription, which is on a response channel.
 
     Raises:
-        ArchiveError: the archive refuses the replay, or gives no token.
-        AeronError: the driver knows no such subscription.
-        AeronTimeoutError: the archive or the driver does not answer.
+        ArchiveError: the archive refuses the replay or the token.
+        AeronError: the driver has no such subscription.
+        AeronTimeoutError: the archive or the driver does not respond.
     """
     request = call.message
     assert isinstance(request, codecs.ReplayRequest | codecs.BoundedReplayRequest)
@@ -40,26 +40,20 @@ def sent_back(session: ControlSession, call: Call[T], subscription_id: int) -> S
     request.replay_token = yield Call(token, f"get a token to {call.what}", relevant_id)
     channel = channels.request_channel_for(session.publication.channel, subscription_id)
     stream_id, timeout_ns = session.publication.stream_id, session.timeout_ns
-    publication = yield from added(
-        session.aeron.async_add_exclusive_publication(channel, stream_id),
-        f"a publication to {channel} stream {stream_id}",
-        timeout_ns,
-    )
+    publication = yield from published(session.aeron, channel, stream_id, timeout_ns)
     try:
         pending, data = session.begin(request, call.what)
-        deadline_ns = time.monotonic_ns() + timeout_ns
         try:
-            while publication.offer(data) <= 0:
-                if time.monotonic_ns() >= deadline_ns:
-                    raise AeronTimeoutError(
-                        f"cannot {call.what}: the archive does not take requests on {channel} "
-                        f"stream {stream_id} within {timeout_ns / 1e9:g} s"
-                    )
-                yield Pause(_POLL_NS, call.what)
-            while not pending.is_done:
-                if time.monotonic_ns() >= deadline_ns:
-                    raise session.no_answer(pending)
-                yield Pause(_POLL_NS, call.what)
+            yield from exchange(
+                session,
+                pending,
+                lambda: publication.offer(data) > 0,
+                AeronTimeoutError(
+                    f"cannot {call.what}: the archive does not read requests on {channel} "
+                    f"stream {stream_id} within {timeout_ns / 1e9:g} s"
+                ),
+                time.monotonic_ns() + timeout_ns,
+            )
         except BaseException:
             session.abandon(pending, call)
             raise

@@ -1,4 +1,4 @@
-"""Connecting to an archive, staying connected, and losing it."""
+"""ConnectionSettings to an archive, staying connected, and losing it."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from aerotape.catalog.segment.placement import (
     misplacement,
     read_heads,
 )
-from aerotape.records import replace
 
 SEGMENT_LENGTH = 131_072
 

@@ -121,7 +121,7 @@ def test_the_only_recording_needs_no_id(
         ),
         (["9"], 1, "no recording with id 9"),
         (["0", "--bins", "100001"], 2, "100001 bins"),
-        (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is no time"),
+        (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is not a time"),
         (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after --to-position"),
         (["0", "-o", "x"], 2, "cannot write an image to x"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from aerotape.text import printable
+from aerotape.formatting import printable
 from aerotape.tools._cli.output import Progress, emit, emit_line
 
 PLAIN = argparse.Namespace(json=False)

@@ -23,7 +23,7 @@ from aerotape.catalog.time_index.file import (
     write_time_index,
 )
 from aerotape.catalog.time_index.points import TimePoint
-from aerotape.quantities import bytes_text, count_text
+from aerotape.formatting import bytes_text, count_text
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.main import main
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from aerotape.archive.client.executors.step_runner import UnderWay
+from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.request import Pause, Steps
 
 
 def perform(steps: Steps[Any], do: Callable[[Any], Any]) -> Any:
-    """Perform steps as the faces of the client do."""
-    under_way = UnderWay(steps)
-    for step in under_way:
-        with under_way:
-            under_way.value = do(step)
-    return under_way.result
+    """Perform steps as the executors do."""
+    runner = StepRunner(steps)
+    for step in runner:
+        with runner:
+            runner.value = do(step)
+    return runner.result
 
 
 def test_each_step_is_given_what_came_of_it() -> None:

@@ -48,7 +48,7 @@ def _has_all(live: Live, received: list[aerotape.Message]) -> bool:
 
 def _cut_off(subscription: PersistentSubscription, live: Live) -> None:
     """Have the driver take the live image away from the subscription, as a loss would."""
-    image = subscription._life._live.image()
+    image = subscription._machine._live.image()
     assert image is not None
     image.reject("cut off by a test")
 
@@ -245,7 +245,7 @@ def test_waits_for_a_publisher(client: aerotape.ArchiveClient) -> None:
     with client.persistent_subscription(
         made.recording_id, "aeron:ipc", start="start", on_event=events.append
     ) as subscription:
-        subscription._life._live._timeout_ns = 200_000_000
+        subscription._machine._live._timeout_ns = 200_000_000
         received: list[aerotape.Message] = []
         while subscription.state is not PersistentState.AWAIT_LIVE:
             received += subscription.poll(timeout_ns=10_000_000)
@@ -297,7 +297,7 @@ def test_what_cannot_be_read(client: aerotape.ArchiveClient) -> None:
     cases = [
         (987654, None, "start", Reason.RECORDING_NOT_FOUND, "no such recording"),
         (made.recording_id, 5, "start", Reason.STREAM_ID_MISMATCH, "stream id 5"),
-        (made.recording_id, None, made.end + 32, Reason.INVALID_START_POSITION, "after its stop"),
+        (made.recording_id, None, made.end + 32, Reason.INVALID_START_POSITION, "past its stop"),
         (made.recording_id, None, 32, Reason.INVALID_START_POSITION, "32"),
     ]
     for recording_id, stream_id, start, reason, text in cases:
@@ -333,7 +333,7 @@ def test_the_beginning_is_gone(client: aerotape.ArchiveClient) -> None:
         client.persistent_subscription(
             live.made.recording_id, live.subscriber_channel, start=0
         ) as subscription,
-        pytest.raises(PersistentSubscriptionError, match=f"before its start, {start}") as caught,
+        pytest.raises(PersistentSubscriptionError, match=f"its start position {start}") as caught,
     ):
         subscription.poll(timeout_ns=10_000_000_000)
     assert caught.value.reason is Reason.INVALID_START_POSITION
@@ -356,7 +356,9 @@ def test_a_live_stream_that_goes_back(client: aerotape.ArchiveClient) -> None:
             made.recording_id, "aeron:ipc", start="start"
         ) as subscription:
             received: list[aerotape.Message] = []
-            with pytest.raises(PersistentSubscriptionError, match=r"is at 0, before ") as caught:
+            with pytest.raises(
+                PersistentSubscriptionError, match=r"is at 0, but it has been read"
+            ) as caught:
                 for each in subscription:
                     received.append(each)
             assert caught.value.reason is Reason.GENERIC
@@ -472,7 +474,7 @@ def test_an_archive_that_goes_and_comes_back(kind: Kind, tmp_path: Path) -> None
             # What was missed from here on nobody has recorded, and that is said.
             _cut_off(subscription, live)
             archive.start()
-            with pytest.raises(PersistentSubscriptionError, match="has stopped at") as caught:
+            with pytest.raises(PersistentSubscriptionError, match="recording stopped at") as caught:
                 while True:
                     received += subscription.poll(timeout_ns=10_000_000)
             assert caught.value.reason is Reason.INVALID_START_POSITION

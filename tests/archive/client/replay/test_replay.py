@@ -25,7 +25,7 @@ from support.model.messages import message
 
 import aerotape
 from aerotape import _native
-from aerotape.archive.client.replay.stream import ReplayOrder, ReplayStream
+from aerotape.archive.client.replay.stream import ReplayParameters, ReplayStream
 from aerotape.archive.client.requests.request import Pause, Poll
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError, ReplayError
@@ -364,7 +364,7 @@ def _stream_with_error(**image: object) -> ReplayStream:
     session = SimpleNamespace(
         timeout_ns=10**10, take_error=lambda number: error if number == 5 else None
     )
-    order = ReplayOrder(3, 0, 4096, False, 5, 1, 1)
+    order = ReplayParameters(3, 0, 4096, False, 5, 1, 1)
     stream = ReplayStream(order, cast(ControlSession, session), None)
     subscription = SimpleNamespace(
         close=lambda: None, image_by_session_id=lambda _: None, channel="", stream_id=1

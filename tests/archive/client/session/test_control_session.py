@@ -7,14 +7,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from aerotape import errors
-from aerotape.archive.client.executors.blocking import BlockingRequests
+from aerotape.archive.client.executors.blocking import BlockingRequests, run_pauses
+from aerotape.archive.client.executors.polling import PollingExecutor
 from aerotape.archive.client.requests.replays import start_replay_for_reader
-from aerotape.archive.client.requests.request import Call, Listing, relevant_id
+from aerotape.archive.client.requests.request import Call, Listing, Steps, relevant_id
 from aerotape.archive.client.session import handshake
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.codecs.generated import archive as codecs
@@ -64,18 +65,25 @@ class ScriptedStreams:
         taken, self.responses = self.responses, []
         return [(payload,) for payload in taken]
 
-    def add_subscription(
-        self, channel: str, stream_id: int, timeout_ns: int = 0
-    ) -> ScriptedStreams:
+    def async_add_subscription(self, channel: str, stream_id: int) -> Added:
         self.channel = channel
-        return self
+        return Added(self)
 
-    def add_exclusive_publication(self, channel: str, *args: object) -> ScriptedStreams:
+    def async_add_exclusive_publication(self, channel: str, stream_id: int) -> Added:
         self.request_channel = channel
-        return self
+        return Added(self)
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class Added(NamedTuple):
+    """An add that the driver has performed."""
+
+    streams: ScriptedStreams
+
+    def poll(self) -> ScriptedStreams:
+        return self.streams
 
 
 def _session(streams: ScriptedStreams, timeout_ns: int = 50_000_000) -> ControlSession:
@@ -139,7 +147,9 @@ def test_late_answer_is_dropped() -> None:
     """After a timeout, the answer that comes at last is not taken for that of the next request."""
     streams = ScriptedStreams()
     session = _session(streams)
-    with pytest.raises(AeronTimeoutError, match=r"cannot ask: no answer .* within 0.05 s") as late:
+    with pytest.raises(
+        AeronTimeoutError, match=r"cannot ask: no response .* within 0.05 s"
+    ) as late:
         _ask(session)
     assert "correlation id 101" in str(late.value)
     streams.push(_ok(streams.requests[0], 666))
@@ -253,7 +263,7 @@ def test_unreadable_messages_are_reported(garbage: bytes) -> None:
     session = _session(ScriptedStreams(lambda request: [garbage, _ok(request, 1)]))
     assert _ask(session) == 1
     (error,) = session.take_errors()
-    assert "cannot be read" in str(error)
+    assert "invalid message" in str(error)
 
 
 def test_unexpected_code() -> None:
@@ -503,12 +513,25 @@ def test_close_says_goodbye_once() -> None:
 # ---- the handshake -----------------------------------------------------------------------------
 
 
+Opening = Steps[tuple[ControlSession, int]]
+Perform = Callable[[Opening], tuple[ControlSession, int]]
+
+
+def _poll(opening: Opening) -> tuple[ControlSession, int]:
+    executor = PollingExecutor(opening)
+    while not executor.is_done:
+        executor.advance()
+    return executor.result
+
+
 def _open(
-    reply: Reply, on_challenge: Callable[[bytes], bytes] | None = None
+    reply: Reply,
+    on_challenge: Callable[[bytes], bytes] | None = None,
+    perform: Perform = run_pauses,
 ) -> tuple[ScriptedStreams, ControlSession, int]:
     streams = ScriptedStreams(reply)
     fake: Any = streams
-    session, archive_id = handshake.open_session(
+    opening = handshake.open_session(
         fake,
         request_channel="aeron:ipc",
         request_stream_id=10,
@@ -519,6 +542,7 @@ def _open(
         on_challenge=on_challenge,
         client_name="tester",
     )
+    session, archive_id = perform(opening)
     return streams, session, archive_id
 
 
@@ -535,9 +559,10 @@ def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
     return [_ok(request, 4242)] if isinstance(request, codecs.ArchiveIdRequest) else []
 
 
-def test_handshake() -> None:
-    """The connect request tells version, answer channel and name; then the id is asked for."""
-    streams, session, archive_id = _open(_granted)
+@pytest.mark.parametrize("perform", [run_pauses, _poll])
+def test_handshake(perform: Perform) -> None:
+    """The connect request has version, response channel and name; then the id is requested."""
+    streams, session, archive_id = _open(_granted, perform=perform)
     assert archive_id == 4242
     assert session.control_session_id == SESSION
     connect, ask_id = streams.requests
@@ -574,7 +599,7 @@ def test_connect_refused() -> None:
 
 def test_connect_unanswered() -> None:
     """An archive that takes the connect request and does not answer it is a timeout."""
-    with pytest.raises(AeronTimeoutError, match="cannot connect: no answer"):
+    with pytest.raises(AeronTimeoutError, match="cannot connect: no response"):
         _open(lambda request: [])
 
 

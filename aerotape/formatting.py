@@ -1,4 +1,4 @@
-"""Texts of messages and representations: values, objects, names of options."""
+"""Text for people: numbers with units, escaped quotations, names of arguments and options."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final
 
+_BINARY: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_DECIMAL: Final = ("", "k", "M", "G", "T", "P", "E")
 _NAMES_OPTIONS: Final = ContextVar("names_options", default=False)
 
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Let messages name the options of commands in place of Python's arguments."""
+    """Name the options of commands in messages, not the arguments of Python functions."""
     token = _NAMES_OPTIONS.set(True)
     try:
         yield
@@ -23,12 +25,12 @@ def naming_options() -> Iterator[None]:
 
 
 def argument(name: str, option: str) -> str:
-    """Return what the user can give: an argument in Python, an option within a command."""
+    """Return the name of an argument in Python, of an option within a command."""
     return option if _NAMES_OPTIONS.get() else name
 
 
 def not_installed(module: str, extra: str) -> str:
-    """Return the message for a module that an extra of this package brings along."""
+    """Return the message for a missing module that an extra of this package installs."""
     return (
         f"{module} is not installed: `pip install '.[{extra}]'` in aerotape's checkout, or "
         f"`pip install 'WHEEL[{extra}]'` with the wheel that `make dist` builds there"
@@ -36,10 +38,34 @@ def not_installed(module: str, extra: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with its control characters escaped: it drives no terminal, forges no line."""
+    """Return `text` with control characters escaped, safe to print to a terminal or a log."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def bytes_text(count: float) -> str:
+    """Return a number of bytes in three digits and a binary unit: ``1.5 MiB``, ``512 B``."""
+    return _scaled(count, 1024, _BINARY, " ")
+
+
+def count_text(count: float) -> str:
+    """Return a number in three digits and a decimal prefix: ``12.3k``, ``0.5``, ``7``."""
+    return _scaled(count, 1000, _DECIMAL, "")
+
+
+def _scaled(count: float, base: int, units: tuple[str, ...], space: str) -> str:
+    at = 0
+    # 999.5 would be shown as 1000.
+    while abs(count) >= 999.5 and at + 1 < len(units):
+        count /= base
+        at += 1
+    if at == 0 and count == int(count):
+        text = f"{int(count)}"
+    else:
+        text = f"{count:.2f}" if abs(count) < 9.995 else f"{count:.{int(abs(count) < 99.95)}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text}{space}{units[at]}".rstrip()
 
 
 def shown(thing: object, *names: str) -> str:

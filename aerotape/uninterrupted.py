@@ -1,0 +1,42 @@
+"""Calls whose result survives an interrupt.
+
+The handler of a signal may raise (Ctrl-C does), and Python runs it between two byte codes: after
+a call has returned and before its result is stored. The result is lost then. For messages polled
+from a stream that is data loss, and for an offer it is not known any more whether the request was
+sent. Python never runs a handler while a function written in C iterates over a `map` of another
+one, so these functions call and store in one such step.
+
+The same holds for what must not be left half done: `threading.Condition` is written in Python and
+an interrupt may leave its lock in the wrong state; a plain `threading.Lock` is written in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def call_uninterrupted(results: list[T], function: Callable[..., T], *arguments: object) -> None:
+    """Call a native function and append its result to a list, with no interrupt in between.
+
+    Args:
+        arguments: of the function; at least one.
+    """
+    results.extend(map(function, *((each,) for each in arguments)))
+
+
+def stack_uninterrupted(
+    stack: list[T], function: Callable[..., Iterable[T]], *arguments: object
+) -> None:
+    """Call a native function and put the items that it returns under those of a stack.
+
+    The first item of all is the last of the list, where it is removed without a call.
+
+    Args:
+        arguments: of the function; at least one. It returns a list.
+    """
+    returned = map(function, *((each,) for each in arguments))
+    stack[:0] = chain.from_iterable(map(reversed, returned))  # type: ignore[arg-type]

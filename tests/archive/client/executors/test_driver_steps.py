@@ -1,0 +1,71 @@
+"""Steps that wait for the media driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.client.executors.blocking import run_pauses
+from aerotape.archive.client.executors.driver_steps import added
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.errors import AeronError, AeronTimeoutError
+
+
+class Driver:
+    """Responds to adds in order: an error is raised, None means not yet; repeats the last."""
+
+    def __init__(self, *responses: Exception | str | None) -> None:
+        self.responses = list(responses)
+        self.adds = 0
+        self.cancels = 0
+
+    def begin(self) -> Driver:
+        self.adds += 1
+        return self
+
+    def poll(self) -> str | None:
+        response = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
+        if isinstance(response, Exception):
+            raise response
+        return response
+
+    def cancel(self) -> None:
+        self.cancels += 1
+
+
+def unavailable() -> AeronError:
+    """A refusal that a retry may overcome."""
+    return AeronError("address in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
+
+
+def test_a_temporarily_unavailable_resource_is_added_again() -> None:
+    """The result is that of the attempt that succeeds."""
+    driver = Driver(None, unavailable(), unavailable(), None, "added")
+    assert run_pauses(added(driver.begin, "a stream", 5_000_000_000)) == "added"
+    assert (driver.adds, driver.cancels) == (3, 0)
+
+
+def test_other_refusals_are_raised() -> None:
+    """They are not retried."""
+    driver = Driver(AeronError("no such channel", 3))
+    with pytest.raises(AeronError, match="no such channel"):
+        run_pauses(added(driver.begin, "a stream", 5_000_000_000))
+    assert driver.adds == 1
+
+
+def test_all_attempts_share_the_timeout() -> None:
+    """The error contains the driver's last reason."""
+    with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0.03 s: address in"):
+        run_pauses(added(Driver(unavailable()).begin, "a stream", 30_000_000))
+
+
+def test_a_cancelled_add_is_cancelled_at_the_driver() -> None:
+    """Whether it timed out or its executor was closed."""
+    driver = Driver(None)
+    with pytest.raises(AeronTimeoutError, match=r"not added a stream within 0 s"):
+        run_pauses(added(driver.begin, "a stream", 0))
+    executor = PollingExecutor(added(driver.begin, "a stream", 5_000_000_000))
+    assert executor.advance()
+    assert not executor.is_done
+    executor.close()
+    assert (driver.adds, driver.cancels) == (2, 2)
