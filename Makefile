@@ -3,6 +3,8 @@
 
 PYTHON      ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14,$(shell command -v $(name) >/dev/null 2>&1 && $(name) -c '' 2>/dev/null && echo $(name))) python3)
 PYTEST_ARGS ?=
+# The tests of one file run in the same process.
+TEST_PROCESSES ?= 2
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
 
@@ -35,7 +37,7 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
 	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --release --no-default-features --lib
-	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools or startup; BENCH_ARGS=…)
 	@$(PY) tests/bench/$(or $(BENCH),recording).py $(BENCH_ARGS)

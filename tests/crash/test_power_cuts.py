@@ -153,7 +153,7 @@ def test_power_cuts_while_an_archive_records(
 
 # What a catalog holds was forced to storage when it was stored, and what comes into the room behind
 # will be, and the file's length with it.
-NEEDLESS = re.compile(r"catalog_file\.py CatalogFile\.grow:.*")
+NEEDLESS = re.compile(r"mapped_file\.py CatalogFile\.grow:.*")
 FORCED = (
     "archive.py _make_directory",
     "catalog.py Catalog._replace",

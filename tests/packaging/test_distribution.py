@@ -109,7 +109,7 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
         "LICENSE",
         "src/aerotape/_native.pyi",
         "src/aerotape/py.typed",
-        "src/aerotape/spark/log4j2.properties",
+        "src/aerotape/spark/runtime/log4j2.properties",
         "native/Cargo.lock",
         "native/Cargo.toml",
         "native/build_environment.py",
