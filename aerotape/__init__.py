@@ -74,8 +74,8 @@ if TYPE_CHECKING:
         persistent_subscription,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.catalog.directory import open_directory
     from aerotape.message import Message
+    from aerotape.replay.offline.directory import open_directory
 
 __version__ = "0.1.0"
 
@@ -105,7 +105,7 @@ _LAZY = {
     "connect_async": "aerotape.archive.client",
     "extension_channel": "aerotape.archive.client",
     "persistent_subscription": "aerotape.archive.client",
-    "open_directory": "aerotape.catalog.directory",
+    "open_directory": "aerotape.replay.offline.directory",
 }
 
 __all__ = [

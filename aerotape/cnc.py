@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.mark.distinct_error_log import ErrorObservation, read_errors
+from aerotape.distinct_error_log import ErrorObservation, read_errors
 from aerotape.errors import AeronError
 from aerotape.records import record
 

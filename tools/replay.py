@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -> None:
     """Put positions in the place of times."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     recording_id = args.recording_id
     recording = open_directory(args.archive_dir).recording(recording_id)

@@ -26,7 +26,6 @@ from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
-from aerotape.catalog.mark.distinct_error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.catalog.mark.layout import (
     ACTIVITY_TIMESTAMP,
     FILE_NAME,
@@ -46,6 +45,7 @@ from aerotape.catalog.mark.ownership import (
     resolve,
 )
 from aerotape.context import Closing
+from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.errors import ClosedError, MarkFileError
 from aerotape.records import record
 

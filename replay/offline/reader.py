@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
@@ -192,7 +192,7 @@ class RecordingRange:
 
 
 def recording_range(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     times: TimeRange = ALL_TIMES,
@@ -229,7 +229,7 @@ def recording_range(
     return range_of(recording, begin, max(begin, end), limit)
 
 
-def _limit_position(recording: Recording) -> int:
+def _limit_position(recording: StoredRecording) -> int:
     """Return up to where a recording can be read, or begins not to be.
 
     Where the file in which it may end cannot be read, all before it can. A scan finds that out, and
@@ -245,7 +245,7 @@ def _limit_position(recording: Recording) -> int:
 
 
 def range_of(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int,
     to_position: int,
     limit_position: int,
@@ -272,7 +272,7 @@ def range_of(
 
 
 def read_messages(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     checksum: ChecksumName = "none",

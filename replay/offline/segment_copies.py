@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.segment_files import SegmentFile
 
 
@@ -28,7 +28,7 @@ class SegmentCopies:
         folder: where they are, by their names.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: StoredRecording) -> None:
         """Make the folder, with nothing in it.
 
         Raises:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.payload_columns import Others, PayloadColumns
 
@@ -108,7 +108,7 @@ class TableReader:
 
 
 def read_batches(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     checksum: ChecksumName = "none",

@@ -23,7 +23,7 @@ from aerotape.times import TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 DEFAULT_BINS: Final = 100
 PICTURE_BINS: Final = 200
@@ -38,7 +38,7 @@ _NS_PER_S: Final = 1_000_000_000
 
 
 def recording_statistics(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     *,
@@ -107,7 +107,7 @@ def recording_statistics(
 
 
 def _count(
-    recording: Recording,
+    recording: StoredRecording,
     chosen: RecordingRange,
     edges: list[int],
     progress: Callable[[int], object],
@@ -145,7 +145,7 @@ def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
 
 
 def picture_statistics(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     *,
@@ -196,7 +196,9 @@ def picture_statistics(
 class _Parts:
     """How a range is divided: `edges` are where the native pass shall divide it."""
 
-    def __init__(self, recording: Recording, chosen: RecordingRange, over: Over, bins: int) -> None:
+    def __init__(
+        self, recording: StoredRecording, chosen: RecordingRange, over: Over, bins: int
+    ) -> None:
         begin, end = chosen.from_position, chosen.to_position
         if over not in ("position", "time"):
             raise ConfigurationError(f"over {over!r}: there are position and time", "over")
@@ -235,7 +237,7 @@ def position_edges(from_position: int, to_position: int, bins: int) -> list[int]
     return [from_position, *(from_position + s * _FRAME_ALIGNMENT for s in steps), to_position]
 
 
-def _duration_s(recording: Recording, chosen: RecordingRange, now_ms: int) -> float | None:
+def _duration_s(recording: StoredRecording, chosen: RecordingRange, now_ms: int) -> float | None:
     """How long recording a range took, as far as descriptor and time index tell.
 
     The descriptor does not where the recording's beginning may have been purged: its start

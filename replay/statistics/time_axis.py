@@ -16,7 +16,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.records import record
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 _FRAME_ALIGNMENT = 32
 
@@ -61,7 +61,9 @@ class TimeScale:
         return max(position // _FRAME_ALIGNMENT * _FRAME_ALIGNMENT, self.positions[0])
 
 
-def time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale | None:
+def time_scale(
+    recording: StoredRecording, from_position: int, to_position: int
+) -> TimeScale | None:
     """Find out when a range of a recording was recorded; None when its time index has no points.
 
     Raises:
@@ -80,7 +82,9 @@ def time_scale(recording: Recording, from_position: int, to_position: int) -> Ti
     return TimeScale(list(accumulate(times, max)), positions)
 
 
-def required_time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale:
+def required_time_scale(
+    recording: StoredRecording, from_position: int, to_position: int
+) -> TimeScale:
     """As `time_scale`; ConfigurationError when it is not known when the range was recorded."""
     scale = time_scale(recording, from_position, to_position)
     if scale is None:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from aerotape.catalog.directory import Recording
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 
 PositionTimes = Callable[[Recording], Sequence[tuple[int, int]]]

@@ -20,9 +20,9 @@ from typing import Final, TypeVar
 
 from aerotape import _native
 from aerotape.catalog.descriptor import FRAME_ALIGNMENT, RecordingDescriptor
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.segment_files import segment_base_position, segment_file_name
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import Recording
 from aerotape.spark.parquet.manifest import FileEntry, Fingerprint, Interval
 from aerotape.url_path import UrlPath
 

@@ -24,8 +24,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Self
 
-from aerotape.catalog.directory import Recording
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import Committer
 from aerotape.spark.parquet.dates import cut_at_midnight, date_at, dates_problem, recorded_times

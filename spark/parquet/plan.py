@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
 from aerotape.catalog.remote.directory import find_ends
@@ -28,6 +27,7 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import recording_folder
 from aerotape.spark.parquet.dates import PositionTimes, recorded_times
@@ -250,7 +250,12 @@ class Planner:
             )
 
     def _decide(
-        self, recording: Recording, manifest: Manifest | None, *, exists: bool, overwrite: bool
+        self,
+        recording: Recording,
+        manifest: Manifest | None,
+        *,
+        exists: bool,
+        overwrite: bool,
     ) -> RecordingPlan:
         options = self._options
         whole = wanted_range(recording, options.read)

@@ -48,7 +48,7 @@ from aerotape.times import ALL_TIMES, TimeRange, parse_time
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.replay.offline.directory import ArchiveDirectory
     from aerotape.replay.offline.payload_columns import PayloadColumns
 
 _T = TypeVar("_T")
@@ -130,7 +130,7 @@ class ReadOptions:
 
     def open_directory(self) -> ArchiveDirectory:
         """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
-        from aerotape.catalog.directory import open_directory
+        from aerotape.replay.offline.directory import open_directory
 
         return open_directory(self.archive_dir, self.storage)
 

@@ -28,7 +28,7 @@ from aerotape.spark.source.planning import matching, without_damaged
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
     from aerotape.spark.source.options import ReadOptions
 
 

@@ -12,7 +12,7 @@ from support.daemon.daemon import AerotapeArchive, age_mark_file
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest, messages
 
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]

@@ -22,9 +22,9 @@ from aerotape.tools._cli.output import (
 from aerotape.tools._tool._common import Commands, add_command, add_recording_id
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import ArchiveDirectory
     from aerotape.catalog.file.entries import CatalogEntry
     from aerotape.catalog.file.sound_entries import SoundEntry
+    from aerotape.replay.offline.directory import ArchiveDirectory
 
 # What is told of a recording, in this order between its id and the checksum of its entry.
 _CONDITION = ("state", "suspect", "damage")
@@ -56,7 +56,7 @@ def add_commands(commands: Commands) -> None:
 
 def _describe(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and its valid recordings, or one recording of any state."""
-    from aerotape.catalog.directory import directory_at, open_directory
+    from aerotape.replay.offline.directory import directory_at, open_directory
 
     if args.recording_id is not None:
         return _describe_one(open_directory(args.directory), args)
@@ -65,7 +65,7 @@ def _describe(args: argparse.Namespace) -> int:
 
 def _describe_all(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and its recordings, those that are not valid too."""
-    from aerotape.catalog.directory import directory_at
+    from aerotape.replay.offline.directory import directory_at
 
     return _describe_recordings(directory_at(args.directory), args, everything=True)
 
@@ -295,8 +295,8 @@ def _errors(args: argparse.Namespace) -> int:
 
 def _count(args: argparse.Namespace) -> int:
     """Print the number of valid recordings."""
-    from aerotape.catalog.directory import directory_at
     from aerotape.catalog.layout import RecordingState
+    from aerotape.replay.offline.directory import directory_at
 
     valid = int(RecordingState.VALID)
     with directory_at(args.directory).open_catalog() as catalog:

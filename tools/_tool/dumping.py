@@ -15,8 +15,8 @@ from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_comman
 from aerotape.tools._tool.describing import print_section, recording_row
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
     from aerotape.catalog.maintenance.dump import Frame
+    from aerotape.replay.offline.directory import Recording
     from aerotape.times import TimeRange
 
 _LINE_LENGTH = 16
@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
 
 def _dump(args: argparse.Namespace) -> int:
     """Print each recording, of whatever state, and its frames; with --json, the frames alone."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     if args.limit is not None and args.limit <= 0:
         raise ConfigurationError(f"{args.limit} is no number of frames", "FRAMES")

@@ -62,12 +62,12 @@ def _verify(args: argparse.Namespace) -> int:
     and with --dry-run, which reports only, nothing is marked. Nor is it with times, which choose
     the segment files to check: those that hold what may have been recorded then.
     """
-    from aerotape.catalog.directory import open_directory
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import MIN_CAPACITY_BYTES
     from aerotape.catalog.maintenance.archive_tool_marks import apply, decide
     from aerotape.catalog.maintenance.verify import run_verification
     from aerotape.catalog.mark.ownership import now_epoch_ms
+    from aerotape.replay.offline.directory import open_directory
     from aerotape.tools._cli.output import Progress, emit
     from aerotape.url_path import UrlPath
 

@@ -10,10 +10,10 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.maintenance.dump import read_frames
 from aerotape.errors import ConfigurationError, SegmentError, StorageError
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("fsspec")
 pytest.importorskip("pyarrow")

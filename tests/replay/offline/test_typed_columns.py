@@ -11,12 +11,13 @@ from support.builders.built_archive import add_recording
 from support.builders.orders import SCHEMA, cancel, foreign, position, some_orders
 from support.builders.segment_builder import SegmentBuilder, crc32
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CodecError, ConfigurationError, SegmentError
-from aerotape.replay.offline.reader import COLUMNS
+from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.replay.offline.reader import COLUMNS, read_messages
 from aerotape.replay.offline.table import read_batches
+from aerotape.replay.statistics.compute import recording_statistics
 
 pa = pytest.importorskip("pyarrow")
 
@@ -254,12 +255,21 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(columns=["price"])
 
 
-def test_both_ways_of_reading_take_the_same_arguments() -> None:
-    """Stream and table cannot drift apart, and help() shows all arguments of either."""
-    stream, table = inspect.signature(Recording.to_batches), inspect.signature(Recording.to_arrow)
-    assert stream.parameters == table.parameters
-    assert list(stream.parameters)[:4] == ["self", "from_position", "to_position", "checksum"]
-    assert {"columns", "mode", "schema", "template", "others"} <= set(stream.parameters)
+def test_methods_of_a_recording_take_the_arguments_of_their_functions() -> None:
+    """Stream, table and statistics cannot drift apart, and help() shows all arguments."""
+    for method, function in (
+        (Recording.messages, read_messages),
+        (Recording.to_batches, read_batches),
+        (Recording.to_arrow, read_batches),
+        (Recording.stats, recording_statistics),
+    ):
+        own, *shown = inspect.signature(method).parameters.values()
+        _, *expected = inspect.signature(function).parameters.values()
+        assert own.name == "self"
+        assert [(each.name, each.kind) for each in shown] == [
+            (each.name, each.kind) for each in expected
+        ]
+        assert [each.default for each in shown] == [each.default for each in expected]
 
 
 def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:

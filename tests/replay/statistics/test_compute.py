@@ -11,8 +11,8 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import END, HEADER, PAD, SegmentBuilder
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.errors import CatalogError, ConfigurationError
+from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.statistics.compute import position_edges
 from aerotape.replay.statistics.model import RecordingStatistics
 

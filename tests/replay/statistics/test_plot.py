@@ -15,13 +15,13 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java import ROOT
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
     write_time_index,
 )
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 matplotlib = pytest.importorskip("matplotlib")

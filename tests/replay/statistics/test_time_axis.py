@@ -13,7 +13,6 @@ from support.daemon.recording import wait_until
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
@@ -21,6 +20,7 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.directory import Recording, open_directory
 
 SECOND = 1_000_000_000
 # Within the second that the catalog has for recordings that were built.

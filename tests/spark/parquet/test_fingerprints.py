@@ -10,9 +10,9 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.checksum import write_checksums
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyarrow")
 

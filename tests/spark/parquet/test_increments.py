@@ -13,10 +13,10 @@ from support.builders.orders import SCHEMA, cancel, some_orders
 from support.builders.segment_builder import BEGIN, END, SegmentBuilder, crc32
 from support.builders.timed_directory import build
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CatalogError, ConfigurationError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.payload_columns import PayloadColumns
 from aerotape.spark.source.options import ReadOptions
 

@@ -17,8 +17,8 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
 import aerotape
-from aerotape.catalog.directory import open_directory
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages, recording_range
 from aerotape.spark.source.options import ReadOptions
 

@@ -11,7 +11,7 @@ from support.builders.segment_builder import SegmentBuilder
 
 import aerotape.spark
 from aerotape import _native
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from support.builders.payload_schema import BIG_ENDIAN_SCHEMA
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java_payloads import encode_with_java
 
-from aerotape.catalog.directory import open_directory
 from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

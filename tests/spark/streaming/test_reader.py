@@ -13,7 +13,6 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, END, BuiltMessage, SegmentBuilder, crc32
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import (
@@ -23,6 +22,7 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 

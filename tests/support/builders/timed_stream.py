@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aerotape
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.segment_files import segment_base_position
+from aerotape.replay.offline.directory import Recording
 from support.daemon.recording import wait_until
 
 CHANNEL = "aeron:ipc?term-length=64k"

@@ -13,15 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.errors import (
-    AeronError,
-    AerotapeError,
-    ArchiveError,
-    ClosedError,
-    ConfigurationError,
-)
-from aerotape.protocol import NULL_VALUE, ErrorCode
-from aerotape.replay.sessions.request import (
+from aerotape.archive.replay.request import (
     ReplayPlan,
     ReplayRequest,
     check_deletion,
@@ -30,6 +22,14 @@ from aerotape.replay.sessions.request import (
     replay_channel,
     replay_session_id,
 )
+from aerotape.errors import (
+    AeronError,
+    AerotapeError,
+    ArchiveError,
+    ClosedError,
+    ConfigurationError,
+)
+from aerotape.protocol import NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import (
