@@ -28,6 +28,6 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session.
     """
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     spark.dataSource.register(AerotapeDataSource)

@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
-from aerotape.spark.source.data_source import BatchReader, ScanPartition, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_calls
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, Follower
 from aerotape.spark.streaming.offsets import Progress, StreamOffset

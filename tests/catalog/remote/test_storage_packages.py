@@ -218,7 +218,7 @@ def test_a_stream_does_not_take_it_for_loss_of_data(
     pytest.importorskip("pyspark")
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     add_recording(tmp_path, fill(SegmentBuilder(), 3), live=True)
     upload(tmp_path)

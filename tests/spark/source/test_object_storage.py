@@ -252,7 +252,7 @@ def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path
     each message once."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     builder = fill(SegmentBuilder(), 60)
     add_recording(tmp_path, builder, live=True)

@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType, StructField, StructType
 from support.spark.stream_query import Query, Row, read
 
-from aerotape.spark.source.data_source import AerotapeDataSource
+from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 from aerotape.spark.streaming.reader import StreamReader
 
