@@ -9,11 +9,11 @@ a recording that was truncated and extended meanwhile holds something else there
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aerotape import _native
 from aerotape.errors import SegmentError
-from aerotape.records import record, replace
 from aerotape.replay.offline.reader import arrow_batches
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct("<iq")  # flags, reserved value
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LastMessage:
     """The last message of a range that is asked for. Positions are bytes.
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from aerotape import _native
 from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
-from aerotape.records import record, replace
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange
 from aerotape.url_path import UrlPath
@@ -101,7 +101,7 @@ class Scan(Protocol):
         """Damaged messages left out so far."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingRange:
     """Messages of one recording that begin from `from_position` up to `to_position`.
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from aerotape import _native
+from aerotape.catalog.descriptor import FRAME_ALIGNMENT
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.replay.offline.segment_copies import SegmentCopies
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 DEFAULT_BINS: Final = 100
 PICTURE_BINS: Final = 200
 MAX_BINS: Final = 100_000
-_FRAME_ALIGNMENT: Final = 32
 _MESSAGES_PER_BIN: Final = 20
 _FEW_BINS: Final = 10
 # So often can a pass be interrupted, and tells how far it is.
@@ -232,9 +232,9 @@ def position_edges(from_position: int, to_position: int, bins: int) -> list[int]
     length = to_position - from_position
     if not bins or not length:
         return []
-    bins = max(min(bins, length // _FRAME_ALIGNMENT), 1)
-    steps = (length * i // bins // _FRAME_ALIGNMENT for i in range(1, bins))
-    return [from_position, *(from_position + s * _FRAME_ALIGNMENT for s in steps), to_position]
+    bins = max(min(bins, length // FRAME_ALIGNMENT), 1)
+    steps = (length * i // bins // FRAME_ALIGNMENT for i in range(1, bins))
+    return [from_position, *(from_position + s * FRAME_ALIGNMENT for s in steps), to_position]
 
 
 def _duration_s(recording: StoredRecording, chosen: RecordingRange, now_ms: int) -> float | None:

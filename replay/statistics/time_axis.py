@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from aerotape.catalog.descriptor import FRAME_ALIGNMENT
 from aerotape.errors import ConfigurationError
-from aerotape.records import record
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
 
-_FRAME_ALIGNMENT = 32
 
-
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeScale:
     """When a range of positions was recorded.
 
@@ -58,7 +57,7 @@ class TimeScale:
         first, second = self.positions[after - 1], self.positions[after]
         since, until = self.times_ns[after - 1], self.times_ns[after]
         position = first + (second - first) * (time_ns - since) // (until - since)
-        return max(position // _FRAME_ALIGNMENT * _FRAME_ALIGNMENT, self.positions[0])
+        return max(position // FRAME_ALIGNMENT * FRAME_ALIGNMENT, self.positions[0])
 
 
 def time_scale(
