@@ -84,7 +84,7 @@ class AerotapeDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Refuse to write (ConfigurationError)."""
-        raise ConfigurationError("the data source only reads: recordings are made by an archive")
+        raise ConfigurationError("the data source is read-only: an archive writes recordings")
 
     def _check_schema(self, schema: StructType) -> None:
         known = table_types(self.read_options)
@@ -94,8 +94,8 @@ class AerotapeDataSource(DataSource):
             if expected is None or expected.simpleString() != field.dataType.simpleString():
                 there = ", ".join(f"{name} {kind.simpleString()}" for name, kind in known.items())
                 raise ConfigurationError(
-                    f"schema: {field.name} {field.dataType.simpleString()} is no column of a "
-                    f"recording (there are {there})",
+                    f"schema: {field.name} {field.dataType.simpleString()} is not a column of a "
+                    f"recording: expected {there}",
                     "schema",
                 )
 

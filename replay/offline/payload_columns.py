@@ -82,8 +82,8 @@ class PayloadColumns:
         """
         if others not in OTHERS:
             raise ConfigurationError(
-                f"others: {others!r} is neither drop nor null: leave messages of other templates "
-                "out, or have rows of nulls for them",
+                f"others: {others!r} is not one of drop, null: leave out messages of other "
+                "templates, or return them as rows of nulls",
                 "others",
             )
         if not isinstance(schema, PayloadSchema):
@@ -91,11 +91,12 @@ class PayloadColumns:
             return cls(PayloadSchema.from_schema(read, template, enums=enums, sets=sets), others)
         if template is not None:
             raise ConfigurationError(
-                "template: the schema was read already; name the template there", "template"
+                "template: the schema has been read already: select the template when reading it",
+                "template",
             )
         if schema.error_column is not None:
             raise ConfigurationError(
-                "schema: a table tells in `_corrupt` what is wrong with a payload, in mode "
+                "schema: a table reports malformed payloads in the column `_corrupt`, in mode "
                 "PERMISSIVE; read the schema without error_column",
                 "schema",
             )
@@ -193,7 +194,7 @@ class PayloadReader:
             )
             problems = {
                 row: f"recording {recording_id}, position {scanned.column('position')[row]}: the "
-                f"payload is not what its schema says: {text}"
+                f"payload does not match its schema: {text}"
                 for row, text in decoded.problems
             }
             if decoded.batch.num_rows:

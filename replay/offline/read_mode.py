@@ -27,7 +27,7 @@ def parse_mode(text: str, name: str = "mode") -> Mode:
     for mode in MODES:
         if text.upper() == mode:
             return mode
-    raise ConfigurationError(f"{name}: unknown mode {text!r} (there are {', '.join(MODES)})", name)
+    raise ConfigurationError(f"{name}: unknown mode {text!r}: expected {', '.join(MODES)}", name)
 
 
 def check_mode(
@@ -43,8 +43,7 @@ def check_mode(
     """
     if mode != "FAILFAST" and checksum == "none" and not decodes:
         raise ConfigurationError(
-            f"{name} {mode} is about frames that fail their checksum, and none is verified: give "
-            "checksum too, crc-32 or crc-32c, whichever the archive's "
-            "aeron.archive.record.checksum was",
+            f"{name} {mode} concerns frames that fail their checksum, and none is verified: give "
+            "checksum too, crc-32 or crc-32c, as the archive's aeron.archive.record.checksum",
             name,
         )

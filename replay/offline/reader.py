@@ -132,6 +132,11 @@ class RecordingRange:
     from_boundary: bool = False
 
     @property
+    def positions(self) -> tuple[int, int]:
+        """The first position, and the first one after the range."""
+        return self.from_position, self.to_position
+
+    @property
     def length(self) -> int:
         """Bytes of the recording that the range covers."""
         return self.to_position - self.from_position

@@ -146,7 +146,7 @@ class _Pieces:
             self._ended = (
                 f"segment file ends at offset {piece.position + len(data) - piece.base_position} "
                 f"and the recording reaches position {self._part.limit_position}; was it "
-                "truncated, or is the copy not complete?"
+                "truncated, or is the copy incomplete?"
             )
         return data
 
@@ -195,8 +195,8 @@ class _Pieces:
             return self._folder.open(name)
         except FileNotFoundError:
             raise StorageError(
-                "cannot open segment file: it is not there; was it deleted, or is the copy not "
-                "complete?",
+                "cannot open segment file: it does not exist; was it deleted, or is the copy "
+                "incomplete?",
                 self._folder.path / name,
             ) from None
 

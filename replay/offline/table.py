@@ -165,7 +165,7 @@ def read_batches(
 
         payloads = PayloadColumns.of(schema, template, others=others, storage=recording.storage)
     elif template is not None:
-        raise ConfigurationError("template: give the schema that has it, too", "template")
+        raise ConfigurationError("template: give the schema that defines it, too", "template")
     table = TableReader(
         columns,
         checksum,

@@ -72,7 +72,7 @@ def recording_statistics(
             cannot be read.
     """
     if not 0 <= bins <= MAX_BINS:
-        raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
+        raise ConfigurationError(f"bins must be between 0 and {MAX_BINS}, got {bins}", "bins")
     chosen = recording_range(
         recording, from_position, to_position, TimeRange.of(from_time, to_time)
     )
@@ -163,7 +163,7 @@ def picture_statistics(
     than chance as there are few messages in each.
     """
     if bins is not None and bins < 1:
-        raise ConfigurationError(f"{bins} bins: a picture needs one at least", "bins")
+        raise ConfigurationError(f"bins must be at least 1 for a picture, got {bins}", "bins")
     times = TimeRange.of(from_time, to_time)
     chosen = recording_range(recording, from_position, to_position, times)
     scale = time_scale(recording, chosen.from_position, chosen.to_position)
@@ -201,7 +201,7 @@ class _Parts:
     ) -> None:
         begin, end = chosen.from_position, chosen.to_position
         if over not in ("position", "time"):
-            raise ConfigurationError(f"over {over!r}: there are position and time", "over")
+            raise ConfigurationError(f"over must be position or time, got {over!r}", "over")
         self._times_ns: list[int] = []
         if over == "position" or begin == end or not bins:
             self.edges = self._positions = position_edges(begin, end, bins)

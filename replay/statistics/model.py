@@ -205,7 +205,7 @@ class RecordingStatistics:
             ConfigurationError: the share is not from 0 to 1.
         """
         if not 0 <= share <= 1:
-            raise ConfigurationError(f"{share} is no share: it must be from 0 to 1", "share")
+            raise ConfigurationError(f"share must be between 0 and 1, got {share}", "share")
         rank, seen = max(math.ceil(share * self.messages), 1), 0
         for bucket in self.lengths:
             seen += bucket.messages
@@ -221,7 +221,7 @@ class RecordingStatistics:
         """
         if divisions not in (1, 2, 4, 8, 16, 32, 64, 128):
             raise ConfigurationError(
-                f"{divisions} divisions: use a power of two up to 128", "divisions"
+                f"divisions must be a power of two up to 128, got {divisions}", "divisions"
             )
         if not self.messages:
             return []

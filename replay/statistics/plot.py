@@ -73,7 +73,7 @@ def draw(statistics: RecordingStatistics, figure: Figure) -> Axes:
 def draw_panel(statistics: RecordingStatistics, ax: Axes, panel: Panel) -> Axes:
     """Draw one panel into axes of the caller, and return these (ConfigurationError)."""
     if panel not in PANELS:
-        raise ConfigurationError(f"unknown panel {panel!r}: there are {', '.join(PANELS)}", "panel")
+        raise ConfigurationError(f"unknown panel {panel!r}: expected {', '.join(PANELS)}", "panel")
     panels: dict[Panel, Callable[[Axes, RecordingStatistics], None]] = {
         "rate": _draw_rate,
         "throughput": _draw_throughput,
@@ -117,7 +117,7 @@ def _draw_rate(ax: Axes, statistics: RecordingStatistics) -> None:
 
 def _draw_throughput(ax: Axes, statistics: RecordingStatistics) -> None:
     if statistics.over != "time":
-        raise ConfigurationError("the throughput of bytes is drawn over time only", "panel")
+        raise ConfigurationError("the panel throughput requires statistics over time", "panel")
     _prepare(ax, statistics, "recorded bytes, with headers and padding", "bytes/s")
     _fill(ax, statistics, [part.bytes_per_s or 0.0 for part in statistics.bins])
     ax.yaxis.set_major_locator(_PowersOfTwo(0, most=5))

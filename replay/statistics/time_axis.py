@@ -87,10 +87,9 @@ def required_time_scale(
     """As `time_scale`; ConfigurationError when it is not known when the range was recorded."""
     scale = time_scale(recording, from_position, to_position)
     if scale is None:
-        why = recording.time_index.problem or "it has no time index, as of another archive"
+        why = recording.time_index.problem or "it has no time index"
         raise ConfigurationError(
-            f"when recording {recording.recording_id} had which position is not known ({why}): "
-            "look at it over position",
+            f"times of recording {recording.recording_id} are unknown ({why}): use over position",
             "over",
         )
     return scale

@@ -175,7 +175,7 @@ def _read(recording: Recording, begin: int, end: int) -> bytes:
         path = recording.archive_dir / segment_file_name(recording.recording_id, base)
         raise StorageError(
             f"segment file {path} ends before offset {end - base}, and the recording reaches "
-            f"position {end}: was it truncated, or is the copy not complete?",
+            f"position {end}: was it truncated, or is the copy incomplete?",
             path,
         )
     return data

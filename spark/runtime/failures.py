@@ -11,11 +11,11 @@ _JAVA_CLASS: Final = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 _ADVICE: Final = (
     (
         re.compile(r"ModuleNotFoundError|Cannot run program"),
-        "do workers run a Python with aerotape[spark]? PYSPARK_PYTHON names it",
+        "do workers run a Python with aerotape[spark]? set PYSPARK_PYTHON to it",
     ),
     (
         re.compile(r"worker exited unexpectedly"),
-        "was it killed, for want of memory say? fewer tasks at once need less",
+        "was it killed, for example for lack of memory? fewer concurrent tasks need less",
     ),
 )
 

@@ -99,14 +99,14 @@ def _acquire(
     if context is None:
         if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
             raise ConfigurationError(
-                "Spark Connect cannot run this job's tasks: use a process without a session of "
-                "Spark Connect, with SPARK_REMOTE unset, and name the cluster as master"
+                "Spark Connect cannot run the tasks of this job: use a process without a Spark "
+                "Connect session, with SPARK_REMOTE unset, and give the cluster as master"
             )
         master = master or os.environ.get("MASTER") or DEFAULT_MASTER
         _own = _OwnContext(_start(master, app_name, whole_log=whole_log))
     elif master is not None and context.master != master:
         raise ConfigurationError(
-            f"a Spark session with master {context.master!r} is active, stop it to use {master!r}"
+            f"a Spark session with master {context.master!r} is active: stop it to use {master!r}"
         )
     elif _own is None or _own.context is not context:
         return context, None
@@ -163,10 +163,10 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
             reason = cause(error)
             if "JAVA_GATEWAY_EXITED" in reason:
                 reason = (
-                    "its Java process ended, perhaps with the words above; is a JDK 17 or later on "
-                    "the PATH or in JAVA_HOME?"
+                    "its Java process ended, see its output above; is a JDK 17 or later on the "
+                    "PATH or in JAVA_HOME?"
                 )
-            raise AerotapeError(f"Spark does not start with master {master!r}: {reason}") from error
+            raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
     if not (had_jvm or whole_log):
         _quiet_gateway = SparkContext._gateway
     return context
@@ -192,8 +192,8 @@ def check_master(master: str | None) -> None:
     active = _active_context() if "pyspark" in sys.modules else None
     if active is None or active.master != master:
         raise ConfigurationError(
-            f"{master!r} is no master of Spark's: name local[N], spark://HOST:PORT, yarn or "
-            "k8s://https://HOST:PORT",
+            f"{master!r} is not a Spark master URL: expected local[N], spark://HOST:PORT, yarn "
+            "or k8s://https://HOST:PORT",
             "master",
         )
 

@@ -155,7 +155,7 @@ class ReadOptions:
                 close = get_close_matches(key.lower(), known, 1)
                 hint = f", do you mean {known[close[0]]}?" if close else ""
                 raise ConfigurationError(
-                    f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
+                    f"unknown option {key!r}{hint} (known: {', '.join(known.values())})", key
                 )
             given[known[key.lower()]] = value
         if not given.get("path"):
@@ -245,8 +245,7 @@ def parse_stream_id(text: str, name: str) -> int:
     stream_id = _integer(text, name)
     if not -(1 << 31) <= stream_id < 1 << 31:
         raise ConfigurationError(
-            f"{name}: {stream_id} is no stream id of Aeron; they are from {-(1 << 31)} to "
-            f"{(1 << 31) - 1}",
+            f"{name}: {stream_id} is not a stream id: expected {-(1 << 31)} to {(1 << 31) - 1}",
             name,
         )
     return stream_id
@@ -278,8 +277,8 @@ def parse_payloads(
         for name in _ABOUT_SCHEMA:
             if name in given:
                 raise ConfigurationError(
-                    f"{name}: it is about payloads that are decoded; give the option schema too, "
-                    "an SBE schema (XML or .sbeir)",
+                    f"{name}: this option is for decoded payloads; give the option schema too, an "
+                    "SBE schema (XML or .sbeir)",
                     name,
                 )
         return None
@@ -305,7 +304,7 @@ def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
         if text.lower() == word:
             return word
     raise ConfigurationError(
-        f"{name}: {text!r} is none of {', '.join(str(word) for word in words)}", name
+        f"{name}: {text!r} is not one of {', '.join(str(word) for word in words)}", name
     )
 
 
@@ -315,7 +314,7 @@ def parse_checksum(text: str, name: str) -> ChecksumName:
         return _CHECKSUMS[text.lower()]
     except KeyError:
         raise ConfigurationError(
-            f"{name}: unknown checksum {text!r} (there are {', '.join(_CHECKSUMS)})", name
+            f"{name}: unknown checksum {text!r}: expected {', '.join(_CHECKSUMS)}", name
         ) from None
 
 
@@ -328,6 +327,8 @@ def parse_partition_bytes(text: str, name: str) -> int:
     count = digits(text[:-1] if factor > 1 else text)
     if not count:
         raise ConfigurationError(
-            f"{name}: {text!r} is not a number of bytes above zero, as 4096, 64k, 128m or 1g", name
+            f"{name}: {text!r} is not a positive number of bytes: expected a form such as 4096, "
+            "64k, 128m or 1g",
+            name,
         )
     return count * factor

@@ -67,7 +67,7 @@ def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], i
 def _count(text: str, name: str) -> int:
     count = digits(text)
     if not count:
-        raise ConfigurationError(f"{name}: {text!r} is not a whole number above zero", name)
+        raise ConfigurationError(f"{name}: {text!r} is not a positive whole number", name)
     return count
 
 

@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
             if value is not None:
                 raise ConfigurationError(
-                    f"{name}: a stream has no end, this option is for spark.read; filter the "
+                    f"{name}: a stream has no end: this option is for spark.read; filter the "
                     "column position, or stop the query",
                     name,
                 )

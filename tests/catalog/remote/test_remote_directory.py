@@ -218,7 +218,7 @@ def test_a_copy_that_is_not_complete_is_named(
     store.delete(prefix, path.name)
     positions, message = read()
     assert positions == before
-    assert "it is not there; was it deleted, or is the copy not complete?" in message
+    assert "it does not exist; was it deleted, or is the copy incomplete?" in message
 
     path.write_bytes(whole[:10_000])
     store.upload(tmp_path, prefix)

@@ -186,7 +186,7 @@ def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> N
     assert store.entries() == ["file"]
     store.write("other", b"other")
     with pytest.raises(
-        StorageError, match=r"^cannot move to moody://table/file: it was not renamed"
+        StorageError, match=r"^cannot move to moody://table/file: not renamed"
     ):
         store.move("other", "file")
 

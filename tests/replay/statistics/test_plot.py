@@ -118,7 +118,7 @@ def test_the_only_recording_needs_no_id(
         (["9"], 1, "no recording with id 9"),
         (["0", "--bins", "100001"], 2, "100001 bins"),
         (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is no time"),
-        (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
+        (["0", "--bins", "0"], 2, "bins must be at least 1 for a picture, got 0"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after to_position"),
         (["0", "-o", "x"], 2, "cannot draw into x"),
         (["0", "-o", "no/such/folder/x.png"], 1, "cannot write no/such/folder/x.png: No such file"),
@@ -254,7 +254,7 @@ def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(ConfigurationError, match="over time only"):
         recording.plot(throughput, panel="throughput", over="position")
     assert main(["plot", str(directory), "1", "--over", "time", "-o", str(out)]) == 2
-    assert "look at it over position" in capsys.readouterr().err
+    assert "use over position" in capsys.readouterr().err
     arguments = ["--over", "position", "--from-time", "2030-01-01T00:00Z"]
     assert main(["plot", str(directory), "0", *arguments, "-o", str(out)]) == 0
 

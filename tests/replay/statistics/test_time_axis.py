@@ -107,7 +107,7 @@ def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
     directory = open_directory(tmp_path)
     with pytest.raises(ConfigurationError, match=r"not known .*no time index.*over position"):
         directory.recording(0).stats(over="time")
-    with pytest.raises(ConfigurationError, match="'age': there are position and time"):
+    with pytest.raises(ConfigurationError, match="over must be position or time, got 'age'"):
         directory.recording(0).stats(over="age")  # type: ignore[arg-type]
     assert directory.recording(1).stats(over="time").bins == ()
 

@@ -80,7 +80,7 @@ def test_a_warning_of_any_round_counts(
     add_recording(archive_dir, builder)
     assert watch(lambda: None, lambda: None) == 3
     told = capfd.readouterr().err
-    assert told.count("1 fragments of messages that were not recorded whole left out") == 1
+    assert told.count("1 fragments of incompletely recorded messages left out") == 1
     assert "as reported before: recordings 0\n" in told
 
 
@@ -177,7 +177,7 @@ def test_what_went_with_a_purged_recording_is_told(
     options = ("--recording-ids", "0,1") if asked else ()
     assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
     told = capfd.readouterr().err
-    gone = f"recording 1: it is gone from the archive: what it held after position {live.position}"
+    gone = "recording 1: it is no longer in the archive: the table has none of its messages"
     assert told.count(gone) == 1
     assert "before: recordings 1\n" in told
 

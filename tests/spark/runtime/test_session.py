@@ -121,11 +121,11 @@ def test_a_master_may_be_of_another_cluster_manager_or_of_the_context_that_runs(
     context = pytest.importorskip("pyspark").SparkContext
     monkeypatch.setattr(context, "_active_spark_context", None)
     check_master("armada://host:50051")
-    with pytest.raises(ConfigurationError, match="'own' is no master of Spark's"):
+    with pytest.raises(ConfigurationError, match="'own' is not a Spark master URL"):
         check_master("own")
     monkeypatch.setattr(context, "_active_spark_context", SimpleNamespace(master="own"))
     check_master("own")
-    with pytest.raises(ConfigurationError, match="'other' is no master of Spark's"):
+    with pytest.raises(ConfigurationError, match="'other' is not a Spark master URL"):
         check_master("other")
 
 

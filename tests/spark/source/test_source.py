@@ -146,7 +146,7 @@ def test_what_the_source_does_not_do_is_told(
     with pytest.raises(Exception, match="CatalogError: no such") as raised:
         load(spark, tmp_path / "none").count()
     assert str(raised.value).count("  File ") <= 2
-    with pytest.raises(Exception, match="the data source only reads"):
+    with pytest.raises(Exception, match="the data source is read-only"):
         load(spark, archive_dir).write.format("aerotape").mode("append").save(str(tmp_path / "t"))
 
 

@@ -380,7 +380,7 @@ def test_a_truncation_below_the_query(tmp_path: Path) -> None:
             query.batch()
         assert str(raised.value) == (
             f"recording 0 was truncated to position {builder.position}, and the query has come to "
-            f"position {read_to}. To go on with what there is, set the option failOnDataLoss to "
+            f"position {read_to}; to continue with what is left, set the option failOnDataLoss to "
             "false"
         )
         assert (raised.value.recording_id, raised.value.position) == (0, builder.position)
@@ -543,13 +543,16 @@ def test_recordings_that_were_never_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("offset", "complaint"),
     [
-        ({"version": 2, "recordings": {}}, "offsets of version 2, this aerotape knows version 1"),
-        ({"version": 0}, "holds no offset of an aerotape stream"),
-        ({"prices-0": {"0": 12}}, "holds no offset of an aerotape stream"),
-        ({"version": 1, "recordings": {"a": {"position": 1}}}, "holds no offset"),
-        ({"version": 1, "recordings": {"1": {"position": "1"}}}, "holds no offset"),
-        ({"version": 1, "recordings": {"1": {"from": 1}}}, "holds no offset"),
-        ({"version": 1, "recordings": [1]}, "holds no offset"),
+        (
+            {"version": 2, "recordings": {}},
+            "of version 2, this aerotape supports version 1",
+        ),
+        ({"version": 0}, "holds an offset that is not of aerotape"),
+        ({"prices-0": {"0": 12}}, "holds an offset that is not of aerotape"),
+        ({"version": 1, "recordings": {"a": {"position": 1}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": {"1": {"position": "1"}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": {"1": {"from": 1}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": [1]}, "holds an offset that is not"),
     ],
 )
 def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> None:
@@ -570,7 +573,7 @@ def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> Non
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss: 'maybe' is not one of true, false"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: '0' is not a number of bytes above"),
         ({"maxMessagesPerTrigger": "-1"}, "maxMessagesPerTrigger: '-1' is not a whole number abov"),
-        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a whole number above zero"),
+        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a positive whole number"),
         ({"maxBytePerTrigger": "1"}, "do you mean maxBytesPerTrigger"),
     ],
 )
