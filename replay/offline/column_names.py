@@ -1,4 +1,4 @@
-"""Names of columns that somebody has asked for, checked."""
+"""Validation of column names given by users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aerotape.errors import ConfigurationError
 
 
 def check_columns(columns: Sequence[str], known: Sequence[str], name: str = "columns") -> None:
-    """Refuse columns that are not known, named twice, or none at all (ConfigurationError)."""
+    """Raise ConfigurationError for unknown or duplicate columns, or an empty list."""
     if isinstance(columns, str):
         raise ConfigurationError(f"{name}: {columns!r} is not a list of names", name)
     for column in columns:

@@ -1,8 +1,8 @@
 """Positions of a recording against wall-clock time, for statistics over time.
 
 Times are known at the points of the recording's time index (`aerotape.catalog.time_index.index`);
-between two of them the stream is taken to have been steady. Where the clock was put back, time
-stands still until it is where it was.
+between two of them the rate is assumed to be constant. If the clock was set back, time stands still
+until it reaches its former value.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """When a range of positions was recorded.
+    """Times at which a range of positions was recorded.
 
     Attributes:
-        times_ns: ascending, nanoseconds since 1970; of the range's start first, of its end last.
-        positions: how far the recording was then, ascending.
+        times_ns: nanoseconds since 1970, ascending, from the range's start to its end.
+        positions: recorded position at each of these times, ascending.
     """
 
     times_ns: Sequence[int]
@@ -34,7 +34,7 @@ class TimeScale:
 
     @property
     def duration_ns(self) -> int:
-        """How long the range took."""
+        """Duration of the range in nanoseconds."""
         return self.times_ns[-1] - self.times_ns[0]
 
     def edges(self, bins: int) -> tuple[list[int], list[int]]:
@@ -42,7 +42,7 @@ class TimeScale:
 
         Returns:
             Times, ascending, one more than parts; and the position at each, on a frame boundary.
-            Both are the same in two places when nothing was recorded in between.
+            Two adjacent positions are equal if nothing was recorded between them.
         """
         begin = self.times_ns[0]
         bins = max(min(bins, self.duration_ns), 1)
@@ -63,7 +63,7 @@ class TimeScale:
 def time_scale(
     recording: StoredRecording, from_position: int, to_position: int
 ) -> TimeScale | None:
-    """Find out when a range of a recording was recorded; None when its time index has no points.
+    """Return the times of a range of a recording; None if its time index has no points.
 
     Raises:
         CatalogError: the recording's descriptor is damaged.
@@ -84,7 +84,7 @@ def time_scale(
 def required_time_scale(
     recording: StoredRecording, from_position: int, to_position: int
 ) -> TimeScale:
-    """As `time_scale`; ConfigurationError when it is not known when the range was recorded."""
+    """As `time_scale`; raise ConfigurationError if the times are unknown."""
     scale = time_scale(recording, from_position, to_position)
     if scale is None:
         why = recording.time_index.problem or "it has no time index"

@@ -105,7 +105,7 @@ def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
     add_recording(tmp_path, fill(SegmentBuilder(), 20))
     add_recording(tmp_path, SegmentBuilder())
     directory = open_directory(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"not known .*no time index.*over position"):
+    with pytest.raises(ConfigurationError, match=r"unknown .*no time index.*over position"):
         directory.recording(0).stats(over="time")
     with pytest.raises(ConfigurationError, match="over must be position or time, got 'age'"):
         directory.recording(0).stats(over="age")  # type: ignore[arg-type]

@@ -354,7 +354,7 @@ def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
         (lambda folder: next(folder.glob("*.parquet")).unlink(), "is missing, "),
         (
             lambda folder: (folder / MANIFEST_NAME).write_text('{"manifest_version": 99}'),
-            "is of version 99",
+            "has version 99",
         ),
     ],
     ids=["damaged", "gone", "file-gone", "newer"],

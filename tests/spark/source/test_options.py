@@ -90,7 +90,7 @@ def test_a_directory_elsewhere_comes_with_storage_options() -> None:
             {"streamId": "2147483648"},
             "streamId: 2147483648 is not a stream id",
         ),
-        ({"streamId": "-2147483649"}, "streamId: -2147483649 is no stream id"),
+        ({"streamId": "-2147483649"}, "streamId: -2147483649 is not a stream id"),
         ({"columns": "payload,colour"}, "unknown column 'colour'"),
         ({"columns": "length,length"}, "duplicate column"),
         ({"columns": " "}, "no column"),
