@@ -49,7 +49,7 @@ class AerotapeDataSource(DataSource):
         return "aerotape"
 
     def schema(self) -> StructType:
-        """The columns asked for."""
+        """Return the selected columns."""
         return table_schema(self.read_options)
 
     @without_calls
@@ -90,7 +90,7 @@ class AerotapeDataSource(DataSource):
         known = table_types(self.read_options)
         for field in schema.fields:
             expected = known.get(field.name)
-            # Types as SQL writes them: those do not tell what may be null.
+            # Types as SQL writes them, which do not include nullability.
             if expected is None or expected.simpleString() != field.dataType.simpleString():
                 there = ", ".join(f"{name} {kind.simpleString()}" for name, kind in known.items())
                 raise ConfigurationError(

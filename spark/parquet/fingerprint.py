@@ -34,7 +34,7 @@ _OLD_LENGTH: Final = 64 << 10
 _HEADER: Final = struct.Struct("<iiii")
 _HEADER_OFFSET: Final = 8
 _SESSION_ID: Final = slice(_HEADER_OFFSET + 4, _HEADER_OFFSET + 8)
-# Waiting for answers of a storage elsewhere takes no processor.
+# Waiting for responses of remote storage takes no processor time.
 _READERS: Final = 16
 
 _T = TypeVar("_T")

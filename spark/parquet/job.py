@@ -4,10 +4,10 @@
     OUT/recording_id=3/_manifest.json
 
 A job looks at each recording and its manifest and converts what the table does not have yet
-(`parquet_plan`). Tasks write aside (`parquet_writer`), the driver lets all new files of a
-recording appear at once (`parquet_commit`). Recordings are committed in batches, as their tasks are
+(`plan`). Tasks write aside (`writer`), the driver lets all new files of a
+recording appear at once (`commit`). Recordings are committed in batches, as their tasks are
 done: what is interrupted late has not worked for nothing. Only one job at a time writes to a table
-(`output_lock`).
+(`lock`).
 
 A recording that cannot be read to its end is not written at all, and named in the report.
 """
@@ -53,7 +53,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RecordingReport:
-    """What became of one recording. Figures are of this job, not of all that the table has.
+    """The outcome of one recording. Figures are of this job, not of the whole table.
 
     Attributes:
         recording_id: its id.
@@ -121,7 +121,7 @@ def convert(
     Raises:
         ConfigurationError: `out` is no folder, or in no file system that is known.
         CatalogError: the archive directory cannot be read.
-        UnknownRecordingError: a recording that was asked for does not exist.
+        UnknownRecordingError: a selected recording does not exist.
         TableInUseError: another job is writing to `out`.
         StorageError: `out` cannot be written.
         AerotapeError: Spark does not start, or a task failed as often as Spark tries.

@@ -13,7 +13,7 @@ from aerotape.spark.parquet.manifest import MANIFEST_NAME, Manifest
 from aerotape.spark.parquet.store import OutputStore
 
 _FILE: Final = re.compile(r"recording_id=(-?[0-9]+)/(.+)")
-# Waiting for answers of a storage elsewhere takes no processor.
+# Waiting for responses of remote storage takes no processor time.
 _READERS: Final = 16
 
 

@@ -1,7 +1,7 @@
 """What one task of the Parquet job does: scan a range and write it as one Parquet file.
 
 Rows do not pass through the JVM: a task goes from segment files to Arrow to Parquet in one
-process. It writes where no reader looks; the driver puts files in place (`parquet_commit`). So a
+process. It writes where no reader looks; the driver puts files in place (`commit`). So a
 task that fails, is repeated or runs twice leaves nothing to be seen.
 
 A row group is one batch of the scan. It ends by rows or by bytes of payload, so a task's memory
@@ -72,7 +72,7 @@ class WriteSettings:
         store: the table's folder.
         attempts: where tasks write, a folder for each recording, by its id.
         checksum: which checksum frames are verified with.
-        mode: what becomes of messages with a frame that fails it, and of malformed payloads.
+        mode: treatment of messages with a frame that fails it, and of malformed payloads.
         payloads: typed columns, if any.
         metadata: key-value metadata of each recording's files, by recording id.
     """
@@ -117,7 +117,7 @@ class RangeOutcome:
 def write_ranges(
     partitions: Iterator[tuple[RecordingRange, ...]], settings: WriteSettings
 ) -> Iterator[RangeOutcome]:
-    """Write each range of a task's partitions to a file of its own.
+    """Write each range of a task's partitions to a separate file.
 
     What is wrong with a recording is an outcome, not a failed task: trying again would not help,
     and other recordings shall be converted. What is wrong with the output is a failed task, which

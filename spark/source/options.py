@@ -13,8 +13,8 @@ option             meaning                                                      
 ``streamId``       only recordings of this stream id                                   all
 ``columns``        names of columns to build, separated by commas                      all
 ``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
-``mode``           what becomes of messages with a frame that fails its checksum, and  FAILFAST
-                   of payloads that are not what ``schema`` says: ``FAILFAST``,
+``mode``           treatment of messages with a frame that fails its checksum, and of  FAILFAST
+                   payloads that do not match ``schema``: ``FAILFAST``,
                    ``DROPMALFORMED`` or ``PERMISSIVE``
 ``schema``         SBE schema of the payloads, XML or `.sbeir`: fields become columns  none
 ``template``       name or id of the message that is wanted of it                      all
@@ -23,7 +23,7 @@ option             meaning                                                      
 ``enums``          columns of enums are ``name`` or ``number``                         name
 ``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
 ``partitionBytes`` bytes of recording that a partition should have                     128 MiB
-``storage.NAME``   how a storage elsewhere is reached: argument NAME of its file system environment
+``storage.NAME``   option of remote storage: argument NAME of its file system          environment
 =================  ==================================================================  =========
 
 An unknown option is refused, for a misspelt filter would silently read everything.
@@ -107,8 +107,8 @@ class ReadOptions:
         stream_id: only recordings of this stream.
         columns: names of columns, in the order wanted.
         checksum: which checksum frames are verified with.
-        mode: what becomes of messages with a frame that fails it, and of payloads that are not
-            what their schema says.
+        mode: treatment of messages with a frame that fails it, and of payloads that do not match
+            their schema.
         payloads: typed columns that there are, if any, and which messages are rows.
         partition_bytes: bytes of recording a partition should have; a term at least.
         storage: how the storage of a URL is reached.
@@ -140,7 +140,7 @@ class ReadOptions:
 
         Raises:
             ConfigurationError: an option is unknown, missing or has a value that cannot be.
-            CodecError: the SBE schema is none, or has no such template.
+            CodecError: the file is not an SBE schema, or has no such template.
         """
         known = {name.lower(): name for name in (*_NAMES, *STREAM_NAMES)}
         given: dict[str, str] = {}

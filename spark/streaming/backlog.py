@@ -1,12 +1,12 @@
-"""What a streaming query has not read yet, and what of it is gone.
+"""The unread part of recordings for a streaming query, and detection of data loss.
 
-Each trigger the directory is looked at anew. What counts as recorded of a live recording is found
-from its segment files, beginning at the position up to which the query has read, so that a look
-costs what was recorded since the last.
+Each trigger reads the directory again. The end of a live recording is determined from its segment
+files, beginning at the position up to which the query has read, so that the cost depends only on
+what was recorded since the last trigger.
 
 Data is lost to a query when it was purged or truncated before the query read it. That a recording
 was truncated below the query's position and extended again shows by the message that the query read
-last: it is no longer there. Whether the query fails or goes on is for the option `failOnDataLoss`.
+last: it is no longer there. By the option `failOnDataLoss` the query then fails or continues.
 """
 
 from __future__ import annotations

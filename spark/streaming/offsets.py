@@ -1,4 +1,4 @@
-"""How far a streaming query has come: what Spark keeps in the query's checkpoint.
+"""Offsets of a streaming query, which Spark stores in the query's checkpoint.
 
 An offset is a JSON object with a format version and, for each recording that was seen, a position
 at which a message ends. A recording that is in none is new: it is read from its beginning.

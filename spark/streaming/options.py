@@ -8,7 +8,7 @@ option                    meaning                                               
 ``maxBytesPerTrigger``    bytes of recording that a batch may have                     all
 ``maxMessagesPerTrigger`` messages that a batch may have                               all
 ``failOnDataLoss``        whether a query fails when something that it has not read    true
-                          is gone; if not, it goes on without
+                          is lost; if not, it continues without
 ========================  ===========================================================  ==========
 
 Those of `aerotape.spark.source.options` apply too, but for ``toPosition``: a stream has no end.
