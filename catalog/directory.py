@@ -5,6 +5,7 @@ Needs no daemon and disturbs none. `aerotape.replay.offline.directory` adds what
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from bisect import bisect_left
@@ -288,7 +289,12 @@ class StoredDirectory(Generic[RecordingT]):
         Raises:
             UnknownRecordingError: there is none with this id.
             CatalogError: the catalog cannot be read.
+            TypeError: the id is not an integer.
         """
+        try:
+            recording_id = operator.index(recording_id)
+        except TypeError:
+            raise TypeError(f"recording_id must be an integer, not {recording_id!r}") from None
         for recording in self.recordings():
             if recording.recording_id == recording_id:
                 return recording

@@ -1,7 +1,7 @@
 """Plots of a recording: messages and their lengths over positions or time, and all lengths.
 
-Needs matplotlib, which only this module imports: `pip install aerotape[plot]`. The colours are
-those of Okabe and Ito, which are distinct with any kind of colour blindness.
+Needs matplotlib, which only this module imports (the extra `plot`). The colours are those of Okabe
+and Ito, which are distinct with any kind of colour blindness.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aerotape.errors import ConfigurationError
 from aerotape.quantities import bytes_text, count_text
-from aerotape.text import printable
+from aerotape.text import not_installed, printable
 
 try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 except ImportError as error:
-    raise ConfigurationError("matplotlib is not installed: `pip install aerotape[plot]`") from error
+    raise ConfigurationError(not_installed("matplotlib", "plot")) from error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

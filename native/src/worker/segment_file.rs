@@ -1,10 +1,14 @@
 //! Names of segment files and how they are opened for writing.
 
 use super::failure::Failure;
+use crate::no_follow;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Access to new files, of which the umask may take more away: recordings are not for everyone.
+pub const FILE_MODE: u32 = 0o640;
 
 /// Path of a segment file: `<recordingId>-<basePosition>.rec` in the archive directory.
 pub fn segment_path(archive_dir: &Path, recording_id: i64, base_position: i64) -> PathBuf {
@@ -34,12 +38,9 @@ pub fn open_for_writing(
     if existing == Existing::Required {
         return open_existing(path, segment_length);
     }
-    match OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-    {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    match no_follow::open(&mut options, path) {
         Ok(file) => match file.set_len(segment_length) {
             Ok(()) => Ok(file),
             Err(error) => {
@@ -62,7 +63,7 @@ pub fn open_for_writing(
                 }
             }
             Err(Failure::generic(format!(
-                "segment file already exists and is not overwritten: {}; move it away if it does \
+                "segment file already exists: {}, and is not overwritten; move it away if it does \
                  not belong to this archive",
                 path.display()
             )))
@@ -72,10 +73,7 @@ pub fn open_for_writing(
 }
 
 fn open_existing(path: &Path, segment_length: u64) -> Result<File, Failure> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
+    let file = no_follow::open(OpenOptions::new().read(true).write(true), path)
         .map_err(|error| Failure::storage("open segment file", path, &error))?;
     let length = file
         .metadata()
