@@ -5,6 +5,6 @@ begins with `pyspark_` and registers its `DefaultSource`. An import that fails w
 other data sources of the session down with it, so this imports nothing native.
 """
 
-from aerotape.spark.source.data_source import AerotapeDataSource as DefaultSource
+from aerotape.spark.data_source import AerotapeDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -79,8 +79,8 @@ if TYPE_CHECKING:
         persistent_subscription,
     )
     from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.catalog.directory import ArchiveDirectory, Recording, open_directory
     from aerotape.message import Message
+    from aerotape.replay.offline.directory import ArchiveDirectory, Recording, open_directory
     from aerotape.replay.statistics.model import RecordingStatistics
 
 __version__ = "0.1.0"
@@ -89,7 +89,7 @@ _LAZY = {
     "Aeron": "aerotape.aeron",
     "Archive": "aerotape.archive.archive",
     "ArchiveClient": "aerotape.archive.client",
-    "ArchiveDirectory": "aerotape.catalog.directory",
+    "ArchiveDirectory": "aerotape.replay.offline.directory",
     "AsyncArchiveClient": "aerotape.archive.client",
     "AsyncMessages": "aerotape.archive.client",
     "AsyncReplay": "aerotape.archive.client",
@@ -104,7 +104,7 @@ _LAZY = {
     "PersistentState": "aerotape.archive.client",
     "PersistentSubscription": "aerotape.archive.client",
     "Publication": "aerotape.aeron",
-    "Recording": "aerotape.catalog.directory",
+    "Recording": "aerotape.replay.offline.directory",
     "RecordingDescriptor": "aerotape.catalog.descriptor",
     "RecordingSignal": "aerotape.archive.client",
     "RecordingSignalEvent": "aerotape.archive.client",
@@ -119,7 +119,7 @@ _LAZY = {
     "connect": "aerotape.archive.client",
     "connect_async": "aerotape.archive.client",
     "extension_channel": "aerotape.archive.client",
-    "open_directory": "aerotape.catalog.directory",
+    "open_directory": "aerotape.replay.offline.directory",
     "persistent_subscription": "aerotape.archive.client",
 }
 

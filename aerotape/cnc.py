@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.mark.distinct_error_log import ErrorObservation, read_errors
 from aerotape.clock import epoch_ms
+from aerotape.distinct_error_log import ErrorObservation, read_errors
 from aerotape.errors import AeronError
 from aerotape.formatting import argument
 

@@ -34,6 +34,8 @@ from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
+from aerotape.archive.replay.replay_session import Replays
+from aerotape.archive.replay.tokens import ReplayTokens
 from aerotape.archive.replication.replications import Replications
 from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
@@ -46,8 +48,6 @@ from aerotape.catalog.recovery.trailing_segment import make_next_segments
 from aerotape.channel_uri import ChannelUri
 from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError, AerotapeError, ClosedError
-from aerotape.replay.sessions.replay_session import Replays
-from aerotape.replay.sessions.tokens import ReplayTokens
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Lookups, Mailbox, SessionWorker, Subscription

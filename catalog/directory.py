@@ -1,24 +1,25 @@
-"""An archive directory read from outside: no daemon needed, none disturbed."""
+"""Read-only view of an archive directory: its recordings, their segment files and ends.
+
+Needs no daemon and disturbs none. `aerotape.replay.offline.directory` adds what reads messages.
+"""
 
 from __future__ import annotations
 
-import importlib
 import operator
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position, segment_base_position
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage, unknown_recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME, RecordingState
-from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
+from aerotape.catalog.location import NO_OPTIONS, StorageOptions
 from aerotape.catalog.mark.mark_file import MarkFile, MarkFileInfo
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.stop_position import (
@@ -36,88 +37,22 @@ from aerotape.catalog.segment_files import (
     segment_file_name,
 )
 from aerotape.errors import CatalogError, MarkFileError, StorageError
-from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
-    import pyarrow
-    from matplotlib.axes import Axes
-
     from aerotape._native import ChecksumName
     from aerotape.catalog.time_index.index import TimeIndex
-    from aerotape.replay.offline.reader import Message
-    from aerotape.replay.statistics.model import Over, RecordingStatistics
-    from aerotape.replay.statistics.plot import Panel
-    from aerotape.times import TimeLike
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
 _SETTLING_ROUND_S = 0.05
 _SETTLING_ROUNDS = 25
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
+class StoredRecording:
+    """A recording of a directory as it was when the catalog was read: files, end, notes.
 
-class _Deferred:
-    """A function that is loaded when it is called, or asked for its signature."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module = module
-        self._name = name
-
-    @property
-    def __wrapped__(self) -> Any:  # where `inspect.signature` looks
-        return getattr(importlib.import_module(self._module), self._name)
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.__wrapped__(*arguments, **named)
-
-
-class _Borrowing:
-    """A method that takes the arguments of a function; made when it is first looked for."""
-
-    def __init__(self, method: Callable[..., Any], function: Callable[..., Any]) -> None:
-        self._method = method
-        self._function = function
-
-    def __get__(self, recording: Recording | None, kind: type[Recording]) -> Any:
-        from inspect import signature
-
-        method = self._method
-        first, *_ = signature(method).parameters.values()
-        _, *others = signature(self._function).parameters.values()
-        own = signature(method).replace(parameters=[first, *others])
-        method.__signature__ = own  # type: ignore[attr-defined]
-        setattr(Recording, method.__name__, method)
-        return getattr(recording or kind, method.__name__)
-
-
-def _takes_arguments_of(
-    function: Callable[Concatenate[Recording, _P], Any],
-) -> Callable[[Callable[..., _R]], Callable[Concatenate[Recording, _P], _R]]:
-    """Give a method the signature of a function of a recording, for type checkers and help()."""
-
-    def decorate(method: Callable[..., _R]) -> Callable[Concatenate[Recording, _P], _R]:
-        made: Any = _Borrowing(method, function)
-        return cast("Callable[Concatenate[Recording, _P], _R]", made)
-
-    return decorate
-
-
-if TYPE_CHECKING:
-    from aerotape.replay.offline.table import read_batches
-    from aerotape.replay.statistics.compute import picture_statistics, recording_statistics
-else:
-    picture_statistics = _Deferred("aerotape.replay.statistics.compute", "picture_statistics")
-    recording_statistics = _Deferred("aerotape.replay.statistics.compute", "recording_statistics")
-    read_batches = _Deferred("aerotape.replay.offline.table", "read_batches")
-
-
-class Recording:
-    """One recording of a directory, as it was when looked at.
-
-    `descriptor` is a snapshot; `recorded_position` is found at first use and then stays, so that
-    a job sees one end throughout. Get a fresh `Recording` to see a live one grow.
+    `descriptor` is a snapshot; `recorded_position` is determined at first use and then stays, so
+    that a job sees one end throughout. Get the recording again to see a live one grow.
     """
 
     def __init__(self, archive_dir: Path, entry: CatalogEntry, notes: list[SuspectNote]) -> None:
@@ -314,120 +249,40 @@ class Recording:
         """Give segment files that native code can open: these, or copies while it lasts."""
         yield list(segments)
 
-    def messages(
-        self,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        checksum: ChecksumName = "none",
-        *,
-        from_time: TimeLike | None = None,
-        to_time: TimeLike | None = None,
-    ) -> Iterator[Message]:
-        """Iterate the messages of a range of positions, and of times if given.
-
-        Takes the arguments and raises the errors of `aerotape.replay.offline.reader.read_messages`.
-        """
-        from aerotape.replay.offline.reader import read_messages
-
-        return read_messages(
-            self, from_position, to_position, checksum, from_time=from_time, to_time=to_time
-        )
-
-    @_takes_arguments_of(read_batches)
-    def to_batches(self, *arguments: Any, **named: Any) -> pyarrow.RecordBatchReader:
-        """Return the messages as a stream of Arrow batches, of any length in constant memory.
-
-        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
-        """
-        return read_batches(self, *arguments, **named)
-
-    @_takes_arguments_of(read_batches)
-    def to_arrow(self, *arguments: Any, **named: Any) -> pyarrow.Table:
-        """Read the messages into an Arrow table in memory; see `to_batches` for longer ones.
-
-        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
-        """
-        return read_batches(self, *arguments, **named).read_all()
-
-    @_takes_arguments_of(recording_statistics)
-    def stats(self, *arguments: Any, **named: Any) -> RecordingStatistics:
-        """Count messages, their lengths, padding and gaps over positions or time.
-
-        Takes the arguments and raises the errors of
-        `aerotape.replay.statistics.compute.recording_statistics`.
-        """
-        return recording_statistics(self, *arguments, **named)
-
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        panel: Panel = "rate",
-        from_position: int | None = None,
-        to_position: int | None = None,
-        from_time: TimeLike | None = None,
-        to_time: TimeLike | None = None,
-        over: Over | None = None,
-        bins: int | None = None,
-    ) -> Axes:
-        """Draw rate and message lengths; needs matplotlib (the extra ``plot``).
-
-        Args:
-            ax: axes to draw one panel into; a new figure with all of them when None.
-            panel: which one: "rate" or "lengths", "throughput" (over time only), or
-                "distribution" of lengths.
-            from_position: as for `stats`, and so are `to_position`, `from_time` and `to_time`.
-            over: as for `stats`; when None time, if it is known, else position.
-            bins: as for `stats`; when None 200, fewer where there are few messages.
-
-        Returns:
-            The axes drawn into, of the rate in a new figure. Their attribute `figure` is it all.
-
-        Raises:
-            ConfigurationError: an argument cannot be, or matplotlib is not installed.
-            CatalogError, StorageError: as for `stats`.
-        """
-        from aerotape.replay.statistics import plot
-
-        statistics = picture_statistics(
-            self,
-            from_position,
-            to_position,
-            from_time=from_time,
-            to_time=to_time,
-            over=over,
-            bins=bins,
-        )
-        if ax is not None:
-            return plot.draw_panel(statistics, ax, panel)
-        return plot.draw(statistics, plot.interactive_figure())
-
     def __repr__(self) -> str:
-        return f"Recording({self._entry.descriptor!r})"
+        return f"{type(self).__name__}({self._entry.descriptor!r})"
 
 
-@dataclass(frozen=True)
-class ArchiveDirectory:
-    """A directory that holds an archive. Nothing is kept open: each call looks afresh.
+RecordingT = TypeVar("RecordingT", bound=StoredRecording)
+
+
+class StoredDirectory(Generic[RecordingT]):
+    """A directory that holds an archive. No file stays open: each call reads it again.
+
+    Subclasses say which class its recordings are of.
 
     Attributes:
         path: the directory.
     """
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-    def recordings(self) -> list[Recording]:
-        """Return the valid recordings, by ascending id; see `Recording.damage` (CatalogError)."""
+    def _recording(self, entry: CatalogEntry, notes: list[SuspectNote]) -> RecordingT:
+        raise NotImplementedError
+
+    def recordings(self) -> list[RecordingT]:
+        """Return the valid recordings, by ascending id; see `damage` of each (CatalogError)."""
         return self.recordings_of(
             [entry for entry in self.entries() if entry.state == RecordingState.VALID]
         )
 
-    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[Recording]:
+    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[RecordingT]:
         """Return the recordings of entries of the catalog, whatever their state (StorageError)."""
         marks = self.suspect_notes()
-        return [Recording(self.path, entry, marks.get(entry.recording_id, [])) for entry in entries]
+        return [self._recording(entry, marks.get(entry.recording_id, [])) for entry in entries]
 
-    def recording(self, recording_id: int) -> Recording:
+    def recording(self, recording_id: int) -> RecordingT:
         """Return one valid recording.
 
         Raises:
@@ -461,41 +316,8 @@ class ArchiveDirectory:
         """Read the mark file (MarkFileError)."""
         return MarkFile.read(self.path)
 
-
-def open_directory(
-    path: str | os.PathLike[str], storage: StorageOptions | Mapping[str, str] = NO_OPTIONS
-) -> ArchiveDirectory:
-    """Open an archive directory for reading; its archive may run.
-
-    Args:
-        path: a folder of this machine, or the URL of a copy elsewhere: ``s3://bucket/prefix``,
-            ``hdfs://host:port/path`` and others that pyarrow or fsspec know.
-        storage: how to reach that (endpoint, credentials), by names of the arguments of pyarrow's
-            file system, or of fsspec's; what is not given comes from the environment. A folder of
-            this machine needs none.
-
-    Raises:
-        CatalogError: it holds no catalog that can be read.
-        ConfigurationError: there is no way to such a URL, or an option cannot be.
-        StorageError: the storage cannot be reached, or refuses.
-    """
-    directory = directory_at(path, storage)
-    with directory.open_catalog():
-        return directory
-
-
-def directory_at(
-    path: str | os.PathLike[str], storage: StorageOptions | Mapping[str, str] = NO_OPTIONS
-) -> ArchiveDirectory:
-    """As `open_directory`, but whether there is a catalog shows when it is opened."""
-    place = parse_location(path)
-    if not isinstance(place, UrlPath):
-        return ArchiveDirectory(place)
-    from aerotape.catalog.remote.directory import RemoteDirectory
-
-    if not isinstance(storage, StorageOptions):
-        storage = StorageOptions.of(storage)
-    return RemoteDirectory(place, storage)
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
 
 
 def _is_settled(segments: Sequence[SegmentFile]) -> bool:

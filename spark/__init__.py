@@ -3,8 +3,8 @@
     >>> aerotape.spark.register(spark)
     >>> spark.read.format("aerotape").option("recordingIds", "0,3").load(archive_dir)
 
-Needs the extra ``spark``. One row is one message; `aerotape.spark.source.options` tells the
-options and docs/architecture.md how partitions are cut. PySpark finds the data source by itself in
+Needs the extra ``spark``. One row is one message; `aerotape.spark.source.options` lists the
+options, docs/architecture.md describes partitions. PySpark finds the data source by itself in
 a session that starts after aerotape was installed, through the module `pyspark_aerotape`;
 `register` is for sessions where that is turned off, and does no harm elsewhere.
 """
@@ -28,6 +28,6 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session.
     """
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     spark.dataSource.register(AerotapeDataSource)

@@ -20,13 +20,10 @@ from aerotape import _native
 def pytest_configure(config: pytest.Config) -> None:
     """Let SIGINT be what it is at a terminal: started in the background, tests find it ignored.
 
-    Spark's classes are kept with pytest's own things, for the many starts of Spark. An example of
-    hypothesis may take long, for the machine may be busy.
+    An example of hypothesis may take long, for the machine may be busy.
     """
     hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
     hypothesis.settings.load_profile("patient")
-    if config.cache is not None:
-        os.environ.setdefault("AEROTAPE_CACHE_DIR", str(config.cache.mkdir("aerotape")))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

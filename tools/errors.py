@@ -18,7 +18,7 @@ from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.catalog.mark.distinct_error_log import ErrorObservation
+    from aerotape.distinct_error_log import ErrorObservation
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -45,7 +44,6 @@ _ABOUT_PAYLOADS: Final = {
     "enums": "columns of enums: name (the default) or number",
     "sets": "columns of sets: struct (the default) or number",
 }
-_SUMS: Final = ("messages", "recording_bytes", "payload_bytes", "parquet_bytes", "files")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
         )
     _print(report, args)
     for recording in report.recordings:
-        _tell(recording)
+        _print_problems(recording)
     failed = [recording for recording in report.recordings if recording.error is not None]
     if failed and len(failed) == len(report.recordings):
         return _EXIT_FAILURE
@@ -260,51 +258,39 @@ def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
 
 
 def _watch(options: JobOptions, args: argparse.Namespace) -> int:
-    """Convert what is new again and again, until a signal ends it."""
-    from aerotape.spark.parquet.job import ParquetJob
+    """Convert new messages in rounds, until a signal ends it."""
     from aerotape.spark.parquet.task_runner import SparkTasks
+    from aerotape.spark.parquet.watch import watch
 
-    totals = dict.fromkeys(_SUMS, 0)
-    last: dict[int, RecordingReport] = {}
-    suspect: set[int] = set()
-    told: set[tuple[int, str | None, tuple[str, ...]]] = set()
-    try:
-        tasks = SparkTasks(args.master, whole_log=args.verbose)
-        with ParquetJob(options, args.out, tasks) as job, tasks:
-            while True:
-                with _progress() as on_progress:
-                    report = job.run(on_progress)
-                # Before a line tells of it: who reads that may end the command at once.
-                for name in totals:
-                    totals[name] += report.total(name)
-                for recording in report.recordings:
-                    last[recording.recording_id] = recording
-                    if recording.result == "converted anew":  # what was suspect went with its rows
-                        suspect.discard(recording.recording_id)
-                    if recording.warnings:
-                        suspect.add(recording.recording_id)
-                    if recording.result == "gone" and not recording.warnings:
-                        note(f"recording {recording.recording_id} is gone; the table has all of it")
-                    if recording.files or recording.result.startswith("converted"):
-                        emit_line(recording, _line(recording), args)
-                    what = (recording.recording_id, recording.error, recording.warnings)
-                    if what not in told:
-                        told.add(what)
-                        _tell(recording)
-                sys.stdout.flush()
-                gone = {id for id, recording in last.items() if recording.result == "gone"}
-                if gone.issuperset(args.recording_ids or [None]):
-                    note("aerotape parquet: all recordings that were asked for are gone")
-                    break
-                time.sleep(args.watch)
-    except KeyboardInterrupt:  # SIGTERM, too
-        pass
-    emit({"out_dir": args.out, **totals}, args)
-    suspect.update(id for id, recording in last.items() if recording.error is not None)
-    if not suspect:
+    reported: set[tuple[int, str | None, tuple[str, ...]]] = set()
+
+    def print_round(report: JobReport) -> None:
+        for recording in report.recordings:
+            if recording.result == "gone" and not recording.warnings:
+                note(f"recording {recording.recording_id} is gone; the table has all of it")
+            if recording.files or recording.result.startswith("converted"):
+                emit_line(recording, _line(recording), args)
+            problem = (recording.recording_id, recording.error, recording.warnings)
+            if problem not in reported:
+                reported.add(problem)
+                _print_problems(recording)
+        sys.stdout.flush()
+
+    total = watch(
+        options,
+        args.out,
+        SparkTasks(args.master, whole_log=args.verbose),
+        args.watch,
+        progress=_progress,
+        on_round=print_round,
+    )
+    if args.recording_ids and total.gone.issuperset(args.recording_ids):
+        note("aerotape parquet: all recordings of --recording-ids are gone")
+    emit({"out_dir": args.out, **total.totals}, args)
+    if not total.suspect:
         return _EXIT_OK
-    ids = ", ".join(str(id) for id in sorted(suspect))
-    note(f"warning: something was left out or is suspect, as told before, of recordings {ids}")
+    ids = ", ".join(str(id) for id in total.suspect)
+    note(f"warning: left out or suspect, as reported before: recordings {ids}")
     return _EXIT_DATA_SUSPECT
 
 
@@ -330,10 +316,12 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _print(report: JobReport, args: argparse.Namespace) -> None:
+    from aerotape.spark.parquet.watch import SUMS
+
     rows = [dataclasses.asdict(recording) for recording in report.recordings]
     totals = {
         "out_dir": report.out_dir,
-        **{name: report.total(name) for name in _SUMS},
+        **{name: report.total(name) for name in SUMS},
         "elapsed_s": report.elapsed_s,
     }
     if args.json:
@@ -346,7 +334,7 @@ def _print(report: JobReport, args: argparse.Namespace) -> None:
     emit(totals, args)
 
 
-def _tell(recording: RecordingReport) -> None:
+def _print_problems(recording: RecordingReport) -> None:
     for warning in recording.warnings:
         note(f"warning: recording {recording.recording_id}: {warning}")
     if recording.error is not None:

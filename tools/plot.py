@@ -20,7 +20,7 @@ from aerotape.tools._cli.statistics import add_statistics_options, statistics_ar
 from aerotape.tools._cli.times import note_time_index, time_range
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import ArchiveDirectory, Recording
+    from aerotape.replay.offline.directory import ArchiveDirectory, Recording
     from aerotape.replay.statistics.model import RecordingStatistics
 
 _FORMATS: Final = ("png", "svg", "pdf")
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw the image and print its name."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     if args.out is not None:
         _format(args.out)

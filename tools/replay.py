@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _choose(client: ArchiveClient, args: argparse.Namespace, times: TimeRange) -> None:
     """Replace the times by positions."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     recording_id = args.recording_id
     recording = open_directory(args.archive_dir).recording(recording_id)

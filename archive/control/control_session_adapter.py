@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aerotape.archive import counters
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
 from aerotape.archive.control.signals import SignalAudience
+from aerotape.archive.replay.tokens import ReplayTokens, redirect
 from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
@@ -27,7 +28,6 @@ from aerotape.protocol import (
     PROTOCOL_VERSION,
     ErrorCode,
 )
-from aerotape.replay.sessions.tokens import ReplayTokens, redirect
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from aerotape._native import Counter
     from aerotape.archive.control.signals import SignalAudience
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.replay.replay_session import Replays
     from aerotape.archive.replication.replications import Replications
     from aerotape.catalog.file.catalog import Catalog
-    from aerotape.replay.sessions.replay_session import Replays
 
 _MAX_UNDER_WAY: Final = 8
 # What the planning thread leaves to others, so that it does not hold up the conductor for long.

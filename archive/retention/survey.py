@@ -20,7 +20,7 @@ from typing import Final
 from aerotape import _native
 from aerotape.archive.retention.plan import HeldSegment, Holding
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.directory import Recording
+from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, entry_damage
 from aerotape.catalog.layout import RecordingState
@@ -158,7 +158,7 @@ def _dated(
         )
         for file in files
     ]
-    points, _ = read_points(Recording(archive_dir, entry, []), paths, end_position)
+    points, _ = read_points(StoredRecording(archive_dir, entry, []), paths, end_position)
     index = TimeIndex(points, descriptor.start_position, end_position)
     dated = []
     for segment in segments:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.descriptor import describe_problem, segment_base
-from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.segment_files import (
     open_regular_file,
@@ -49,8 +49,8 @@ class Difference:
 
 
 def compare(
-    first: ArchiveDirectory,
-    second: ArchiveDirectory,
+    first: StoredDirectory[Any],
+    second: StoredDirectory[Any],
     recording_id: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Difference]:
@@ -81,15 +81,17 @@ def compare(
             yield _compare(ours, theirs, progress)
 
 
-def _recordings(directory: ArchiveDirectory) -> dict[int, Recording]:
+def _recordings(directory: StoredDirectory[Any]) -> dict[int, StoredRecording]:
     return {
-        entry.recording_id: Recording(directory.path, entry, [])
+        entry.recording_id: StoredRecording(directory.path, entry, [])
         for entry in directory.entries()
         if entry.state != RecordingState.DELETED and entry.recording_id >= 0
     }
 
 
-def _compare(ours: Recording, theirs: Recording, progress: Callable[[int], None]) -> Difference:
+def _compare(
+    ours: StoredRecording, theirs: StoredRecording, progress: Callable[[int], None]
+) -> Difference:
     fields = {
         name: (value, other) for name, value, other in _fields(ours, theirs) if value != other
     }
@@ -115,19 +117,19 @@ def _compare(ours: Recording, theirs: Recording, progress: Callable[[int], None]
     return Difference(ours.recording_id, 0, fields, position, detail, position - begin)
 
 
-def _fields(ours: Recording, theirs: Recording) -> Iterator[tuple[str, Any, Any]]:
+def _fields(ours: StoredRecording, theirs: StoredRecording) -> Iterator[tuple[str, Any, Any]]:
     yield "state", _state(ours), _state(theirs)
     for field in dataclasses.fields(ours.descriptor):
         name = field.name
         yield name, getattr(ours.descriptor, name), getattr(theirs.descriptor, name)
 
 
-def _state(recording: Recording) -> str:
+def _state(recording: StoredRecording) -> str:
     state = recording.entry.state
     return RecordingState(state).name if state in set(RecordingState) else str(state)
 
 
-def _place(recording: Recording, position: int) -> tuple[Path, int]:
+def _place(recording: StoredRecording, position: int) -> tuple[Path, int]:
     descriptor = recording.descriptor
     base = segment_base(descriptor, position)
     path = recording.archive_dir / segment_file_name(recording.recording_id, base)
@@ -135,7 +137,11 @@ def _place(recording: Recording, position: int) -> tuple[Path, int]:
 
 
 def _first_difference(
-    ours: Recording, theirs: Recording, begin: int, end: int, progress: Callable[[int], None]
+    ours: StoredRecording,
+    theirs: StoredRecording,
+    begin: int,
+    end: int,
+    progress: Callable[[int], None],
 ) -> int:
     readers = _Reader(ours), _Reader(theirs)
     try:
@@ -168,7 +174,7 @@ def _differ_at(one: bytes, other: bytes) -> int:
 class _Reader:
     """Reads a recording by position; its segment files may be of any length."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: StoredRecording) -> None:
         self._recording = recording
         self._path: Path | None = None
         self._file: Any = None

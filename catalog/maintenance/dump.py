@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aerotape.catalog.descriptor import segment_base
-from aerotape.catalog.directory import Recording
+from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import SegmentError
 from aerotape.frame_header import HEADER_LENGTH, TYPE_PADDING, FrameHeader, align_frame
@@ -46,7 +46,7 @@ class Frame:
 
 
 def read_frames(
-    recording: Recording, from_position: int | None = None, to_position: int | None = None
+    recording: StoredRecording, from_position: int | None = None, to_position: int | None = None
 ) -> Iterator[Frame]:
     """Iterate the frames of a recording from its start to its recorded position.
 
@@ -75,7 +75,9 @@ def read_frames(
             position += align_frame(frame.length)
 
 
-def _read_segment(recording: Recording, base: int, position: int, end: int) -> Iterator[Frame]:
+def _read_segment(
+    recording: StoredRecording, base: int, position: int, end: int
+) -> Iterator[Frame]:
     path = recording.archive_dir / segment_file_name(recording.recording_id, base)
     try:
         with recording.open_segment(base) as file:

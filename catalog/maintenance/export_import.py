@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position
-from aerotape.catalog.directory import Recording
+from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import ChecksumName, RecordingState
@@ -50,7 +50,7 @@ _CHUNK_LENGTH = 1 << 20
 
 
 def export_recording(
-    recording: Recording,
+    recording: StoredRecording,
     path: Path,
     checksum: ChecksumName = "none",
     *,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aerotape import _native
 from aerotape.catalog.descriptor import NULL_VALUE, describe_problem
-from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.directory import StoredDirectory, StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.recovery.stop_position import find_recording_end
@@ -112,7 +112,7 @@ class Verification:
 
 
 def verify(
-    directory: ArchiveDirectory,
+    directory: StoredDirectory[Any],
     recording_id: int | None = None,
     *,
     all_segments: bool = False,
@@ -127,12 +127,12 @@ def verify(
 
 
 def run_verification(
-    directory: ArchiveDirectory,
+    directory: StoredDirectory[Any],
     recording_id: int | None = None,
     *,
     all_segments: bool = False,
     checksum: ChecksumName = "none",
-    positions: Callable[[Recording], tuple[int, int]] | None = None,
+    positions: Callable[[StoredRecording], tuple[int, int]] | None = None,
     progress: ByteProgress | None = None,
 ) -> Verification:
     """Check recordings, on all processors.
@@ -207,11 +207,11 @@ class _Check:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: StoredRecording,
         segments: Sequence[SegmentFile] | None,
         all_segments: bool,
         checksum: ChecksumName,
-        positions: Callable[[Recording], tuple[int, int]] | None,
+        positions: Callable[[StoredRecording], tuple[int, int]] | None,
     ) -> None:
         self.recording = recording
         self._entry = recording.entry

@@ -27,7 +27,6 @@ from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved, write_durably
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
-from aerotape.catalog.mark.distinct_error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.catalog.mark.layout import (
     ACTIVITY_TIMESTAMP,
     FILE_NAME,
@@ -48,6 +47,7 @@ from aerotape.catalog.mark.ownership import (
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
+from aerotape.distinct_error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.errors import ClosedError, MarkFileError
 
 DEFAULT_LIVENESS_TIMEOUT_MS = 10_000

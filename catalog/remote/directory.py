@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from aerotape.catalog.directory import ArchiveDirectory, Recording
+from aerotape.catalog.directory import RecordingT, StoredDirectory, StoredRecording
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.layout import CATALOG_FILE_NAME, ChecksumName
@@ -41,7 +41,7 @@ _AT_ONCE: Final = 16
 """How many recordings are looked at together."""
 
 
-class RemoteRecording(Recording):
+class RemoteRecording(StoredRecording):
     """One recording of a remote directory, as it was when the directory was listed."""
 
     def __init__(
@@ -131,7 +131,7 @@ class RemoteRecording(Recording):
             yield copies
 
 
-def find_ends(recordings: Iterable[Recording]) -> None:
+def find_ends(recordings: Iterable[StoredRecording]) -> None:
     """Find where recordings without a stop position end, several at once.
 
     Each takes a few reads one after the other, which would add up. What fails, fails again for who
@@ -157,13 +157,22 @@ def find_ends(recordings: Iterable[Recording]) -> None:
             list(threads.map(find, live))
 
 
-class RemoteDirectory(ArchiveDirectory):
+class RemoteDirectory(StoredDirectory[RecordingT]):
     """A remote directory. Each call lists it again; recordings of one call share a listing."""
 
     def __init__(self, path: UrlPath, storage: StorageOptions = NO_OPTIONS) -> None:
         """Prepare to read it; nothing is asked for yet (ConfigurationError)."""
         super().__init__(path)
         self._folder = ObjectFolder(path, storage)
+
+    def _remote_recording(
+        self,
+        folder: ObjectFolder,
+        entry: CatalogEntry,
+        notes: list[SuspectNote],
+        segments: list[SegmentFile],
+    ) -> RecordingT:
+        raise NotImplementedError
 
     def open_catalog(self) -> Catalog:
         """Fetch the catalog (CatalogError, StorageError)."""
@@ -176,13 +185,13 @@ class RemoteDirectory(ArchiveDirectory):
             ) from None
         return Catalog.of_bytes(path, content)
 
-    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[Recording]:
+    def recordings_of(self, entries: Iterable[CatalogEntry]) -> list[RecordingT]:
         """Return the recordings of entries of the catalog (StorageError)."""
         names = self._folder.list()
         marks = self._marks(names)
         segments = _index(self.path, names)
         return [
-            RemoteRecording(
+            self._remote_recording(
                 self._folder,
                 entry,
                 marks.get(entry.recording_id, []),

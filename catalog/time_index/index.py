@@ -41,7 +41,7 @@ from aerotape.errors import StorageError
 from aerotape.times import TimeRange
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 Source = Literal["recorded", "estimated", "none"]
 
@@ -110,7 +110,7 @@ class TimeIndex:
         self._latest, self._earliest = self.points.extremes()
 
     @classmethod
-    def of(cls, recording: Recording) -> TimeIndex:
+    def of(cls, recording: StoredRecording) -> TimeIndex:
         """Find out what is known of a recording of an opened directory.
 
         A file of points that cannot be used is reported in `problem`, and never an error.
@@ -220,7 +220,7 @@ class TimeIndex:
 
 
 def read_points(
-    recording: Recording, segments: Sequence[SegmentFile], end: int
+    recording: StoredRecording, segments: Sequence[SegmentFile], end: int
 ) -> tuple[TimePoints, str]:
     """Return the points of a recording that hold, and why there are fewer than there could be."""
     path = time_index_path(recording.archive_dir, recording.recording_id)

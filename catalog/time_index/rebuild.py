@@ -25,7 +25,7 @@ from aerotape.catalog.time_index.index import last_writes, read_points
 from aerotape.catalog.time_index.points import TimePoint
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 _NS_PER_MS: Final = 1_000_000
 # A file is closed and its recording's stop written down a moment after the last write to it, by
@@ -55,7 +55,7 @@ class Rebuild:
         return len(self.points) - self.kept
 
 
-def plan_rebuild(recording: Recording) -> Rebuild:
+def plan_rebuild(recording: StoredRecording) -> Rebuild:
     """Find out what an index of a stopped recording can be made of.
 
     Raises:
@@ -85,13 +85,13 @@ def plan_rebuild(recording: Recording) -> Rebuild:
     return Rebuild(recording.recording_id, points, len(kept), doubt)
 
 
-def rebuild(recording: Recording, plan: Rebuild) -> None:
+def rebuild(recording: StoredRecording, plan: Rebuild) -> None:
     """Write the index that was planned (StorageError)."""
     path = time_index_path(recording.archive_dir, recording.recording_id)
     write_time_index(path, Provenance.of(recording.entry), plan.points)
 
 
-def _estimates(recording: Recording, start: int, end: int) -> tuple[list[TimePoint], str]:
+def _estimates(recording: StoredRecording, start: int, end: int) -> tuple[list[TimePoint], str]:
     """Return an estimate for each end of a segment and of the recording, or why there is none."""
     descriptor = recording.descriptor
     start_ns = descriptor.start_timestamp_ms * _NS_PER_MS

@@ -97,10 +97,10 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
 
 def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
     # Loaded here, for an archive starts without.
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.time_index.index import TimeIndex
 
-    return TimeIndex.of(Recording(archive_dir, entry, []))
+    return TimeIndex.of(StoredRecording(archive_dir, entry, []))
 
 
 def _opened(index: TimeIndex) -> TimePoints:

@@ -1,19 +1,19 @@
-"""Where messages of a recording end: positions at which a reader can leave off and go on later.
+"""Message boundaries: positions at which a reader can stop and resume later.
 
-A reader that follows a live recording reads up to the end of the last whole message, remembers
-that position and goes on there. No message spans two terms, so the last message of a range is found
-near its end, however long the range is. What was read last can be recognised later by its checksum:
-a recording that was truncated and extended meanwhile holds something else there.
+A reader that follows a live recording reads up to the end of the last whole message, stores that
+position and resumes there. No message spans two terms, so the last message of a range is found near
+its end, however long the range is. The checksum of the last message that was read shows later
+whether the recording was truncated and extended below that position.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aerotape import _native
 from aerotape.errors import SegmentError
-from aerotape.records import record, replace
 from aerotape.replay.offline.reader import arrow_batches
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct("<iq")  # flags, reserved value
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The last message of a range that is asked for. Positions are bytes.
+    """The last message of a range. Positions are bytes.
 
     Attributes:
-        position: where it begins.
-        end_position: where it ends: a message boundary.
-        count: messages up to there, itself included; only known when they were counted.
+        position: position of its first frame.
+        end_position: position after its last frame: a message boundary.
+        count: number of messages up to and including it; 0 if they were not counted.
     """
 
     position: int
@@ -40,13 +40,13 @@ class LastMessage:
 def last_message(
     whole: RecordingRange, max_bytes: int | None = None, max_messages: int | None = None
 ) -> LastMessage | None:
-    """Find the last whole message of a range, None when there is none.
+    """Find the last whole message of a range; None if there is no whole message.
 
     Args:
         whole: messages that begin in it, and end at its limit at most.
-        max_bytes: no message that ends further than this behind the range's begin.
-        max_messages: no more than so many messages. To count them the range is scanned from its
-            begin up to there; without this, a term or two at its end are.
+        max_bytes: maximum distance of the message's end from the begin of the range.
+        max_messages: maximum number of messages. To count them the range is scanned from its
+            begin; without this limit, only one or two terms at its end are scanned.
 
     Raises:
         SegmentError: a segment file is missing, too short or damaged.
@@ -69,7 +69,7 @@ def last_message(
 
 
 def _last_of(part: RecordingRange, end: int, max_messages: int | None = None) -> LastMessage | None:
-    """Scan a part for its last message that ends at `end` or before."""
+    """Scan a part for its last message that ends at `end` or at a lower position."""
     if part.length <= 0 or max_messages == 0:
         return None
     found, count = None, 0
@@ -77,7 +77,7 @@ def _last_of(part: RecordingRange, end: int, max_messages: int | None = None) ->
     scan = part.scan(("position", "end_position"), batch_rows=rows_at_once, batch_bytes=1 << 30)
     for batch in arrow_batches(scan):
         rows = batch.num_rows if max_messages is None else min(batch.num_rows, max_messages - count)
-        # Messages follow each other, so only the last that begins in the part can end behind it.
+        # Messages are contiguous, so only the last one that begins in the part can end after it.
         while rows and batch.column(1)[rows - 1].as_py() > end:
             rows -= 1
         if rows:
@@ -90,14 +90,14 @@ def _last_of(part: RecordingRange, end: int, max_messages: int | None = None) ->
 
 
 def message_checksum(whole: RecordingRange, position: int, end_position: int) -> int | None:
-    """Return the CRC-32C of what a reader sees of one message; None when there is no such message.
+    """Return the CRC-32C of a message as a reader sees it; None if there is no such message.
 
-    Frames' session ids are left out of it, for checksums may be put into them later.
+    Session ids of frames are excluded, because checksums may replace them later.
 
     Args:
         whole: any range of the recording.
-        position: where the message begins.
-        end_position: where it should end.
+        position: position of the message's first frame.
+        end_position: expected position after its last frame.
     """
     only = replace(
         whole,

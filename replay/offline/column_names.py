@@ -1,4 +1,4 @@
-"""Names of columns that somebody has asked for, checked."""
+"""Validation of column names given by users."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from aerotape.errors import ConfigurationError
 
 
 def check_columns(columns: Sequence[str], known: Sequence[str], name: str = "columns") -> None:
-    """Refuse columns that are not known, named twice, or none at all (ConfigurationError)."""
+    """Raise ConfigurationError for unknown or duplicate columns, or an empty list."""
     if isinstance(columns, str):
-        raise ConfigurationError(f"{name}: {columns!r} is no list of names", name)
+        raise ConfigurationError(f"{name}: {columns!r} is not a list of names", name)
     for column in columns:
         if column not in known:
             close = get_close_matches(column, known, 1)
             hint = f", do you mean {close[0]}?" if close else ""
             raise ConfigurationError(
-                f"{name}: unknown column {column!r}{hint} (there are {', '.join(known)})", name
+                f"{name}: unknown column {column!r}{hint} (known: {', '.join(known)})", name
             )
     if not columns:
-        raise ConfigurationError(f"{name}: no column is named", name)
+        raise ConfigurationError(f"{name}: no columns given", name)
     if len(set(columns)) < len(columns):
-        raise ConfigurationError(f"{name}: a column is named twice in {', '.join(columns)}", name)
+        raise ConfigurationError(f"{name}: duplicate column in {', '.join(columns)}", name)

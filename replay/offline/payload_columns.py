@@ -1,9 +1,8 @@
-"""Typed columns of a table of messages: what its payloads hold, by their SBE schema.
+"""Typed columns of a table of messages: the fields of payloads, decoded by their SBE schema.
 
-A payload's column has the field's name, so that it is what somebody who knows the schema would
-write. Names of the table's own columns are taken, in any case since SQL does not tell `Length` from
-`length`: such a field gets `PREFIX` in front, whichever columns are asked for, so that a name never
-means something else in another query.
+A column has the name of its field. Names of the table's own columns are reserved, in any case
+because SQL does not distinguish `Length` from `length`: such a field gets the prefix `PREFIX`,
+independently of the selected columns, so that a name has one meaning in all queries.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.read_mode import Mode
 
 PREFIX: Final = "sbe_"
-"""In front of a field whose name a column of the table has."""
+"""Prefix of a field whose name is that of a column of the table."""
 
 Others = Literal["drop", "null"]
-"""What becomes of messages of other templates and schemas: ``drop``: they are no rows; ``null``:
-their typed columns are null."""
+"""Treatment of messages of other templates and schemas: ``drop`` leaves them out, ``null`` returns
+rows whose typed columns are null."""
 
 OTHERS: Final[tuple[Others, ...]] = ("drop", "null")
 
@@ -44,11 +43,11 @@ _MALFORMED: Final[Mapping[Mode, Literal["fail", "drop", "null"]]] = {
 
 @dataclass(frozen=True)
 class PayloadColumns:
-    """Typed columns of a table, and which messages are its rows; can be pickled.
+    """Typed columns of a table and the selection of its messages; can be pickled.
 
     Attributes:
         schema: the decoder of payloads, without an error column.
-        others: what becomes of messages of other templates and schemas.
+        others: treatment of messages of other templates and schemas.
     """
 
     schema: PayloadSchema
@@ -65,25 +64,25 @@ class PayloadColumns:
         sets: SetColumns = "struct",
         storage: StorageOptions = NO_OPTIONS,
     ) -> PayloadColumns:
-        """Make them from a schema.
+        """Build the columns from a schema.
 
         Args:
-            schema: the file, XML or `.sbeir`, also by its URL; or one that was read before.
+            schema: path or URL of the file, XML or `.sbeir`; or a schema that was read already.
             template: name or id of the message whose fields are the columns. When None every
                 message of the schema is a struct column, and the column `template` has its name.
             others: see the class.
             enums: as for `PayloadSchema.from_xml`, and so is `sets`.
-            storage: how the storage of a URL is reached.
+            storage: options of the remote storage of a URL.
 
         Raises:
-            CodecError: the file is no SBE schema, or has no such template.
-            ConfigurationError: the file cannot be read, or the arguments make no sense together.
-            StorageError: the storage elsewhere cannot be reached, or refuses.
+            CodecError: the file is not an SBE schema, or has no such template.
+            ConfigurationError: the file cannot be read, or the arguments contradict each other.
+            StorageError: the remote storage cannot be reached, or refuses access.
         """
         if others not in OTHERS:
             raise ConfigurationError(
-                f"others: {others!r} is neither drop nor null: leave messages of other templates "
-                "out, or have rows of nulls for them",
+                f"others: {others!r} is not one of drop, null: leave out messages of other "
+                "templates, or return them as rows of nulls",
                 "others",
             )
         if not isinstance(schema, PayloadSchema):
@@ -91,11 +90,12 @@ class PayloadColumns:
             return cls(PayloadSchema.from_schema(read, template, enums=enums, sets=sets), others)
         if template is not None:
             raise ConfigurationError(
-                "template: the schema was read already; name the template there", "template"
+                "template: the schema was read already; select the template when reading it",
+                "template",
             )
         if schema.error_column is not None:
             raise ConfigurationError(
-                "schema: a table tells in `_corrupt` what is wrong with a payload, in mode "
+                "schema: a table reports malformed payloads in the column `_corrupt`, in mode "
                 "PERMISSIVE; read the schema without error_column",
                 "schema",
             )
@@ -125,7 +125,7 @@ class PayloadColumns:
         taken = {name.lower() for name in _native.SCAN_COLUMNS}
         names = self.schema.arrow_schema.names
         if not self.schema.plan.flat:
-            # The first is the table's own, too; a message may have its name.
+            # The first column is not a message's; a message may have its name.
             taken.add(TEMPLATE_COLUMN)
         sources = {}
         for index, name in enumerate(names):
@@ -141,15 +141,15 @@ class PayloadColumns:
 
 
 class PayloadReader:
-    """Turns batches of a scan into batches of a table with typed columns."""
+    """Converts batches of a scan to batches of a table with typed columns."""
 
     def __init__(self, payloads: PayloadColumns, columns: Sequence[str], mode: Mode) -> None:
         """Prepare for any number of recordings.
 
         Args:
-            payloads: the typed columns there are.
-            columns: those of the table in the order wanted, the scan's own among them; all known.
-            mode: what becomes of payloads that are not what their schema says.
+            payloads: the available typed columns.
+            columns: names of columns in output order, including those of the scan; validated.
+            mode: treatment of payloads that do not match their schema.
         """
         self._columns = tuple(columns)
         self._own = [name for name in columns if name in _native.SCAN_COLUMNS]
@@ -163,7 +163,7 @@ class PayloadReader:
             for name in _native.SCAN_COLUMNS
             if name in self._own or name in ("position", "payload")
         )
-        """What the scan has to build: payloads to decode, positions for errors."""
+        """Columns that the scan must build: payloads to decode, positions for errors."""
 
     def arrow_schema(self, scanned: pyarrow.Schema) -> pyarrow.Schema:
         """Return the schema of the table, from that of the scan."""
@@ -182,8 +182,8 @@ class PayloadReader:
         """Decode a recording, batch after batch with the scan's columns.
 
         Raises:
-            CodecError: in mode FAILFAST, a payload is not what its schema says; the error names
-                recording and position. Rows before it come first.
+            CodecError: in mode FAILFAST, a payload does not match its schema; the error names
+                recording and position. Rows before it are yielded first.
         """
         for scanned in batches:
             decoded = self._schema.decode_messages(
@@ -193,7 +193,7 @@ class PayloadReader:
             )
             problems = {
                 row: f"recording {recording_id}, position {scanned.column('position')[row]}: the "
-                f"payload is not what its schema says: {text}"
+                f"payload does not match its schema: {text}"
                 for row, text in decoded.problems
             }
             if decoded.batch.num_rows:
@@ -221,7 +221,7 @@ class PayloadReader:
 
 
 def _with_problems(rows: pyarrow.RecordBatch, problems: dict[int, str]) -> pyarrow.RecordBatch:
-    """Tell what is wrong with payloads where it is told of frames."""
+    """Add the errors of payloads to the column that has those of frames."""
     import pyarrow
 
     if not problems:

@@ -1,7 +1,7 @@
-"""What becomes of damaged messages: the modes of Spark's own sources.
+"""Treatment of damaged messages: the read modes of Spark's built-in sources.
 
-Damaged is a message with a frame that fails its checksum. Where payloads are decoded, one that is
-not what its schema says is dealt with in the same way.
+A message is damaged if one of its frames fails its checksum. A payload that is decoded but does not
+match its schema is treated in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Mode = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 """``FAILFAST``: reading ends with a SegmentError that names recording, file, offset and position
 (for a payload: CodecError, recording and position). ``DROPMALFORMED``: the message is left out.
 ``PERMISSIVE``: it is a row with null for its payload (for all typed columns), and the column
-`_corrupt`, null elsewhere, says what such an error would say."""
+`_corrupt`, null in other rows, contains the error message."""
 
 MODES: Final[tuple[Mode, ...]] = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 
@@ -27,24 +27,23 @@ def parse_mode(text: str, name: str = "mode") -> Mode:
     for mode in MODES:
         if text.upper() == mode:
             return mode
-    raise ConfigurationError(f"{name}: unknown mode {text!r} (there are {', '.join(MODES)})", name)
+    raise ConfigurationError(f"{name}: unknown mode {text!r}: expected {', '.join(MODES)}", name)
 
 
 def check_mode(
     mode: Mode, checksum: ChecksumName, name: str = "mode", *, decodes: bool = False
 ) -> None:
-    """Refuse a mode that would have nothing to decide about.
+    """Raise ConfigurationError for a mode that has no effect without a checksum.
 
     Args:
         mode: the mode.
-        checksum: what frames are verified with.
-        name: of the option or argument that is the mode.
-        decodes: whether payloads are decoded, which may be malformed.
+        checksum: the checksum by which frames are verified.
+        name: name of the option or argument, for the error.
+        decodes: whether payloads are decoded.
     """
     if mode != "FAILFAST" and checksum == "none" and not decodes:
         raise ConfigurationError(
-            f"{name} {mode} is about frames that fail their checksum, and none is verified: give "
-            "checksum too, crc-32 or crc-32c, whichever the archive's "
-            "aeron.archive.record.checksum was",
+            f"{name} {mode} concerns frames that fail their checksum, and none is verified: give "
+            "checksum too, crc-32 or crc-32c, as the archive's aeron.archive.record.checksum",
             name,
         )

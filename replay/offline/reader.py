@@ -1,20 +1,21 @@
 """Reading recordings offline, from the segment files of an archive directory.
 
-No daemon is needed and none is disturbed: files are only read, and no further than the recorded
-position, so the archive may be recording meanwhile. The work is done natively
-(`native/src/scan/`); this module ties it to `aerotape.catalog.directory`, gives messages as
-`Message` and, for who has pyarrow, as Arrow record batches.
+Needs no daemon and disturbs none: files are only read, and only up to the recorded position, so an
+archive may be recording. Scanning is native (`native/src/scan/`); this module connects it to
+`aerotape.catalog.directory` and returns messages as `Message` or, with pyarrow, as Arrow record
+batches.
 
-A message belongs to a range of positions when its first frame begins in it. Ranges that touch
-therefore give each message exactly once, and need not fall on frame boundaries. Fragments that
-belong to no whole message are left out: the tail of a message whose beginning was not recorded
-(an image that was joined in the middle of one), and the beginning of one whose end never came.
+A message belongs to the range of positions in which its first frame begins. Adjacent ranges
+therefore return each message exactly once, and need not end at frame boundaries. Fragments of
+incomplete messages are left out: the tail of a message whose beginning was not recorded (an image
+that was joined in the middle of it), and the beginning of one whose end was not recorded.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from aerotape import _native
@@ -22,7 +23,6 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
 from aerotape.frame_header import HEADER_LENGTH
-from aerotape.records import record, replace
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange
 from aerotape.url_path import UrlPath
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 COLUMNS: Final[tuple[str, ...]] = _native.SCAN_COLUMNS
 """All columns in table order; the last, `_corrupt`, is for mode PERMISSIVE."""
@@ -39,20 +39,20 @@ CHECKSUMS: Final[tuple[ChecksumName, ...]] = ("none", "crc-32", "crc-32c")
 
 
 class Message(NamedTuple):
-    """One recorded message, its fragments put together. Positions and lengths are bytes.
+    """One recorded message, reassembled from its fragments. Positions and lengths are bytes.
 
     Attributes:
-        recording_id: the recording it is in.
-        position: where its first frame begins.
-        end_position: where the frame after it begins.
+        recording_id: id of its recording.
+        position: position of its first frame.
+        end_position: position after its last frame.
         stream_id: of the recording.
-        session_id: of the recording's descriptor. With checksums, frames do not hold it.
+        session_id: of the recording's descriptor. With checksums, frames do not contain it.
         term_id: of its first frame.
         term_offset: of its first frame.
-        flags: of its first and last frame together, as Aeron's assemblers give them: 0xC0, and
-            whatever else the publisher set.
+        flags: of its first and last frame combined, as by Aeron's assemblers: 0xC0, and any
+            others that the publisher set.
         reserved_value: of its first frame.
-        payload: what was published.
+        payload: the published bytes.
     """
 
     recording_id: int
@@ -73,25 +73,25 @@ class Message(NamedTuple):
 
 
 class Scan(Protocol):
-    """A scan of a range; see `_native.SegmentScan`, which is one."""
+    """A scan of a range, such as `_native.SegmentScan`."""
 
     @property
     def schema(self) -> Any:
         """Schema of the batches (Arrow's C interface)."""
 
     def next_batch(self) -> Any:
-        """Return the next record batch (Arrow's C interface), None at the end (SegmentError)."""
+        """Return the next record batch (Arrow's C interface); None at the end (SegmentError)."""
 
     def next_messages(self) -> list[tuple[int, int, int, int, int, int, bytes]] | None:
         """Return the next messages, None at the end (SegmentError)."""
 
     @property
     def rows(self) -> int:
-        """Messages given so far."""
+        """Messages returned so far."""
 
     @property
     def skipped_fragments(self) -> int:
-        """Fragments so far that belong to no whole message."""
+        """Fragments of incomplete messages so far."""
 
     @property
     def unfinished_fragments(self) -> int:
@@ -102,19 +102,18 @@ class Scan(Protocol):
         """Damaged messages left out so far."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RecordingRange:
     """Messages of one recording that begin from `from_position` up to `to_position`.
 
-    All that is needed to read them, in plain values, so that it can go to another process that
-    sees the same directory.
+    Plain values only, so that it can be sent to another process that sees the same directory.
 
     Attributes:
-        archive_dir: path of the directory, or its URL when it is in a storage elsewhere.
-        limit_position: the recorded position when the range was made. Nothing from there on is
-            read; a message that begins in the range is read to its end.
-        storage: how that storage is reached.
-        from_boundary: a message is known to have ended at `from_position`. Scanning begins there
+        archive_dir: path of the directory, or its URL in remote storage.
+        limit_position: the recorded position when the range was created. Nothing is read after
+            it; a message that begins in the range is read to its end.
+        storage: options of remote storage.
+        from_boundary: `from_position` is known to be a message boundary. Scanning begins there
             instead of at the start of its term.
     """
 
@@ -133,12 +132,17 @@ class RecordingRange:
     from_boundary: bool = False
 
     @property
+    def positions(self) -> tuple[int, int]:
+        """The first position, and the first one after the range."""
+        return self.from_position, self.to_position
+
+    @property
     def length(self) -> int:
         """Bytes of the recording that the range covers."""
         return self.to_position - self.from_position
 
     def part(self, from_position: int, to_position: int) -> RecordingRange:
-        """Return the same with another range of positions, within this one."""
+        """Return a sub-range of this range."""
         return replace(
             self,
             from_position=from_position,
@@ -193,17 +197,17 @@ class RecordingRange:
 
 
 def recording_range(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     times: TimeRange = ALL_TIMES,
 ) -> RecordingRange:
-    """Clip a range of positions to what is recorded now; it may be empty.
+    """Clip a range of positions to the recorded positions; the result may be empty.
 
     Args:
         recording: of an opened archive directory.
-        from_position: messages that begin before are left out; the recording's start when None.
-        to_position: messages that begin there or later are left out; what is recorded when None.
+        from_position: first position; the recording's start position when None.
+        to_position: position after the last one; the recorded position when None.
         times: messages that were certainly recorded at other times are left out
             (`aerotape.catalog.time_index.index`).
 
@@ -232,11 +236,11 @@ def recording_range(
     return range_of(recording, begin, max(begin, end), limit)
 
 
-def _limit_position(recording: Recording) -> int:
-    """Return up to where a recording can be read, or begins not to be.
+def _limit_position(recording: StoredRecording) -> int:
+    """Return the position up to which a recording is to be scanned.
 
-    Where the file in which it may end cannot be read, all before it can. A scan finds that out, and
-    names it, when it comes there.
+    If the file in which it may end cannot be read, the files before it can. The scan reports the
+    file when it reaches it.
     """
     try:
         return recording.recorded_position
@@ -248,14 +252,14 @@ def _limit_position(recording: Recording) -> int:
 
 
 def range_of(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int,
     to_position: int,
     limit_position: int,
     *,
     from_boundary: bool = False,
 ) -> RecordingRange:
-    """Return a range of positions that are known to be recorded; see `RecordingRange`."""
+    """Return a range of positions that are known to be recorded (see `RecordingRange`)."""
     descriptor = recording.descriptor
     return RecordingRange(
         archive_dir=str(recording.archive_dir),
@@ -275,7 +279,7 @@ def range_of(
 
 
 def read_messages(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     checksum: ChecksumName = "none",
@@ -288,21 +292,21 @@ def read_messages(
     Needs no pyarrow. Memory does not grow with the recording.
 
     Args:
-        recording: of an opened archive directory; it may still be recorded: the iteration ends
-            at the position that was recorded when it began.
+        recording: of an opened archive directory; of a live recording, the iteration ends at the
+            position that was recorded when it began.
         from_position: as for `recording_range`.
         to_position: as for `recording_range`.
         checksum: verify each frame against the checksum that `aeron.archive.record.checksum`
             wrote: "crc-32" or "crc-32c"; "none" verifies nothing.
         from_time: messages that were certainly recorded before are left out. See
-            `aerotape.times` for how times are given, and `aerotape.catalog.time_index.index` for
-            what is known of when a message was recorded.
+            `aerotape.times` for the formats of times, and `aerotape.catalog.time_index.index` for
+            the accuracy of times of messages.
         to_time: messages that were certainly recorded then or later are left out.
 
     Raises:
-        ConfigurationError: a position, a time or the checksum's name cannot be.
-        SegmentError: a segment file is missing, too short, damaged or fails its checksum; it
-            names recording, file, offset and position. Messages before that come first.
+        ConfigurationError: a position, a time or the checksum's name is not valid.
+        SegmentError: a segment file is missing, too short, damaged or fails its checksum; the
+            error names recording, file, offset and position. Messages before it are yielded first.
     """
     times = TimeRange.of(from_time, to_time)
     chosen = recording_range(recording, from_position, to_position, times)

@@ -1,10 +1,10 @@
-"""Scanning a recording whose segment files are in a storage elsewhere.
+"""Scanning a recording whose segment files are in remote storage.
 
-The native scan asks for bytes, as it comes to the end of those it was given. They are fetched a
-little ahead, in pieces of a few megabytes, by threads that wait for the network while the scan
-works; so memory depends neither on the recording nor on its terms, and nothing is kept on disk.
-Only what the range needs is fetched: from the start of the term that it begins in, to the end of
-the last message that begins in it.
+The native scan requests bytes when it has consumed those it has. They are fetched ahead, in pieces
+of a few megabytes, by threads that wait for the network while the scan runs; so memory depends
+neither on the recording nor on its terms, and nothing is stored on disk. Only the bytes that the
+range needs are fetched: from the start of the term in which it begins, to the end of the last
+message that begins in it.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _T = TypeVar("_T")
 PIECE_LENGTH: Final = 4 << 20
 """Bytes fetched at once."""
 PIECES_AHEAD: Final = 4
-"""How many such fetches are under way or waiting to be scanned."""
+"""Maximum number of fetches in progress or waiting to be scanned."""
 _REST_LENGTH: Final = 128 << 10
-"""Bytes fetched at once for the rest of a message that goes on behind the range."""
+"""Bytes fetched at once for the rest of a message that ends after the range."""
 
 
 class RemoteScan:
-    """A native scan that is given its bytes (see `aerotape.replay.offline.reader.Scan`).
+    """A native scan that is fed with fetched bytes (see `aerotape.replay.offline.reader.Scan`).
 
-    What cannot be fetched is a SegmentError, as it is for files of this machine.
+    A failed fetch is a SegmentError, as a failed read of a local file is.
     """
 
     def __init__(self, scan: _native.SegmentScan, part: RecordingRange, place: UrlPath) -> None:
-        """Prepare it; nothing is fetched yet.
+        """Prepare the scan; nothing is fetched yet.
 
         Args:
-            scan: of `part`, made with `given`.
+            scan: of `part`, created with `given`.
             part: the range.
             place: the archive directory.
 
         Raises:
-            ConfigurationError: there is no way to such a storage.
+            ConfigurationError: the storage is not supported.
         """
         self._scan = scan
         self._pieces = _Pieces(ObjectFolder(place, part.storage), part)
@@ -61,12 +61,12 @@ class RemoteScan:
 
     @property
     def position(self) -> int:
-        """Position after the last frame that was looked at."""
+        """Position after the last frame that was scanned."""
         return self._scan.position
 
     @property
     def rows(self) -> int:
-        """Messages given so far."""
+        """Messages returned so far."""
         return self._scan.rows
 
     @property
@@ -76,7 +76,7 @@ class RemoteScan:
 
     @property
     def skipped_fragments(self) -> int:
-        """Fragments so far that belong to no whole message."""
+        """Fragments of incomplete messages so far."""
         return self._scan.skipped_fragments
 
     @property
@@ -131,7 +131,7 @@ class _Pieces:
         self._threads: ThreadPoolExecutor | None = None
 
     def next(self, position: int) -> bytes:
-        """Return the bytes from `position` on, which is where those before ended (StorageError)."""
+        """Return the bytes from `position` on, which follows the previous bytes (StorageError)."""
         if self._ended:
             raise StorageError(self._ended)
         if self._next_position < 0:
@@ -143,16 +143,16 @@ class _Pieces:
         piece, fetch = self._fetches.popleft()
         data = fetch.result()
         if len(data) < piece.length:
-            # What there is may hold whole messages.
+            # The bytes read so far may contain whole messages.
             self._ended = (
                 f"segment file ends at offset {piece.position + len(data) - piece.base_position} "
                 f"and the recording reaches position {self._part.limit_position}; was it "
-                "truncated, or is the copy not complete?"
+                "truncated, or is the copy incomplete?"
             )
         return data
 
     def close(self) -> None:
-        """Give up what is being fetched and let the threads go."""
+        """Cancel pending fetches and stop the threads."""
         for _, fetch in self._fetches:
             fetch.cancel()
         self._fetches.clear()
@@ -162,7 +162,7 @@ class _Pieces:
         self._opened = None
 
     def _plan(self) -> _Piece | None:
-        """Plan the next piece of the range, None behind its end."""
+        """Plan the next piece of the range; None after its end."""
         begin, part = self._next_position, self._part
         end = min(part.to_position, part.limit_position)
         return None if begin >= end else self._piece(begin, min(end - begin, PIECE_LENGTH))
@@ -196,12 +196,12 @@ class _Pieces:
             return self._folder.open(name)
         except FileNotFoundError:
             raise StorageError(
-                "cannot open segment file: it is not there; was it deleted, or is the copy not "
-                "complete?",
+                "cannot open segment file: it does not exist; was it deleted, or is the copy "
+                "incomplete?",
                 self._folder.path / name,
             ) from None
 
 
 def _fetch(opening: Future[ObjectFile], piece: _Piece) -> bytes:
-    # The file was asked for before this, so a thread is at it or it is open.
+    # Opening was submitted first, so a thread is doing it or it is done.
     return opening.result().read(piece.position - piece.base_position, piece.length)

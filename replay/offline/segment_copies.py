@@ -1,9 +1,8 @@
-"""Segment files of a directory elsewhere as files of this machine, for who goes through them once.
+"""Local copies of segment files in remote storage, for a pass that reads each file once.
 
-Scans are given bytes of such a directory (`remote_scan`). A pass of statistics, which looks back
-and forth where there is damage, has copies of the files around it instead: fetched before it comes
-to them, and gone when it is past them or the process ends. They take room in the folder for
-temporary files.
+Scans are fed with bytes (`remote_scan`). A statistics pass, which reads back and forth at damage,
+uses copies of the files around its position instead: fetched before the pass reaches them, deleted
+after it or when the process ends. They are in the directory for temporary files.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.segment_files import SegmentFile
 
 
 class SegmentCopies:
-    """A folder with copies of some segment files of a recording. A context manager.
+    """A directory with copies of some segment files of a recording. A context manager.
 
     Attributes:
-        folder: where they are, by their names.
+        folder: the directory; the copies have the names of the files.
     """
 
-    def __init__(self, recording: Recording) -> None:
-        """Make the folder, with nothing in it.
+    def __init__(self, recording: StoredRecording) -> None:
+        """Create an empty directory.
 
         Raises:
             CatalogError: the recording's descriptor is damaged.
@@ -42,7 +41,7 @@ class SegmentCopies:
         self.folder = Path(self._all.enter_context(TemporaryDirectory(prefix="aerotape-")))
 
     def hold(self, from_position: int, to_position: int) -> None:
-        """Have those of a range of positions, and no others (StorageError)."""
+        """Fetch the files of a range of positions and delete the others (StorageError)."""
         for segment in self._segments:
             base = segment.base_position
             is_wanted = base < to_position and from_position < base + self._length

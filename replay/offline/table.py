@@ -1,4 +1,4 @@
-"""Recordings as tables: batches of Arrow, with the columns that were asked for."""
+"""Recordings as tables: Arrow record batches with the selected columns."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.payload_columns import Others, PayloadColumns
 
 
 def table_columns(mode: Mode, payloads: PayloadColumns | None = None) -> tuple[str, ...]:
-    """Return the columns of a table for which none were named.
+    """Return the default columns of a table.
 
-    With typed columns the payload itself is none of them.
+    With typed columns the payload itself is not among them.
     """
     typed = () if payloads is None else payloads.names
     own = [name for name in COLUMNS if name != "_corrupt" and not (typed and name == "payload")]
@@ -54,17 +54,17 @@ class TableReader:
         """Prepare for any number of ranges. Needs pyarrow.
 
         Args:
-            columns: names of columns in the order wanted; those of `table_columns` when None. What
-                is not asked for is not built.
-            checksum: which checksum frames are verified with.
-            mode: what becomes of messages with a frame that fails it, and of payloads that are
-                not what their schema says.
-            payloads: typed columns there are, and which messages are rows.
-            batch_rows: messages in a batch at most.
+            columns: names of columns in output order; those of `table_columns` when None. Other
+                columns are not built.
+            checksum: the checksum by which frames are verified.
+            mode: treatment of messages with a frame that fails it, and of payloads that do not
+                match their schema.
+            payloads: available typed columns, and the selection of messages.
+            batch_rows: maximum number of messages in a batch.
             batch_bytes: bytes of payload after which a batch ends.
 
         Raises:
-            ConfigurationError: an argument cannot be.
+            ConfigurationError: an argument is not valid.
         """
         self._mode = parse_mode(mode)
         check_mode(self._mode, checksum, decodes=payloads is not None)
@@ -83,15 +83,15 @@ class TableReader:
         """Return the messages of a range as a stream of batches; nothing is read yet.
 
         Raises:
-            ConfigurationError: a column cannot be.
+            ConfigurationError: a column is not valid.
             SegmentError: while batches are taken, as for `reader.read_messages`.
-            CodecError: while batches are taken, in mode FAILFAST: a payload is not what its schema
-                says; it names recording and position. Messages before it come first.
+            CodecError: while batches are taken, in mode FAILFAST: a payload does not match its
+                schema; the error names recording and position. Messages before it come first.
         """
         return self.scan(part)[1]
 
     def scan(self, part: RecordingRange) -> tuple[Scan, pyarrow.RecordBatchReader]:
-        """Return what `read` does, and the scan behind it, which tells what it has left out."""
+        """As `read`; also return the scan, which counts what it has left out."""
         import pyarrow
 
         scan = part.scan(
@@ -109,7 +109,7 @@ class TableReader:
 
 
 def read_batches(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     checksum: ChecksumName = "none",
@@ -126,32 +126,31 @@ def read_batches(
 ) -> pyarrow.RecordBatchReader:
     """Return the messages of a recording as a stream of Arrow record batches; needs pyarrow.
 
-    The stream is read once, as it is asked for; memory does not grow with the recording. It has
-    Arrow's stream interface: DuckDB, Polars, pandas and others take it as it is.
+    The stream can be read once; memory does not grow with the recording. It has Arrow's stream
+    interface, which DuckDB, Polars, pandas and others accept.
 
     Args:
         recording: of an opened archive directory, as for
-        `aerotape.replay.offline.reader.read_messages`,
-            and so are the positions, the times and the checksum.
-        columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in the
-        order
-            wanted; all when None, but `_corrupt` in mode PERMISSIVE only and `payload` without a
-            schema only. What is not asked for is not built.
-        mode: what becomes of messages with a frame that fails its checksum, and of payloads that
-            are not what the schema says (`aerotape.replay.offline.read_mode.Mode`).
-        schema: an SBE schema: its fields become columns. The file, XML or `.sbeir`, also by its
-            URL; or one that was read before (`aerotape.codecs.payloads.PayloadSchema`).
+            `aerotape.replay.offline.reader.read_messages`; so are the positions, the times and the
+            checksum.
+        columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in output
+            order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload` only without
+            a schema. Other columns are not built.
+        mode: treatment of messages with a frame that fails its checksum, and of payloads that do
+            not match the schema (`aerotape.replay.offline.read_mode.Mode`).
+        schema: an SBE schema whose fields become columns: path or URL of the file, XML or
+            `.sbeir`, or a schema that was read already (`aerotape.codecs.payloads.PayloadSchema`).
         template: name or id of the message whose fields these are. When None each message of the
             schema is a struct column, and the column `template` has its name.
-        others: messages of other templates and schemas are no rows ("drop"), or rows whose typed
-            columns are null ("null").
-        batch_rows: messages in a batch at most.
+        others: messages of other templates and schemas are left out ("drop"), or are rows whose
+            typed columns are null ("null").
+        batch_rows: maximum number of messages in a batch.
         batch_bytes: bytes of payload after which a batch ends.
 
     Raises:
-        ConfigurationError: an argument cannot be, or pyarrow is not installed.
-        CodecError: the schema is none, or has no such template; while batches are taken, in mode
-            FAILFAST: a payload is not what it says.
+        ConfigurationError: an argument is not valid, or pyarrow is not installed.
+        CodecError: the file is not an SBE schema, or has no such template; while batches are
+            taken, in mode FAILFAST: a payload does not match it.
         SegmentError: as for `aerotape.replay.offline.reader.read_messages`.
     """
     try:
@@ -164,7 +163,7 @@ def read_batches(
 
         payloads = PayloadColumns.of(schema, template, others=others, storage=recording.storage)
     elif template is not None:
-        raise ConfigurationError("template: give the schema that has it, too", "template")
+        raise ConfigurationError("template: give the schema that defines it, too", "template")
     table = TableReader(
         columns,
         checksum,

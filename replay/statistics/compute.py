@@ -1,8 +1,8 @@
-"""Counting what is in a recording.
+"""Computing the statistics of a recording.
 
-One native pass over the segment files counts all of it (`native/src/scan/statistics.rs`), at the
+One native pass over the segment files counts everything (`native/src/scan/statistics.rs`), at the
 speed at which they can be read and in memory that does not grow with them. Unlike a reader it
-does not end at damage: that is a gap, and the pass goes on at the next frame that can be found.
+does not end at damage: that is a gap, and the pass continues at the next frame that can be found.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from aerotape.times import TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 DEFAULT_BINS: Final = 100
 PICTURE_BINS: Final = 200
 MAX_BINS: Final = 100_000
 _MESSAGES_PER_BIN: Final = 20
 _FEW_BINS: Final = 10
-# So often can a pass be interrupted, and tells how far it is.
+# Interval of interrupts and progress reports of a pass.
 _SLICE_BYTES: Final = 64 * 1024 * 1024
 _NS_PER_S: Final = 1_000_000_000
 
 
 def recording_statistics(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     *,
@@ -47,31 +47,30 @@ def recording_statistics(
     bins: int = DEFAULT_BINS,
     progress: Callable[[int], object] | None = None,
 ) -> RecordingStatistics:
-    """Count what a range of a recording holds.
+    """Compute the statistics of a range of a recording.
 
     Args:
-        recording: of an opened archive directory; it may still be recorded: what was recorded
-            when it was looked at counts.
-        from_position: the recording's start when None.
-        to_position: what is recorded when None.
-        from_time: what was certainly recorded before is left out. See `aerotape.times` for how
-            times are given, and `aerotape.catalog.time_index.index` for what is known of them.
-        to_time: what was certainly recorded then or later is left out.
-        over: what to divide into equal parts: "position", or "time" where the recording has a
-            time index.
-        bins: into how many parts, from 0 to 100000. There are fewer over position when they would
-            be shorter than the smallest frame.
-        progress: called now and then with the bytes that are behind.
+        recording: of an opened archive directory; of a live recording, up to its recorded
+            position.
+        from_position: the recording's start position when None.
+        to_position: the recorded position when None.
+        from_time: messages that were certainly recorded before are left out. See `aerotape.times`
+            for the formats of times, and `aerotape.catalog.time_index.index` for their accuracy.
+        to_time: messages that were certainly recorded then or later are left out.
+        over: the dimension to divide into equal parts: "position", or "time" if the recording has
+            a time index.
+        bins: number of parts, 0 to 100000; fewer over position if they would be shorter than the
+            smallest frame.
+        progress: called repeatedly with the number of bytes processed.
 
     Raises:
-        ConfigurationError: an argument cannot be; over time, it is not known when what was
-            recorded.
+        ConfigurationError: an argument is not valid, or `over` is time and the times are unknown.
         CatalogError: the recording's descriptor is damaged.
-        StorageError: of a recording without a stop position, or in a storage elsewhere, a file
-            cannot be read.
+        StorageError: a file of a recording without a stop position, or in remote storage, cannot
+            be read.
     """
     if not 0 <= bins <= MAX_BINS:
-        raise ConfigurationError(f"{bins} bins: there can be 0 to {MAX_BINS}", "bins")
+        raise ConfigurationError(f"bins must be between 0 and {MAX_BINS}, got {bins}", "bins")
     chosen = recording_range(
         recording, from_position, to_position, TimeRange.of(from_time, to_time)
     )
@@ -106,18 +105,18 @@ def recording_statistics(
 
 
 def _count(
-    recording: Recording,
+    recording: StoredRecording,
     chosen: RecordingRange,
     edges: list[int],
     progress: Callable[[int], object],
 ) -> _native.RecordingCounts:
-    """Make the pass; over copies, where the recording is in a storage elsewhere."""
+    """Run the pass; over local copies if the recording is in remote storage."""
     if not isinstance(recording.archive_dir, UrlPath):
         native_pass = _pass(chosen, edges)
         while not native_pass.advance(_SLICE_BYTES):
             progress(native_pass.position - chosen.from_position)
         return native_pass.counts()
-    # So far ahead of a slice can a pass come, unless it has to look further for the next frame.
+    # A pass reads at most so far ahead of a slice, unless it has to search for the next frame.
     ahead = _SLICE_BYTES + chosen.segment_length
     while True:
         with SegmentCopies(recording) as copies:
@@ -132,7 +131,7 @@ def _count(
                 progress(native_pass.position - chosen.from_position)
             else:
                 return native_pass.counts()
-        # What it took for missing had not been fetched yet.
+        # It took for missing what had not been fetched yet.
         ahead *= 8
 
 
@@ -144,7 +143,7 @@ def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
 
 
 def picture_statistics(
-    recording: Recording,
+    recording: StoredRecording,
     from_position: int | None = None,
     to_position: int | None = None,
     *,
@@ -157,19 +156,18 @@ def picture_statistics(
 ) -> RecordingStatistics:
     """As `recording_statistics`, for a picture.
 
-    When `over` is None it is over time if the recording has a time index. When `bins` is None there
-    are `most_bins`, fewer where the picture would show more than is known of times, or hardly more
-    than chance as there are few messages in each.
+    When `over` is None: time if the recording has a time index, else position. When `bins` is None:
+    `most_bins`, or fewer if the time index has fewer points or there are few messages.
     """
     if bins is not None and bins < 1:
-        raise ConfigurationError(f"{bins} bins: a picture needs one at least", "bins")
+        raise ConfigurationError(f"bins must be at least 1 for a picture, got {bins}", "bins")
     times = TimeRange.of(from_time, to_time)
     chosen = recording_range(recording, from_position, to_position, times)
     scale = time_scale(recording, chosen.from_position, chosen.to_position)
     if over is None:
         over = "time" if scale is not None and scale.duration_ns else "position"
     if over == "time" and scale is not None:
-        # Between two points of the time index there is nothing to be seen.
+        # More bins than points of the time index show nothing new.
         most_bins = min(most_bins, max(len(scale.times_ns) - 1, _FEW_BINS))
 
     def count(bins: int, progress: Callable[[int], object] | None = None) -> RecordingStatistics:
@@ -188,28 +186,30 @@ def picture_statistics(
         return count(bins, progress)
     found = count(most_bins, progress)
     fewer = max(found.messages // _MESSAGES_PER_BIN, min(found.messages, _FEW_BINS))
-    # Where there are few messages a second pass takes no time.
+    # With few messages a second pass is fast.
     return count(fewer) if 0 < fewer < most_bins else found
 
 
 class _Parts:
-    """How a range is divided: `edges` are where the native pass shall divide it."""
+    """The division of a range into bins; `edges` are the positions for the native pass."""
 
-    def __init__(self, recording: Recording, chosen: RecordingRange, over: Over, bins: int) -> None:
+    def __init__(
+        self, recording: StoredRecording, chosen: RecordingRange, over: Over, bins: int
+    ) -> None:
         begin, end = chosen.from_position, chosen.to_position
         if over not in ("position", "time"):
-            raise ConfigurationError(f"over {over!r}: there are position and time", "over")
+            raise ConfigurationError(f"over must be position or time, got {over!r}", "over")
         self._times_ns: list[int] = []
         if over == "position" or begin == end or not bins:
             self.edges = self._positions = position_edges(begin, end, bins)
             return
         scale = required_time_scale(recording, begin, end)
         self._times_ns, self._positions = scale.edges(bins)
-        # Parts in which nothing was recorded do not exist for a pass over positions.
+        # Parts in which nothing was recorded are empty ranges of positions: the pass skips them.
         self.edges = list(dict.fromkeys(self._positions))
 
     def bins(self, counted: list[Bin]) -> tuple[Bin, ...]:
-        """Give the bins that were counted their times, with empty ones in between."""
+        """Add times to the counted bins, and the empty bins between them."""
         if not self._times_ns:
             return tuple(counted)
         by_start = {part.from_position: part for part in counted}
@@ -225,7 +225,7 @@ class _Parts:
 
 
 def position_edges(from_position: int, to_position: int, bins: int) -> list[int]:
-    """Divide a range into equal parts that begin where frames can; [] when there are none."""
+    """Divide a range into equal parts that begin at frame boundaries; [] without parts."""
     length = to_position - from_position
     if not bins or not length:
         return []
@@ -234,12 +234,12 @@ def position_edges(from_position: int, to_position: int, bins: int) -> list[int]
     return [from_position, *(from_position + s * FRAME_ALIGNMENT for s in steps), to_position]
 
 
-def _duration_s(recording: Recording, chosen: RecordingRange, now_ms: int) -> float | None:
-    """How long recording a range took, as far as descriptor and time index tell.
+def _duration_s(recording: StoredRecording, chosen: RecordingRange, now_ms: int) -> float | None:
+    """Return the duration of recording a range, from descriptor or time index; None if unknown.
 
-    The descriptor does not where the recording's beginning may have been purged: its start
-    timestamp is that of a beginning that is no longer there. Purging moves the start to the
-    beginning of a segment, thus of a term; position 0 is where streams begin.
+    The descriptor's start timestamp is of no use if the beginning of the recording may have been
+    purged. Purging moves the start to the beginning of a segment, which is that of a term; a stream
+    begins at position 0.
     """
     descriptor = recording.descriptor
     start = descriptor.start_position

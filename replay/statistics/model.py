@@ -1,7 +1,7 @@
-"""What a recording is like: lengths and numbers of its messages, padding and gaps.
+"""Model of a recording's statistics: numbers and lengths of messages, padding and gaps.
 
-`aerotape.replay.statistics.compute` finds it out. A message counts where its first frame begins.
-Lengths are those of payloads, fragments put together.
+`aerotape.replay.statistics.compute` computes them. A message counts at the position of its first
+frame. Lengths are those of payloads, reassembled from fragments.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Literal
 from aerotape.errors import ConfigurationError
 
 GapKind = Literal["missing", "unwritten", "damaged"]
-"""What stands where frames should: no file or not enough of one; zeros; something else."""
+"""Content at positions of missing frames: no file or a short one; zeros; other bytes."""
 
 Over = Literal["position", "time"]
-"""What bins divide into equal parts."""
+"""The dimension that bins divide into equal parts."""
 
 _NS_PER_S = 1_000_000_000
 
@@ -27,10 +27,10 @@ class Gap:
     """A range of positions without frames, though the recording reaches beyond it.
 
     Attributes:
-        from_position: where the first frame that is missing should begin.
-        to_position: where frames go on, or the range that was looked at ends.
-        kind: what stands there.
-        detail: what a reader of the recording would be told at `from_position`.
+        from_position: expected position of the first missing frame.
+        to_position: position of the next frame, or the end of the range.
+        kind: content at these positions.
+        detail: the error that a reader of the recording would get at `from_position`.
     """
 
     from_position: int
@@ -49,8 +49,8 @@ class LengthBucket:
     """Messages of about one length.
 
     Attributes:
-        from_bytes: shortest length that belongs here.
-        to_bytes: shortest length that is too long.
+        from_bytes: shortest length in the bucket.
+        to_bytes: shortest length above the bucket.
         messages: number of messages.
         payload_bytes: sum of their lengths.
     """
@@ -63,11 +63,11 @@ class LengthBucket:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What begins in one part of the range. Lengths are 0 when there is no message.
+    """Frames that begin in one part of the range. Lengths are 0 if there is no message.
 
     Attributes:
         from_position: first position.
-        to_position: first position that belongs to the next one.
+        to_position: first position of the next bin.
         messages: messages that begin here.
         payload_bytes: sum of their lengths.
         padding_bytes: bytes of padding frames that begin here.
@@ -76,8 +76,8 @@ class Bin:
         median_bytes: the length that half of the messages do not exceed.
         p99_bytes: the length that 99 % of the messages do not exceed.
         max_bytes: length of the longest message.
-        from_time_ns: about when the first position was recorded, nanoseconds since 1970; of bins
-            over time only, else None.
+        from_time_ns: approximate time when the first position was recorded, nanoseconds since
+            1970; None for bins over position.
         to_time_ns: the same of `to_position`.
     """
 
@@ -96,59 +96,58 @@ class Bin:
 
     @property
     def length_bytes(self) -> int:
-        """Bytes of the recording that it covers."""
+        """Length in bytes of the recording."""
         return self.to_position - self.from_position
 
     @property
     def duration_s(self) -> float | None:
-        """How long it took, seconds; None of bins over position."""
+        """Duration in seconds; None for bins over position."""
         if self.from_time_ns is None or self.to_time_ns is None:
             return None
         return (self.to_time_ns - self.from_time_ns) / _NS_PER_S
 
     @property
     def messages_per_s(self) -> float | None:
-        """Rate of messages; None of bins over position."""
+        """Rate of messages; None for bins over position."""
         return self.messages / self.duration_s if self.duration_s else None
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Rate of recorded bytes, with headers and padding; None of bins over position."""
+        """Rate of recorded bytes, with headers and padding; None for bins over position."""
         return self.length_bytes / self.duration_s if self.duration_s else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingStatistics:
-    """What a range of a recording holds.
+    """Statistics of a range of a recording.
 
     Attributes:
         recording_id: the recording.
         stream_id: of the recording.
         channel: its original channel.
-        from_position: first position that was looked at.
-        to_position: position after the last one.
+        from_position: first position of the range.
+        to_position: position after the range.
         messages: whole messages that begin in the range.
         payload_bytes: sum of their lengths.
-        fragments: frames that they consist of.
-        fragmented_messages: those of more than one frame.
-        incomplete_fragments: frames that belong to no whole message: its beginning was not
-            recorded, or its end never came, or is not there yet.
-        padding_frames: frames without a message, which fill up a term mostly.
+        fragments: frames of these messages.
+        fragmented_messages: messages of more than one frame.
+        incomplete_fragments: frames of incomplete messages: the beginning was not recorded, or
+            the end was not recorded or not recorded yet.
+        padding_frames: frames without a message, mostly at the end of a term.
         padding_bytes: bytes of padding frames.
-        filler_frames: those of the padding frames that do not reach to the end of their term:
-            a claim that was aborted, a publisher that died in the middle of one, or what an
-            unreliable stream has lost.
+        filler_frames: padding frames that do not reach the end of their term: an aborted claim, a
+            publisher that died while writing a message, or data lost by an unreliable stream.
         filler_bytes: bytes of these.
-        min_bytes: length of the shortest message, 0 when there is none.
-        max_bytes: length of the longest one.
-        lengths: how many messages there are of each length, ascending, only lengths that occur.
-            Exact up to 255 bytes; a bucket of longer ones is at most 1/128 of its length wide.
+        min_bytes: length of the shortest message, 0 without messages.
+        max_bytes: length of the longest message.
+        lengths: number of messages of each length, ascending, only lengths that occur. Exact up
+            to 255 bytes; a bucket of longer ones is at most 1/128 of its length wide.
         gap_count: number of gaps.
-        gap_bytes: bytes that they cover.
+        gap_bytes: sum of their lengths.
         gaps: the first 1000 of them.
-        over: of what each bin has as much: positions or time.
-        bins: the range in these parts.
-        duration_s: how long recording the range took, seconds; None when that is not known.
+        over: the dimension of the bins.
+        bins: the range divided into equal parts.
+        duration_s: duration of recording the range, seconds; None if unknown.
     """
 
     recording_id: int
@@ -177,17 +176,17 @@ class RecordingStatistics:
 
     @property
     def length_bytes(self) -> int:
-        """Bytes of the recording that were looked at."""
+        """Length of the range in bytes."""
         return self.to_position - self.from_position
 
     @property
     def mean_bytes(self) -> float:
-        """Mean length of a message, 0 when there is none."""
+        """Mean length of a message, 0 without messages."""
         return self.payload_bytes / self.messages if self.messages else 0.0
 
     @property
     def messages_per_s(self) -> float | None:
-        """Mean rate; None when it is not known how long recording took."""
+        """Mean rate; None if the duration is unknown."""
         return self.messages / self.duration_s if self.duration_s else None
 
     @property
@@ -198,14 +197,14 @@ class RecordingStatistics:
     def quantile_bytes(self, share: float) -> int:
         """Return the length that this share of the messages does not exceed, 0 without messages.
 
-        By the nearest rank. Exact where only one length occurs in its bucket of `lengths`, else
-        that bucket's mean: off by less than 1/128.
+        By the nearest rank. Exact if only one length occurs in its bucket of `lengths`, else the
+        mean of the bucket: the error is below 1/128.
 
         Raises:
             ConfigurationError: the share is not from 0 to 1.
         """
         if not 0 <= share <= 1:
-            raise ConfigurationError(f"{share} is no share: it must be from 0 to 1", "share")
+            raise ConfigurationError(f"share must be between 0 and 1, got {share}", "share")
         rank, seen = max(math.ceil(share * self.messages), 1), 0
         for bucket in self.lengths:
             seen += bucket.messages
@@ -216,12 +215,12 @@ class RecordingStatistics:
     def histogram(self, divisions: int = 1) -> list[LengthBucket]:
         """Return the lengths in wider buckets, without a break from the shortest to the longest.
 
-        Buckets are powers of two (0, 1, 2 to 3, 4 to 7 …), each divided into so many equal parts
-        (a power of two up to 128) where it is long enough.
+        Buckets are powers of two (0, 1, 2 to 3, 4 to 7 …), each divided into `divisions` equal
+        parts (a power of two up to 128) if it is wide enough.
         """
         if divisions not in (1, 2, 4, 8, 16, 32, 64, 128):
             raise ConfigurationError(
-                f"{divisions} divisions: use a power of two up to 128", "divisions"
+                f"divisions must be a power of two up to 128, got {divisions}", "divisions"
             )
         if not self.messages:
             return []
@@ -239,7 +238,7 @@ class RecordingStatistics:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain values, with the quantiles 0.5, 0.9, 0.99 and 0.999."""
+        """Return all fields as plain values, with the quantiles 0.5, 0.9, 0.99 and 0.999."""
         quantiles = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
         return {
             **asdict(self),

@@ -1,7 +1,7 @@
-"""Pictures of a recording: messages and their lengths over positions or time, and all lengths.
+"""Plots of a recording: messages and their lengths over positions or time, and all lengths.
 
-Needs matplotlib, which is imported here and nowhere else (the extra `plot`). Colours are those of
-Okabe and Ito, which people with any kind of colour blindness can tell apart.
+Needs matplotlib, which only this module imports (the extra `plot`). The colours are those of Okabe
+and Ito, which are distinct with any kind of colour blindness.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 Panel = Literal["rate", "throughput", "lengths", "distribution"]
 PANELS: Final[tuple[Panel, ...]] = ("rate", "throughput", "lengths", "distribution")
-"""What a single axes can show: rates of messages and of bytes, lengths, and all lengths together.
-The first three over time or positions; the second over time only."""
+"""Panels of a plot: rates of messages and of bytes, lengths, and the distribution of all lengths.
+The first three are over time or positions; the second over time only."""
 
 _BLUE, _SKY, _VERMILION, _GREY = "#0072B2", "#56B4E9", "#D55E00", "#595959"
 _SIZE_INCHES: Final = (11.0, 6.4)
 _NS_PER_DAY: Final = 86_400 * 1_000_000_000
-# A recording may have been made at one moment, as far as its time index tells: a millisecond, days.
+# Shortest time axis, in days: by its time index a recording may have taken no time.
 _SHORTEST_SPAN: Final = 1e6 / _NS_PER_DAY
 _MIB: Final = 1 << 20
 _MOST_TICKS: Final = 8
-# Share of the width that one pixel is, about.
+# Approximate share of the width of one pixel.
 _NEAR: Final = 1 / 1000
 
 
 def draw(statistics: RecordingStatistics, figure: Figure) -> Axes:
-    """Fill a figure with everything; return the axes of the rate."""
+    """Draw all panels into a figure; return the axes of the rate."""
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)
     upper: list[Panel] = ["rate"] if statistics.over == "position" else ["rate", "throughput"]
     heights = (1.0,) if statistics.over == "position" else (0.75, 0.5)
@@ -70,9 +70,9 @@ def draw(statistics: RecordingStatistics, figure: Figure) -> Axes:
 
 
 def draw_panel(statistics: RecordingStatistics, ax: Axes, panel: Panel) -> Axes:
-    """Draw one panel into axes of the caller, and return these (ConfigurationError)."""
+    """Draw one panel into given axes, and return them (ConfigurationError)."""
     if panel not in PANELS:
-        raise ConfigurationError(f"unknown panel {panel!r}: there are {', '.join(PANELS)}", "panel")
+        raise ConfigurationError(f"unknown panel {panel!r}: expected {', '.join(PANELS)}", "panel")
     panels: dict[Panel, Callable[[Axes, RecordingStatistics], None]] = {
         "rate": _draw_rate,
         "throughput": _draw_throughput,
@@ -84,12 +84,12 @@ def draw_panel(statistics: RecordingStatistics, ax: Axes, panel: Panel) -> Axes:
 
 
 def new_figure() -> Figure:
-    """Return a figure of the usual size that no window belongs to."""
+    """Return a figure of the default size without a window."""
     return Figure(figsize=_SIZE_INCHES)
 
 
 def interactive_figure() -> Figure:
-    """Return a figure of the usual size that notebooks and `matplotlib.pyplot.show` show."""
+    """Return a figure of the default size that notebooks and `matplotlib.pyplot.show` display."""
     from matplotlib import pyplot
 
     return pyplot.figure(figsize=_SIZE_INCHES)
@@ -98,7 +98,7 @@ def interactive_figure() -> Figure:
 def _title(statistics: RecordingStatistics) -> str:
     name = f"Recording {statistics.recording_id}, stream {statistics.stream_id}"
     channel = printable(statistics.channel)
-    # A dollar sign would begin a formula.
+    # A dollar sign would start a formula.
     return f"{name}, {channel[:80] + '…' if len(channel) > 80 else channel}".replace("$", r"\$")
 
 
@@ -116,7 +116,7 @@ def _draw_rate(ax: Axes, statistics: RecordingStatistics) -> None:
 
 def _draw_throughput(ax: Axes, statistics: RecordingStatistics) -> None:
     if statistics.over != "time":
-        raise ConfigurationError("the throughput of bytes is drawn over time only", "panel")
+        raise ConfigurationError("the panel throughput requires statistics over time", "panel")
     _prepare(ax, statistics, "recorded bytes, with headers and padding", "bytes/s")
     _fill(ax, statistics, [part.bytes_per_s or 0.0 for part in statistics.bins])
     ax.yaxis.set_major_locator(_PowersOfTwo(0, most=5))
@@ -251,9 +251,9 @@ def _prepare(ax: Axes, statistics: RecordingStatistics, title: str, unit: str) -
 
 
 def _gaps(statistics: RecordingStatistics) -> list[tuple[float, float]]:
-    """Where gaps are drawn; over time, the parts in which there are any.
+    """Return the ranges of gaps on the axis; over time, the bins that contain gaps.
 
-    Those that nobody could tell apart are one.
+    Gaps that are too close to be distinguished are merged.
     """
     if not statistics.bins:
         return []
@@ -341,8 +341,8 @@ def _scale_times(ax: Axes, statistics: RecordingStatistics) -> None:
 def _scale_positions(ax: Axes, statistics: RecordingStatistics) -> None:
     begin, end = statistics.from_position, statistics.to_position
     length = max(end - begin, 1)
-    # Far from the start of its stream a recording is told by where it is within itself: else all
-    # labels would begin with the same many digits.
+    # Far from the start of its stream labels are relative to the recording's start: else all of
+    # them would begin with the same digits.
     origin = begin if begin > 64 * length else 0
     ax.set_xlim(begin, begin + length)
     ax.xaxis.set_major_locator(_PowersOfTwo(origin))

@@ -1,32 +1,32 @@
 """Positions of a recording against wall-clock time, for statistics over time.
 
 Times are known at the points of the recording's time index (`aerotape.catalog.time_index.index`);
-between two of them the stream is taken to have been steady. Where the clock was put back, time
-stands still until it is where it was.
+between two of them the rate is assumed to be constant. If the clock was set back, time stands still
+until it reaches its former value.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.records import record
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.catalog.directory import StoredRecording
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeScale:
-    """When a range of positions was recorded.
+    """Times at which a range of positions was recorded.
 
     Attributes:
-        times_ns: ascending, nanoseconds since 1970; of the range's start first, of its end last.
-        positions: how far the recording was then, ascending.
+        times_ns: nanoseconds since 1970, ascending, from the range's start to its end.
+        positions: recorded position at each of these times, ascending.
     """
 
     times_ns: Sequence[int]
@@ -34,7 +34,7 @@ class TimeScale:
 
     @property
     def duration_ns(self) -> int:
-        """How long the range took."""
+        """Duration of the range in nanoseconds."""
         return self.times_ns[-1] - self.times_ns[0]
 
     def edges(self, bins: int) -> tuple[list[int], list[int]]:
@@ -42,7 +42,7 @@ class TimeScale:
 
         Returns:
             Times, ascending, one more than parts; and the position at each, on a frame boundary.
-            Both are the same in two places when nothing was recorded in between.
+            Two adjacent positions are equal if nothing was recorded between them.
         """
         begin = self.times_ns[0]
         bins = max(min(bins, self.duration_ns), 1)
@@ -60,8 +60,10 @@ class TimeScale:
         return max(position // FRAME_ALIGNMENT * FRAME_ALIGNMENT, self.positions[0])
 
 
-def time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale | None:
-    """Find out when a range of a recording was recorded; None when its time index has no points.
+def time_scale(
+    recording: StoredRecording, from_position: int, to_position: int
+) -> TimeScale | None:
+    """Return the times of a range of a recording; None if its time index has no points.
 
     Raises:
         CatalogError: the recording's descriptor is damaged.
@@ -81,14 +83,15 @@ def time_scale(recording: Recording, from_position: int, to_position: int) -> Ti
     return TimeScale(list(accumulate(times, max)), positions)
 
 
-def required_time_scale(recording: Recording, from_position: int, to_position: int) -> TimeScale:
-    """As `time_scale`; ConfigurationError when it is not known when the range was recorded."""
+def required_time_scale(
+    recording: StoredRecording, from_position: int, to_position: int
+) -> TimeScale:
+    """As `time_scale`; raise ConfigurationError if the times are unknown."""
     scale = time_scale(recording, from_position, to_position)
     if scale is None:
-        why = recording.time_index.problem or "it has no time index, as of another archive"
+        why = recording.time_index.problem or "it has no time index"
         raise ConfigurationError(
-            f"when recording {recording.recording_id} had which position is not known ({why}): "
-            "look at it over position",
+            f"times of recording {recording.recording_id} are unknown ({why}): use over position",
             "over",
         )
     return scale

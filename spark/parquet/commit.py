@@ -205,8 +205,8 @@ class Committer:
             manifest = str(journal["manifest"]).encode()
         except (ValueError, TypeError, KeyError) as error:
             raise StorageError(
-                f"the journal {path} in {store.name} is damaged ({error}): remove it, and convert "
-                f"recording {posixpath.basename(path).removesuffix('.json')} anew with --overwrite",
+                f"the journal {path} in {store.name} is damaged ({error}): delete it and convert "
+                f"recording {posixpath.basename(path).removesuffix('.json')} again, --overwrite",
                 store.name,
             ) from error
         moves = []
@@ -215,8 +215,8 @@ class Committer:
                 moves.append((source, target))
             elif not store.exists(target):
                 raise StorageError(
-                    f"the commit of {folder} in {store.name} cannot be finished: {source} is gone; "
-                    f"remove {path} there and convert the recording anew with --overwrite",
+                    f"the commit of {folder} in {store.name} cannot be completed: {source} is "
+                    f"missing; delete {path} there and convert the recording again, --overwrite",
                     store.name,
                 )
         store.make_folder(folder)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from aerotape.catalog.directory import Recording
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 
 PositionTimes = Callable[[Recording], Sequence[tuple[int, int]]]
@@ -29,8 +29,12 @@ def dates_problem(recording: Recording) -> str:
     problem = recording.time_index.problem
     if not problem:
         return ""
-    kind = "that are known" if recording.time_index.points else "of its start"
-    return f"its dates go by the times {kind} ({problem})"
+    source = (
+        "the points of its time index that are valid"
+        if recording.time_index.points
+        else "its start"
+    )
+    return f"its dates are taken from {source} ({problem})"
 
 
 def date_at(position: int, times: Sequence[tuple[int, int]]) -> datetime.date:

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 
 from aerotape import _native
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base_position
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
 from aerotape.frame_header import (
@@ -28,6 +27,7 @@ from aerotape.frame_header import (
     FrameHeader,
     is_frame_at,
 )
+from aerotape.replay.offline.directory import Recording
 from aerotape.spark.parquet.manifest import FileEntry, Fingerprint, Interval
 from aerotape.url_path import UrlPath
 
@@ -35,7 +35,7 @@ _LENGTH: Final = 16 << 10
 # Longer padding than this has no frame behind it: a message is shorter.
 _PADDING_LENGTH: Final = 32 << 20
 _OLD_LENGTH: Final = 64 << 10
-# Waiting for answers of a storage elsewhere takes no processor.
+# Waiting for responses of remote storage takes no processor time.
 _READERS: Final = 16
 
 _T = TypeVar("_T")
@@ -170,7 +170,7 @@ def _read(recording: Recording, begin: int, end: int) -> bytes:
         path = recording.archive_dir / segment_file_name(recording.recording_id, base)
         raise StorageError(
             f"segment file {path} ends before offset {end - base}, and the recording reaches "
-            f"position {end}: was it truncated, or is the copy not complete?",
+            f"position {end}: was it truncated, or is the copy incomplete?",
             path,
         )
     return data

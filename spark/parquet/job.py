@@ -4,10 +4,10 @@
     OUT/recording_id=3/_manifest.json
 
 A job looks at each recording and its manifest and converts what the table does not have yet
-(`parquet_plan`). Tasks write aside (`parquet_writer`), the driver lets all new files of a
-recording appear at once (`parquet_commit`). Recordings are committed in batches, as their tasks are
+(`plan`). Tasks write aside (`writer`), the driver lets all new files of a
+recording appear at once (`commit`). Recordings are committed in batches, as their tasks are
 done: what is interrupted late has not worked for nothing. Only one job at a time writes to a table
-(`output_lock`).
+(`lock`).
 
 A recording that cannot be read to its end is not written at all, and named in the report.
 """
@@ -24,8 +24,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Self
 
-from aerotape.catalog.directory import Recording
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import Committer
 from aerotape.spark.parquet.dates import cut_at_midnight, date_at, dates_problem, recorded_times
@@ -53,7 +53,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RecordingReport:
-    """What became of one recording. Figures are of this job, not of all that the table has.
+    """The outcome of one recording. Figures are of this job, not of the whole table.
 
     Attributes:
         recording_id: its id.
@@ -121,7 +121,7 @@ def convert(
     Raises:
         ConfigurationError: `out` is no folder, or in no file system that is known.
         CatalogError: the archive directory cannot be read.
-        UnknownRecordingError: a recording that was asked for does not exist.
+        UnknownRecordingError: a selected recording does not exist.
         TableInUseError: another job is writing to `out`.
         StorageError: `out` cannot be written.
         AerotapeError: Spark does not start, or a task failed as often as Spark tries.
@@ -256,7 +256,7 @@ class ParquetJob:
         )
         outcomes: dict[int, list[RangeOutcome]] = {}
         for outcome in self._tasks.run(partitions, settings, on_done):
-            outcomes.setdefault(outcome.recording_id, []).append(outcome)
+            outcomes.setdefault(outcome.part.recording_id, []).append(outcome)
         return outcomes
 
     def _finish(self, plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> RecordingReport:
@@ -272,9 +272,7 @@ class ParquetJob:
         taken: list[Fingerprint] = []
         if error is None:
             try:
-                taken = fingerprints(
-                    plan.recording, [(o.from_position, o.to_position) for o in outcomes]
-                )
+                taken = fingerprints(plan.recording, [o.part.positions for o in outcomes])
             except StorageError as failure:
                 error = f"recording {recording_id}: {failure}"
         if error is not None:
@@ -319,12 +317,12 @@ class ParquetJob:
                 continue
             date = None
             if self._options.by_date:
-                date = date_at(outcome.from_position, times).isoformat()
-            name = f"part-{outcome.from_position:019d}-{outcome.path[-8:]}.parquet"
+                date = date_at(outcome.part.from_position, times).isoformat()
+            name = f"part-{outcome.part.from_position:019d}-{outcome.path[-8:]}.parquet"
             entries[outcome.path] = FileEntry(
                 name=name if date is None else f"date={date}/{name}",
-                from_position=outcome.from_position,
-                to_position=outcome.to_position,
+                from_position=outcome.part.from_position,
+                to_position=outcome.part.to_position,
                 rows=outcome.rows,
                 payload_bytes=outcome.payload_bytes,
                 bytes=outcome.file_bytes,
@@ -343,7 +341,7 @@ def _advance(
 
 def _gone_report(recording_id: int, to_position: int | None, is_whole: bool) -> RecordingReport:
     since = "" if to_position is None else f" after position {to_position}"
-    lost = f"it is gone from the archive: what it held{since}, if anything, is not in the table"
+    lost = f"it is no longer in the archive: the table has none of its messages{since}"
     return RecordingReport(
         recording_id, "gone", to_position=to_position, warnings=() if is_whole else (lost,)
     )
@@ -355,9 +353,9 @@ def _up_to_unfinished(outcomes: Sequence[RangeOutcome]) -> list[RangeOutcome]:
     Ranges that were cut behind that message's beginning, at a midnight or where an earlier job
     began, hold only fragments of it.
     """
-    outcomes = sorted(outcomes, key=lambda outcome: outcome.from_position)
-    ends = [outcome.to_position for outcome in outcomes if outcome.unfinished_at is not None]
-    return [outcome for outcome in outcomes if not ends or outcome.from_position <= ends[0]]
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.part.from_position)
+    ends = [outcome.part.to_position for outcome in outcomes if outcome.unfinished_fragments]
+    return [outcome for outcome in outcomes if not ends or outcome.part.from_position <= ends[0]]
 
 
 def _next_manifest(
@@ -371,12 +369,12 @@ def _next_manifest(
     """Return what the table has of a recording after a commit."""
     before = plan.manifest or Manifest(recording={})
     files = sorted([*before.files, *new], key=lambda entry: entry.from_position)
-    ranges = joined([*before.ranges, *((o.from_position, o.to_position) for o in outcomes)])
-    kept = {(each.from_position, each.to_position): each for each in before.fingerprints}
-    kept |= {(each.from_position, each.to_position): each for each in taken}
+    ranges = joined([*before.ranges, *(o.part.positions for o in outcomes)])
+    kept = {(each.from_position, each.to_position): each for each in (*before.fingerprints, *taken)}
     unfinished_at, unfinished_from = before.unfinished_at, before.unfinished_from
-    if outcomes and outcomes[-1].unfinished_at is not None:
-        unfinished_at, unfinished_from = outcomes[-1].unfinished_at, outcomes[-1].to_position
+    if outcomes and outcomes[-1].unfinished_fragments:
+        last = outcomes[-1].part
+        unfinished_at, unfinished_from = last.limit_position, last.to_position
         # Behind it there is nothing but that message, also where an earlier job has looked.
         ranges = joined((begin, min(end, unfinished_from)) for begin, end in ranges)
         kept = {place: each for place, each in kept.items() if place[1] <= unfinished_from}
@@ -404,7 +402,7 @@ def _warnings(plan: RecordingPlan, outcomes: Sequence[RangeOutcome]) -> tuple[st
         # In a live recording the rest of the last message is on its way.
         skipped += sum(outcome.unfinished_fragments for outcome in outcomes)
     if skipped:
-        warnings.append(f"{skipped} fragments of messages that were not recorded whole left out")
+        warnings.append(f"{skipped} fragments of incompletely recorded messages left out")
     if dropped := sum(outcome.dropped_messages for outcome in outcomes):
         warnings.append(f"{dropped} messages with frames that fail their checksum left out")
     return tuple(warnings)

@@ -107,7 +107,7 @@ def _acquire(store: OutputStore, path: Path) -> int:
         except BlockingIOError:
             holder = os.pread(descriptor, 4096, 0)
             os.close(descriptor)
-            raise _in_use(store, holder, "wait until it is done, or end it") from None
+            raise _in_use(store, holder, "wait until it ends, or stop it") from None
         except OSError as error:
             os.close(descriptor)
             raise StorageError(f"cannot lock {path}: {error.strerror}", path) from error
@@ -161,8 +161,8 @@ class _Lease(TableLock):
                 self._renew()
             if self._is_lost or not self._store.exists(self._path):
                 raise TableInUseError(
-                    f"{self._store.name} was taken over by another job while this one did not "
-                    "move: what is not committed yet is left to that one",
+                    f"another job took over {self._store.name} while this one was suspended: this "
+                    "one commits nothing more",
                     self._store.name,
                 )
 
@@ -177,9 +177,9 @@ class _Lease(TableLock):
             is_dated = None not in (written_ns, now_ns)
             if not is_dated or written_ns > now_ns - _LEASE_NS:
                 holder = self._store.read(f"{_LEASES_DIR}/{name}")
-                killed = f"{_LEASE_NS // 10**9} s" if is_dated else f"remove {name} there"
+                killed = f"{_LEASE_NS // 10**9} s" if is_dated else f"delete {name} there"
                 raise _in_use(
-                    self._store, holder, f"wait until it is done; if it was killed, {killed}"
+                    self._store, holder, f"wait until it ends; if it was killed, {killed}"
                 )
         return others
 

@@ -139,14 +139,14 @@ class Manifest:
         Raises:
             StorageError: it is damaged, or of another version.
         """
-        advice = "convert the recording anew (--overwrite), or write to another folder"
+        advice = "convert the recording again (--overwrite), or write to another folder"
         try:
             document = json.loads(data)
             version = document.get("manifest_version")
             if version != MANIFEST_VERSION:
                 raise StorageError(
-                    f"{name} is of version {version}, and this is aerotape {__version__}, which "
-                    f"knows version {MANIFEST_VERSION}: use the aerotape that wrote it, {advice}",
+                    f"{name} has version {version}, and aerotape {__version__} supports version "
+                    f"{MANIFEST_VERSION}: use the aerotape that wrote it, {advice}",
                     name,
                 )
             return cls(

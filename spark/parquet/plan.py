@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.location import absolute_location
 from aerotape.catalog.remote.directory import find_ends
@@ -28,6 +27,7 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.parquet.commit import recording_folder
 from aerotape.spark.parquet.dates import PositionTimes, recorded_times
@@ -250,7 +250,12 @@ class Planner:
             )
 
     def _decide(
-        self, recording: Recording, manifest: Manifest | None, *, exists: bool, overwrite: bool
+        self,
+        recording: Recording,
+        manifest: Manifest | None,
+        *,
+        exists: bool,
+        overwrite: bool,
     ) -> RecordingPlan:
         options = self._options
         whole = wanted_range(recording, options.read)
@@ -260,16 +265,16 @@ class Planner:
             if gone:
                 folder = recording_folder(recording.recording_id)
                 raise StorageError(
-                    f"the table has positions {gone}, which would not be converted anew (purged in "
-                    f"the archive, or not asked for): widen the range, or delete {folder} in "
-                    f"{self._store.name} to give them up",
+                    f"the table has positions {gone}, which would not be converted again (purged "
+                    f"in the archive, or outside the range): widen the range, or delete {folder} "
+                    f"in {self._store.name} to discard them",
                     self._store.name,
                 )
             return RecordingPlan(
                 recording=recording,
                 action=Action.RECONVERT,
                 ranges=everything,
-                reason="all is converted anew",
+                reason="everything is converted again",
             )
         if manifest is None:
             return RecordingPlan(recording=recording, action=Action.CONVERT, ranges=everything)
@@ -277,7 +282,7 @@ class Planner:
         if manifest.settings != settings:
             raise StorageError(
                 f"the table has it with {_difference(manifest, settings)}; use the same options, "
-                "another folder, or convert it anew with --overwrite",
+                "another folder, or convert it again with --overwrite",
                 self._store.name,
             )
         change, warnings = "", _lost(recording, manifest, options.read)
@@ -295,17 +300,17 @@ class Planner:
                 action=Action.RECONVERT,
                 ranges=everything,
                 reason=change,
-                warnings=(f"rows of positions {gone} went and are not converted anew",)
+                warnings=(f"rows of positions {gone} were deleted and are not converted again",)
                 if gone
                 else (),
             )
         if change:
             raise StorageError(
-                f"{change}; keep the rows that the table has, or convert the recording anew with "
+                f"{change}; keep the rows that the table has, or convert the recording again with "
                 "--if-changed reconvert",
                 self._store.name,
             )
-        pieces = missing((whole.from_position, whole.to_position), manifest.ranges)
+        pieces = missing(whole.positions, manifest.ranges)
         if manifest.unfinished_at == whole.limit_position:
             # What follows there was looked at: a message that has not ended.
             pieces = [piece for piece in pieces if piece[0] != manifest.unfinished_from]
@@ -337,8 +342,8 @@ class Planner:
                 return _other_bytes(last.to_position), ()
         if gone:
             return "", (
-                f"segment files of positions from {gone[0].from_position} on are gone without "
-                "having been purged: whether they were as converted cannot be told",
+                f"segment files from position {gone[0].from_position} on are missing but not "
+                "purged: cannot compare them with what was converted",
             )
         return "", ()
 
@@ -376,19 +381,19 @@ def _change(recording: Recording, manifest: Manifest, recorded_position: int) ->
     for name in _IDENTITY:
         now, then = getattr(descriptor, name), manifest.recording.get(name)
         if now != then:
-            return f"it is another recording than the table has ({name} {now}, there {then})"
+            return f"it is not the recording that the table has ({name} {now}, in the table {then})"
     if recorded_position < end:
         return f"it ends at {recorded_position}, and the table has it up to {end}"
     return ""
 
 
 def _other_bytes(position: int) -> str:
-    return f"its bytes before position {position} are not those that were converted"
+    return f"its bytes before position {position} differ from those that were converted"
 
 
 def _gone(manifest: Manifest, whole: RecordingRange) -> str:
     """Tell which recorded positions a table would have no more if only a range were in it."""
-    kept = [(whole.from_position, whole.to_position)] if whole.length > 0 else []
+    kept = [whole.positions] if whole.length > 0 else []
     pieces = joined(
         piece
         for begin, end in manifest.ranges

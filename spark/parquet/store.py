@@ -83,7 +83,7 @@ class OutputStore:
         else:
             store = cls(fs.LocalFileSystem(), str(place.resolve()))
         if store._type("") == fs.FileType.File:
-            raise ConfigurationError(f"{store.name} is a file; name a folder to write the table to")
+            raise ConfigurationError(f"{store.name} is a file: name a folder for the table")
         return store
 
     @property
@@ -164,7 +164,7 @@ class OutputStore:
 
     def make_folder(self, path: str = "") -> None:
         """Make a folder and those above it; it may exist."""
-        with self._errors("make", path):
+        with self._errors("create", path):
             self._filesystem.create_dir(self._full(path), recursive=True)
 
     @contextmanager
@@ -262,7 +262,7 @@ class OutputStore:
                 self._filesystem.delete_file(places[0])
             if not (self.is_local or self.is_object_store) and self.exists(source):
                 # HDFS says so in an answer, which fsspec does not read.
-                raise OSError(errno.EEXIST, "it was not renamed; is the name taken?")
+                raise OSError(errno.EEXIST, "not renamed; does the name exist already?")
 
     def link(self, source: str, target: str) -> None:
         """Give a file of a local folder a second name."""
@@ -340,7 +340,7 @@ class OutputStore:
         return f"{self._root}/{path}" if path else (self._root or "/")
 
     def _type(self, path: str) -> Any:
-        with self._errors("look at", path):
+        with self._errors("inspect", path):
             return self._filesystem.get_file_info(self._full(path)).type
 
     @contextmanager

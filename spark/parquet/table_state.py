@@ -13,7 +13,7 @@ from aerotape.spark.parquet.manifest import MANIFEST_NAME, Manifest
 from aerotape.spark.parquet.store import OutputStore
 
 _FILE: Final = re.compile(r"recording_id=(-?[0-9]+)/(.+)")
-# Waiting for answers of a storage elsewhere takes no processor.
+# Waiting for responses of remote storage takes no processor time.
 _READERS: Final = 16
 
 
@@ -62,10 +62,12 @@ class TableState:
         if files != named:
             odd = min(files ^ named)
             what = (
-                "is not there, and the manifest names it" if odd in named else "is in no manifest"
+                "is missing, and the manifest names it"
+                if odd in named
+                else "is not in the manifest"
             )
             raise StorageError(
-                f"{folder}/{odd} {what}: put that right, or convert the recording anew with "
+                f"{folder}/{odd} {what}: correct that, or convert the recording again with "
                 "--overwrite",
                 folder,
             )

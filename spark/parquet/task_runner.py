@@ -1,4 +1,4 @@
-"""Where the tasks of a job run: Spark, with progress and one line for what went wrong."""
+"""Running the tasks of a job in Spark, with progress and one line for a failure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SparkTasks(Closing):
         except Exception as error:  # py4j's and Spark's own have no base in common
             raise AerotapeError(f"the Spark job failed: {cause(error)}") from error
         except BaseException:
-            # A session that is not ours goes on, and so would the tasks.
+            # A session that is not ours continues to run, and so would the tasks.
             with suppress(Exception):
                 context.cancelJobsWithTag(tag)
             raise

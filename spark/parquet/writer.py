@@ -1,7 +1,7 @@
 """What one task of the Parquet job does: scan a range and write it as one Parquet file.
 
 Rows do not pass through the JVM: a task goes from segment files to Arrow to Parquet in one
-process. It writes where no reader looks; the driver puts files in place (`parquet_commit`). So a
+process. It writes where no reader looks; the driver puts files in place (`commit`). So a
 task that fails, is repeated or runs twice leaves nothing to be seen.
 
 A row group is one batch of the scan. It ends by rows or by bytes of payload, so a task's memory
@@ -72,7 +72,7 @@ class WriteSettings:
         store: the table's folder.
         attempts: where tasks write, a folder for each recording, by its id.
         checksum: which checksum frames are verified with.
-        mode: what becomes of messages with a frame that fails it, and of malformed payloads.
+        mode: treatment of messages with a frame that fails it, and of malformed payloads.
         payloads: typed columns, if any.
         metadata: key-value metadata of each recording's files, by recording id.
     """
@@ -87,27 +87,22 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class RangeOutcome:
-    """What became of one range.
+    """The outcome of one range.
 
     Attributes:
-        from_position: where the range begins.
-        to_position: where it ends; before the range's end when a message had begun there that had
-            not ended at the limit.
-        path: the file, or None when there is none: no messages, or it failed.
+        part: the range; it ends where an unfinished message begins, if there is one.
+        path: the file, or None if there is no message or the range failed.
         rows: messages in it.
         payload_bytes: bytes of their payloads.
         file_bytes: length of the file.
         columns: the file's columns and their Arrow types.
         skipped_fragments: fragments that belong to no whole message.
         dropped_messages: messages with a frame that failed its checksum, where the mode drops them.
-        unfinished_at: the limit, when a message had not ended there.
-        unfinished_fragments: fragments of that message.
+        unfinished_fragments: fragments of a message that had not ended at the range's limit.
         error: why it failed, or None.
     """
 
-    recording_id: int
-    from_position: int
-    to_position: int
+    part: RecordingRange
     path: str | None = None
     rows: int = 0
     payload_bytes: int = 0
@@ -115,7 +110,6 @@ class RangeOutcome:
     columns: dict[str, str] = field(default_factory=dict)
     skipped_fragments: int = 0
     dropped_messages: int = 0
-    unfinished_at: int | None = None
     unfinished_fragments: int = 0
     error: str | None = None
 
@@ -123,7 +117,7 @@ class RangeOutcome:
 def write_ranges(
     partitions: Iterator[tuple[RecordingRange, ...]], settings: WriteSettings
 ) -> Iterator[RangeOutcome]:
-    """Write each range of a task's partitions to a file of its own.
+    """Write each range of a task's partitions to a separate file.
 
     What is wrong with a recording is an outcome, not a failed task: trying again would not help,
     and other recordings shall be converted. What is wrong with the output is a failed task, which
@@ -134,9 +128,7 @@ def write_ranges(
             try:
                 yield _write_range(part, settings)
             except AerotapeError as error:
-                yield RangeOutcome(
-                    part.recording_id, part.from_position, part.to_position, error=str(error)
-                )
+                yield RangeOutcome(part, error=str(error))
 
 
 def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
@@ -188,10 +180,8 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
             file_bytes = stream.tell()
     unfinished = scan.unfinished_fragments
     return RangeOutcome(
-        recording_id=part.recording_id,
-        from_position=part.from_position,
         # The next job begins with the message that had not ended.
-        to_position=end_position if unfinished else part.to_position,
+        part.part(part.from_position, end_position) if unfinished else part,
         path=path,
         rows=rows,
         payload_bytes=payload_bytes,
@@ -199,7 +189,6 @@ def _write_range(part: RecordingRange, settings: WriteSettings) -> RangeOutcome:
         columns={field.name: str(field.type) for field in schema},
         skipped_fragments=scan.skipped_fragments,
         dropped_messages=scan.dropped_messages,
-        unfinished_at=part.limit_position if unfinished else None,
         unfinished_fragments=unfinished,
     )
 

@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in one line: its own stories are long, and begin with the call."""
+"""The cause of a Spark failure in one line, from the long message that Spark reports."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _JAVA_CLASS: Final = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 _ADVICE: Final = (
     (
         re.compile(r"ModuleNotFoundError|Cannot run program"),
-        "do workers run a Python with aerotape and its extra spark? PYSPARK_PYTHON names it",
+        "do workers run a Python with aerotape and its extra spark? set PYSPARK_PYTHON to it",
     ),
     (
         re.compile(r"worker exited unexpectedly"),
-        "was it killed, for want of memory say? fewer tasks at once need less",
+        "was it killed, for example for lack of memory? fewer concurrent tasks need less",
     ),
 )
 
 
 def cause(error: Exception) -> str:
-    """Find the line of Spark's story that tells what went wrong, in Python or in Java.
+    """Find the line of Spark's message with the cause, in Python or in Java.
 
     Args:
         error: what py4j or PySpark has raised.
@@ -30,7 +30,7 @@ def cause(error: Exception) -> str:
     if python := [line for line in lines if _PYTHON.match(line)]:
         line = python[0]
     else:
-        # py4j says first which call it was, then what Java has thrown.
+        # py4j reports first the call, then the Java exception.
         thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
         line = (thrown or lines or [type(error).__name__])[0]
         if lost := _LOST_TASK.search(line):

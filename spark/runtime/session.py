@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import not_installed
-from aerotape.spark.runtime import class_archive
 from aerotape.spark.runtime.failures import cause
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
@@ -100,14 +100,14 @@ def _acquire(
     if context is None:
         if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
             raise ConfigurationError(
-                "Spark Connect cannot run this job's tasks: use a process without a session of "
-                "Spark Connect, with SPARK_REMOTE unset, and name the cluster as master"
+                "Spark Connect cannot run the tasks of this job: use a process without a Spark "
+                "Connect session, with SPARK_REMOTE unset, and give the cluster as master"
             )
         master = master or os.environ.get("MASTER") or DEFAULT_MASTER
         _own = _OwnContext(_start(master, app_name, whole_log=whole_log))
     elif master is not None and context.master != master:
         raise ConfigurationError(
-            f"a Spark session with master {context.master!r} is active, stop it to use {master!r}"
+            f"a Spark session with master {context.master!r} is active: stop it to use {master!r}"
         )
     elif _own is None or _own.context is not context:
         return context, None
@@ -126,20 +126,7 @@ def _release(own: _OwnContext) -> None:
     if not own.jobs:
         # After an interrupt the JVM may be gone already.
         with suppress(Exception):
-            _stop(own.context)
-
-
-def _stop(context: SparkContext) -> None:
-    """Stop a context, without waiting for PySpark's server of accumulators.
-
-    That looks once in a second whether it shall end; no task is left to tell it anything. One with
-    a socket in the file system is waited for, as it deletes that in the end.
-    """
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None and not isinstance(server.server_address, str):
-        context._accumulatorServer = None  # type: ignore[assignment]
-        threading.Thread(target=server.shutdown, daemon=True).start()
-    context.stop()
+            own.context.stop()
 
 
 def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
@@ -152,7 +139,6 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     java_options = _JAVA_OPTIONS
     if is_local(master):
         prepare_local_workers()
-        java_options += f" {class_archive.java_options(java_options)}"
         # Else Spark looks for an outside address and warns when it is not the host name's.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setAll(list(_LOCAL.items()))
@@ -167,19 +153,21 @@ def _start(master: str, app_name: str, *, whole_log: bool) -> SparkContext:
     conf.set("spark.driver.defaultJavaOptions", java_options)
     with _quiet_start():
         try:
-            context = SparkContext(conf=conf)
-        except KeyboardInterrupt as interrupt:
             if not had_jvm:
-                _kill_jvm(interrupt)
+                _launch_jvm(conf)
+            context = SparkContext(conf=conf)
+        except KeyboardInterrupt:
+            if not had_jvm:
+                _kill_jvm()
             raise
         except Exception as error:  # py4j's and Spark's own have no base in common
             reason = cause(error)
             if "JAVA_GATEWAY_EXITED" in reason:
                 reason = (
-                    "its Java process ended, perhaps with the words above; is a JDK 17 or later on "
-                    "the PATH or in JAVA_HOME?"
+                    "its Java process ended, see its output above; is a JDK 17 or later on the "
+                    "PATH or in JAVA_HOME?"
                 )
-            raise AerotapeError(f"Spark does not start with master {master!r}: {reason}") from error
+            raise AerotapeError(f"cannot start Spark with master {master!r}: {reason}") from error
     if not (had_jvm or whole_log):
         _quiet_gateway = SparkContext._gateway
     return context
@@ -205,8 +193,8 @@ def check_master(master: str | None) -> None:
     active = _active_context() if "pyspark" in sys.modules else None
     if active is None or active.master != master:
         raise ConfigurationError(
-            f"{master!r} is no master of Spark's: name local[N], spark://HOST:PORT, yarn or "
-            "k8s://https://HOST:PORT",
+            f"{master!r} is not a Spark master URL: expected local[N], spark://HOST:PORT, yarn "
+            "or k8s://https://HOST:PORT",
             "master",
         )
 
@@ -228,14 +216,29 @@ def is_local(master: str) -> bool:
 def prepare_local_workers() -> None:
     """Make local Python workers run this interpreter and import this aerotape.
 
-    To be called before the session starts. What the user has set stays.
+    Call this before the session starts. What the user has set stays.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    root = Path(aerotape.__file__).parents[1]
-    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    # Not needed when installed; in a checkout only this process knows where the package is.
-    if root.name not in ("site-packages", "dist-packages") and str(root) not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([*paths, str(root)])
+    package = Path(aerotape.__file__).parent
+    # In a checkout only this process knows where the package is.
+    if package.parent.name not in ("site-packages", "dist-packages"):
+        paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        folder = _package_folder(package).name
+        if folder not in paths:
+            os.environ["PYTHONPATH"] = os.pathsep.join([*paths, folder])
+
+
+@cache
+def _package_folder(package: Path) -> TemporaryDirectory[str]:
+    """Create a folder from which workers can import the package of a checkout, and nothing else.
+
+    Beside the package there are its parts under other names (`archive` is `aerotape.archive`),
+    which must not be imported as second copies. The folder is deleted when the process ends.
+    """
+    folder = TemporaryDirectory(prefix="aerotape-workers-")
+    for path in (package, package.with_name("pyspark_aerotape.py")):
+        Path(folder.name, path.name).symlink_to(path)
+    return folder
 
 
 @contextmanager
@@ -256,17 +259,24 @@ def _quiet_start() -> Iterator[None]:
         os.close(saved)
 
 
-def _kill_jvm(interrupt: KeyboardInterrupt) -> None:
-    """Kill the JVM that PySpark was starting when it was interrupted.
+def _launch_jvm(conf: SparkConf) -> None:
+    """Start the JVM on another thread, so that an interrupt leaves none that PySpark has lost.
 
-    The JVM ignores Ctrl-C, and one that cannot tell PySpark its port any more never notices that
-    PySpark is gone. Until it has told, only PySpark's own frames know the process.
+    Interrupts reach the main thread only. The JVM ignores Ctrl-C, and one that cannot report its
+    port to PySpark would run on for ever.
     """
     from pyspark import SparkContext
 
-    frames = (frame for frame, _ in traceback.walk_tb(interrupt.__traceback__))
-    known = [value for frame in frames for value in frame.f_locals.values()]
-    for process in [*known, getattr(SparkContext._gateway, "proc", None)]:
-        if isinstance(process, subprocess.Popen):
-            process.kill()
-            process.wait()
+    with ThreadPoolExecutor(1, thread_name_prefix="aerotape-jvm") as threads:
+        starting = threads.submit(SparkContext._ensure_initialized, conf=conf)
+        starting.result()
+
+
+def _kill_jvm() -> None:
+    """Kill the JVM of a start that was interrupted."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()

@@ -1,7 +1,7 @@
 """Where local Spark forks its Python workers from: PySpark's own daemon, from installed files.
 
 PySpark hands its workers its code as a zip, first on the search path. That has no bytecode, so each
-daemon compiles PySpark anew, which takes longer than a small job. The workers of a local master run
+daemon compiles PySpark, which takes longer than a small job. The workers of a local master run
 in the environment of the driver, where the same PySpark is installed. Spark is told of this module
 by `spark.python.daemon.module` (`aerotape.spark.runtime.session`).
 """

@@ -13,8 +13,8 @@ option             meaning                                                      
 ``streamId``       only recordings of this stream id                                   all
 ``columns``        names of columns to build, separated by commas                      all
 ``checksum``       verify frames: ``none``, ``crc-32`` or ``crc-32c``                   ``none``
-``mode``           what becomes of messages with a frame that fails its checksum, and  FAILFAST
-                   of payloads that are not what ``schema`` says: ``FAILFAST``,
+``mode``           treatment of messages with a frame that fails its checksum, and of  FAILFAST
+                   payloads that do not match ``schema``: ``FAILFAST``,
                    ``DROPMALFORMED`` or ``PERMISSIVE``
 ``schema``         SBE schema of the payloads, XML or `.sbeir`: fields become columns  none
 ``template``       name or id of the message that is wanted of it                      all
@@ -23,7 +23,7 @@ option             meaning                                                      
 ``enums``          columns of enums are ``name`` or ``number``                         name
 ``sets``           columns of sets are ``struct`` (of booleans) or ``number``          struct
 ``partitionBytes`` bytes of recording that a partition should have                     128 MiB
-``storage.NAME``   how a storage elsewhere is reached: argument NAME of its file system environment
+``storage.NAME``   option of remote storage: argument NAME of its file system          environment
 =================  ==================================================================  =========
 
 An unknown option is refused, for a misspelt filter would silently read everything.
@@ -48,7 +48,7 @@ from aerotape.times import ALL_TIMES, TimeRange, parse_time
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import ArchiveDirectory
+    from aerotape.replay.offline.directory import ArchiveDirectory
     from aerotape.replay.offline.payload_columns import PayloadColumns
 
 _T = TypeVar("_T")
@@ -116,8 +116,8 @@ class ReadOptions:
         stream_id: only recordings of this stream.
         columns: names of columns, in the order wanted.
         checksum: which checksum frames are verified with.
-        mode: what becomes of messages with a frame that fails it, and of payloads that are not
-            what their schema says.
+        mode: treatment of messages with a frame that fails it, and of payloads that do not match
+            their schema.
         payloads: typed columns that there are, if any, and which messages are rows.
         partition_bytes: bytes of recording a partition should have; a term at least.
         storage: how the storage of a URL is reached.
@@ -139,7 +139,7 @@ class ReadOptions:
 
     def open_directory(self) -> ArchiveDirectory:
         """Open the archive directory (CatalogError, ConfigurationError, StorageError)."""
-        from aerotape.catalog.directory import open_directory
+        from aerotape.replay.offline.directory import open_directory
 
         return open_directory(self.archive_dir, self.storage)
 
@@ -149,7 +149,7 @@ class ReadOptions:
 
         Raises:
             ConfigurationError: an option is unknown, missing or has a value that cannot be.
-            CodecError: the SBE schema is none, or has no such template.
+            CodecError: the file is not an SBE schema, or has no such template.
         """
         given = given_options(options)
         storage = {
@@ -231,7 +231,7 @@ def given_options(options: Mapping[str, str]) -> dict[str, str]:
             close = get_close_matches(name, known, 1)
             hint = f", do you mean {known[close[0]]}?" if close else ""
             raise ConfigurationError(
-                f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
+                f"unknown option {key!r}{hint} (known: {', '.join(known.values())})", key
             )
     return given
 
@@ -282,8 +282,7 @@ def parse_stream_id(text: str, name: str) -> int:
     stream_id = _integer(text, name)
     if not -(1 << 31) <= stream_id < 1 << 31:
         raise ConfigurationError(
-            f"{name}: {stream_id} is no stream id of Aeron; they are from {-(1 << 31)} to "
-            f"{(1 << 31) - 1}",
+            f"{name}: {stream_id} is not a stream id: expected {-(1 << 31)} to {(1 << 31) - 1}",
             name,
         )
     return stream_id
@@ -315,8 +314,8 @@ def parse_payloads(
         for name in _ABOUT_SCHEMA:
             if name in given:
                 raise ConfigurationError(
-                    f"{name}: it is about payloads that are decoded; give the option schema too, "
-                    "an SBE schema (XML or .sbeir)",
+                    f"{name}: this option is for decoded payloads; give the option schema too, an "
+                    "SBE schema (XML or .sbeir)",
                     name,
                 )
         return None
@@ -342,7 +341,7 @@ def parse_word(text: str, name: str, words: Sequence[_T]) -> _T:
         if text.lower() == word:
             return word
     raise ConfigurationError(
-        f"{name}: {text!r} is none of {', '.join(str(word) for word in words)}", name
+        f"{name}: {text!r} is not one of {', '.join(str(word) for word in words)}", name
     )
 
 
@@ -352,7 +351,7 @@ def parse_checksum(text: str, name: str) -> ChecksumName:
         return _CHECKSUMS[text.lower()]
     except KeyError:
         raise ConfigurationError(
-            f"{name}: unknown checksum {text!r} (there are {', '.join(_CHECKSUMS)})", name
+            f"{name}: unknown checksum {text!r}: expected {', '.join(_CHECKSUMS)}", name
         ) from None
 
 
@@ -365,6 +364,8 @@ def parse_partition_bytes(text: str, name: str) -> int:
     count = digits(text[:-1] if factor > 1 else text)
     if not count:
         raise ConfigurationError(
-            f"{name}: {text!r} is not a number of bytes above zero, as 4096, 64k, 128m or 1g", name
+            f"{name}: {text!r} is not a positive number of bytes: expected a form such as 4096, "
+            "64k, 128m or 1g",
+            name,
         )
     return count * factor

@@ -22,7 +22,7 @@ from aerotape.replay.offline.reader import RecordingRange, recording_range
 from aerotape.spark.source.options import ReadOptions
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import ArchiveDirectory, Recording
+    from aerotape.replay.offline.directory import ArchiveDirectory, Recording
 
 
 def choose_recordings(

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
     from aerotape.spark.source.options import ReadOptions
 
 _HIGHEST: Final = (1 << 63) - 1

@@ -1,12 +1,12 @@
-"""What a streaming query has not read yet, and what of it is gone.
+"""The unread part of recordings for a streaming query, and detection of data loss.
 
-Each trigger the directory is looked at anew. What counts as recorded of a live recording is found
-from its segment files, beginning at the position up to which the query has read, so that a look
-costs what was recorded since the last.
+Each trigger reads the directory again. The end of a live recording is determined from its segment
+files, beginning at the position up to which the query has read, so that the cost depends only on
+what was recorded since the last trigger.
 
 Data is lost to a query when it was purged or truncated before the query read it. That a recording
 was truncated below the query's position and extended again shows by the message that the query read
-last: it is no longer there. Whether the query fails or goes on is for the option `failOnDataLoss`.
+last: it is no longer there. By the option `failOnDataLoss` the query then fails or continues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aerotape.spark.source.planning import matching, without_damaged
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
     from aerotape.spark.source.options import ReadOptions
 
 
@@ -242,8 +242,8 @@ class Follower:
         self._lost(
             id,
             position,
-            f"recording {id} was purged before it had been read to its end: of what came after "
-            f"position {position} nothing is left",
+            f"recording {id} was purged before it was read to its end: messages after position "
+            f"{position} are lost",
         )
 
     def _purged(self, recording: Recording, begin: int, end: int) -> None:
@@ -251,7 +251,7 @@ class Follower:
             recording.recording_id,
             begin,
             f"recording {recording.recording_id}: positions {begin} to {end} were purged before "
-            f"they had been read; it now starts at position {recording.start_position}",
+            f"they were read; it now starts at position {recording.start_position}",
         )
 
     def _truncated(self, recording: Recording, stop: int, position: int) -> None:
@@ -259,21 +259,21 @@ class Follower:
             recording.recording_id,
             stop,
             f"recording {recording.recording_id} was truncated to position {stop}, and the query "
-            f"has come to position {position}",
+            f"has read up to position {position}",
         )
 
     def _replaced(self, recording: Recording, position: int) -> None:
         self._lost(
             recording.recording_id,
             position,
-            f"recording {recording.recording_id} does not hold any more what was read before "
+            f"recording {recording.recording_id} no longer holds what was read before "
             f"position {position}: it was truncated and extended, or is another recording",
         )
 
     def _lost(self, id: int, position: int, what: str) -> None:
         if self.fail_on_data_loss:
             raise DataLossError(
-                f"{what}. To go on with what there is, set the option failOnDataLoss to false",
+                f"{what}; to continue with what is left, set the option failOnDataLoss to false",
                 id,
                 position,
             )

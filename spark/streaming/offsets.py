@@ -1,4 +1,4 @@
-"""How far a streaming query has come: what Spark keeps in the query's checkpoint.
+"""Offsets of a streaming query, which Spark stores in the query's checkpoint.
 
 An offset is a JSON object with a format version and, for each recording that was seen, a position
 at which a message ends. A recording that is in none is new: it is read from its beginning.
@@ -76,8 +76,8 @@ class StreamOffset:
         version = offset.get("version")
         if type(version) is int and version > VERSION:
             raise ConfigurationError(
-                f"the query's checkpoint has offsets of version {version}, this aerotape knows "
-                f"version {VERSION}: use the newer aerotape that wrote it, or a new checkpoint"
+                f"the query's checkpoint has offsets of version {version}, this aerotape "
+                f"supports version {VERSION}: use the aerotape that wrote it, or a new checkpoint"
             )
         try:
             if version != VERSION:
@@ -87,7 +87,7 @@ class StreamOffset:
             return cls({int(id): _progress(each) for id, each in offset["recordings"].items()})
         except (KeyError, ValueError, TypeError, AttributeError):
             raise ConfigurationError(
-                "the query's checkpoint holds no offset of an aerotape stream: is it the "
+                "the query's checkpoint holds an offset that is not of aerotape: is it the "
                 f"checkpoint of another query? ({str(dict(offset))[:100]})"
             ) from None
 

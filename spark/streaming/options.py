@@ -8,7 +8,7 @@ option                    meaning                                               
 ``maxBytesPerTrigger``    bytes of recording that a batch may have                     all
 ``maxMessagesPerTrigger`` messages that a batch may have                               all
 ``failOnDataLoss``        whether a query fails when something that it has not read    true
-                          is gone; if not, it goes on without
+                          is lost; if not, it continues without
 ========================  ===========================================================  ==========
 
 Those of `aerotape.spark.source.options` apply too, but for ``toPosition``: a stream has no end.
@@ -67,7 +67,7 @@ def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], i
 def _count(text: str, name: str) -> int:
     count = digits(text)
     if not count:
-        raise ConfigurationError(f"{name}: {text!r} is not a whole number above zero", name)
+        raise ConfigurationError(f"{name}: {text!r} is not a positive whole number", name)
     return count
 
 

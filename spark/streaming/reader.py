@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import (
 
 from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.boundaries import last_message
-from aerotape.spark.source.data_source import BatchReader, ScanPartition, without_calls
+from aerotape.spark.source.batch_reader import BatchReader, ScanPartition, without_calls
 from aerotape.spark.source.planning import plan_partitions
 from aerotape.spark.streaming.backlog import Backlog, Follower
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, value in (("toPosition", options.to_position), ("toTime", options.times.to_ns)):
             if value is not None:
                 raise ConfigurationError(
-                    f"{name}: a stream has no end, this option is for spark.read; filter the "
+                    f"{name}: a stream has no end: this option is for spark.read; filter the "
                     "column position, or stop the query",
                     name,
                 )

@@ -11,9 +11,7 @@ that of driver and archive; `steady` is the job's own time, without Spark's star
 largest sum over all processes of one side (proportional set size), and of the job the largest
 Python worker.
 
-The first job of a machine leaves Spark's classes for later ones
-(`aerotape.spark.runtime.class_archive`); `--first` measures without them. The tables take memory
-that the machine has already.
+The tables take memory that the machine has already.
 
 Payloads are like market data: half of their bytes are hard to compress.
 """
@@ -52,7 +50,6 @@ from bench.running import (
 from pyarrow import dataset
 from support.jvm.java import AERON_ALL, JAVA_OPENS, PARQUET_AVRO, ROOT, find_jar
 
-from aerotape.spark.runtime import class_archive
 from aerotape.tools._bench.written import TERM_LENGTH, write_recording
 
 HERE = Path(__file__).resolve().parent
@@ -150,12 +147,11 @@ class Memory:
                 yield from self._tree(int(child))
 
 
-def run_job(archive_dir: Path, out: Path, cache: str) -> Run:
-    """Run `aerotape parquet`, with Spark's classes in a folder or, where that is "", nowhere."""
+def run_job(archive_dir: Path, out: Path) -> Run:
+    """Run `aerotape parquet`."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "aerotape", "parquet", str(archive_dir), str(out), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    environment[class_archive.CACHE_VARIABLE] = cache
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process,
         Memory.of(process.pid) as memory,
@@ -218,26 +214,13 @@ def compile_client(folder: Path) -> Path:
     return folder
 
 
-def leave_classes(folder: Path, cache: str) -> None:
-    """Let a first job leave Spark's classes, which its JVM does as it ends."""
-    write_recording(folder / "first", payloads(256), TERM_LENGTH)
-    run_job(folder / "first", folder / "table", cache)
-    deadline = time.monotonic() + 60
-    while not any(class_archive.is_whole(path) for path in Path(cache).glob("*.new")):
-        if time.monotonic() > deadline:
-            raise RuntimeError("the first job's JVM did not leave its classes within 60 s")
-        time.sleep(0.1)
-    shutil.rmtree(folder / "first")
-    shutil.rmtree(folder / "table")
-
-
 def size_of(folder: Path) -> int:
     """Bytes of the Parquet files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
 
 def compare(
-    folder: Path, length: int, message_bytes: int, rounds: int, against: list[str], cache: str
+    folder: Path, length: int, message_bytes: int, rounds: int, against: list[str]
 ) -> list[dict[str, Any]]:
     """Convert one recording in all ways; return a row for each."""
     archive_dir, aeron_dir, tables = folder / "archive", folder / "aeron", folder / "tables"
@@ -253,7 +236,7 @@ def compare(
             out = tables / "out"
             if name == "aerotape":
                 with memory_in_use(folder, length, tables):
-                    runs[name].append(run_job(archive_dir, out, cache))
+                    runs[name].append(run_job(archive_dir, out))
             else:
                 with archive.start("external", {}), memory_in_use(folder, length, tables):
                     runs[name].append(
@@ -300,20 +283,14 @@ def main() -> int:
     """Run the benchmark and print a table or JSON."""
     parser = options_parser(__doc__, rounds=2)
     parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 30, 4 << 30])
-    parser.add_argument(
-        "--first", action="store_true", help="run each job as if it were the machine's first"
-    )
     parser.add_argument("--message-bytes", type=int, default=256)
     parser.add_argument("--against", nargs="*", choices=ALTERNATIVES, default=list(ALTERNATIVES))
     options = parser.parse_args()
     report = Report("parquet", LINE, as_json=options.json)
     with memory_folder() as folder:
-        cache = "" if options.first else str(folder / "cache")
-        if cache:
-            leave_classes(folder, cache)
         for length in options.bytes:
             for row in compare(
-                folder, length, options.message_bytes, options.rounds, options.against, cache
+                folder, length, options.message_bytes, options.rounds, options.against
             ):
                 report.add(row)
     report.close()

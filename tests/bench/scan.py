@@ -31,9 +31,9 @@ import pyarrow
 from bench.running import Report, memory_folder, options_parser
 from market_data import Quote
 
-from aerotape.catalog.directory import open_directory
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import find_sbe_jar, run_sbe_tool
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._bench.offline import scan
 from aerotape.tools._bench.written import counting_payload, frame_bytes, write_recording
 

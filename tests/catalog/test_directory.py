@@ -12,10 +12,10 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 
 
 def add(directory: Path, stream: SegmentBuilder, **changes: int) -> int:

@@ -17,7 +17,6 @@ from support.builders.segment_builder import SegmentBuilder
 
 import aerotape
 from aerotape.catalog import layout
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
@@ -26,6 +25,7 @@ from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.catalog.time_index.file import Provenance, read_time_index, write_time_index
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError, StorageError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]

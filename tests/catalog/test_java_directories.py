@@ -16,13 +16,13 @@ from support.builders.mark_files import acquire, in_use, leave
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.jvm.java import HarnessError, JavaArchive, JavaClient, archive_tool
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.maintenance.verify import verify
 from aerotape.catalog.mark.layout import ACTIVITY_TIMESTAMP, CLAIMED_TIMESTAMP_MS, FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import ArchiveInUseError
+from aerotape.replay.offline.directory import open_directory
 
 StartClient = Callable[[Path | str], JavaClient]
 IPC = "aeron:ipc?term-length=65536"

@@ -20,8 +20,8 @@ from support.model.placed_messages import PlacedPublisher, check_placed
 
 import aerotape
 from aerotape import _native
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.layout import ChecksumName
+from aerotape.replay.offline.directory import open_directory
 
 LATEST_KILL_S = 0.25
 JAVA_NAMES = {"none": "", "crc-32c": "io.aeron.archive.checksum.Crc32c"}

@@ -18,12 +18,12 @@ from support.power_cut.disk import SECTOR_LENGTH
 from support.power_cut.power_cut import PAGE_LENGTH, Cut, Run, build_shim, recorded
 from support.power_cut.recorded_archive import Promised, promises, record
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.errors import AerotapeError, CatalogError, StorageError
+from aerotape.replay.offline.directory import Recording, open_directory
 
 NOW_MS = 1_700_000_000_000
 """When a directory is opened that a power cut has left."""

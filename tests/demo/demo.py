@@ -25,7 +25,7 @@ from typing import Any
 from market import Digest, messages
 
 import aerotape
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 
 HERE = Path(__file__).parent
 CHECKSUM = "io.aeron.archive.checksum.Crc32c"

@@ -15,7 +15,7 @@ from support.model.messages import digest, messages
 
 from aerotape import connect
 from aerotape.aeron import ADMIN_ACTION
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]

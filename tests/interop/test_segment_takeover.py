@@ -12,7 +12,7 @@ from support.builders.streams import record, segment_files, signals_until
 from support.daemon.daemon import AerotapeArchive
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]

@@ -16,8 +16,8 @@ import pytest
 from support.jvm.java import ROOT
 from support.spark.parquet_rig import TasksHere
 
-from aerotape.catalog.directory import open_directory
 from aerotape.errors import AerotapeError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._bench.measurement import Measurement, rounds_of
 from aerotape.tools._bench.offline import WrittenArchive
 from aerotape.tools._bench.written import SEGMENT_LENGTH, TERM_LENGTH, write_recording

@@ -22,8 +22,8 @@ from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 import aerotape
 from aerotape.archive.retention import offline
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.maintenance.verify import verify
 from aerotape.errors import AerotapeError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._bench.measurement import timed
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
     from aerotape.spark.parquet.task_runner import TaskRunner
 
 

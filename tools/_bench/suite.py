@@ -79,7 +79,7 @@ def _measure_live(place: Workspace, load: Load, chosen: Collection[str]) -> Iter
 def _measure_offline(
     place: Workspace, load: Load, chosen: Collection[str]
 ) -> Iterator[Measurement]:
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
     from aerotape.tools._bench.offline import WrittenArchive
 
     folder = place.folder / "written"

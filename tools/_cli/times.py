@@ -10,7 +10,7 @@ from aerotape.tools._cli.arguments import option
 from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
 
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,8 @@ def add_commands(commands: Commands) -> None:
 
 def _count(args: argparse.Namespace) -> int:
     """Print the number of valid recordings."""
-    from aerotape.catalog.directory import directory_at
     from aerotape.catalog.layout import RecordingState
+    from aerotape.replay.offline.directory import directory_at
 
     with directory_at(args.directory).open_catalog() as catalog:
         count = sum(entry.state == RecordingState.VALID for entry in catalog.entries())

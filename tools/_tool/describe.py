@@ -12,9 +12,9 @@ from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._tool._common import Commands, add_command, add_recording_id
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import ArchiveDirectory
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.entries import CatalogEntry
+    from aerotape.replay.offline.directory import ArchiveDirectory
 
 _DESCRIPTOR_FIELDS: Final = (
     "start_timestamp_ms",
@@ -43,7 +43,7 @@ def add_commands(commands: Commands) -> None:
 
 def _describe(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and its valid recordings, or one recording of any state."""
-    from aerotape.catalog.directory import directory_at, open_directory
+    from aerotape.replay.offline.directory import directory_at, open_directory
 
     if args.recording_id is not None:
         return _describe_one(open_directory(args.directory), args)
@@ -52,7 +52,7 @@ def _describe(args: argparse.Namespace) -> int:
 
 def _describe_all(args: argparse.Namespace) -> int:
     """Show the mark file, the catalog and all its recordings, invalid and deleted ones too."""
-    from aerotape.catalog.directory import directory_at
+    from aerotape.replay.offline.directory import directory_at
 
     return _describe_recordings(directory_at(args.directory), args, everything=True)
 

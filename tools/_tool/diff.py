@@ -32,8 +32,8 @@ def _diff(args: argparse.Namespace) -> int:
 
     The exit code is 1 if they differ.
     """
-    from aerotape.catalog.directory import open_directory
     from aerotape.catalog.maintenance.diff import compare
+    from aerotape.replay.offline.directory import open_directory
 
     with Progress(None, "comparing", unit="MiB") as progress:
         differences = list(

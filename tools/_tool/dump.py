@@ -16,8 +16,8 @@ from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_comman
 from aerotape.tools._tool.describe import for_people, recording_row
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
     from aerotape.catalog.maintenance.dump import Frame
+    from aerotape.replay.offline.directory import Recording
     from aerotape.times import TimeRange
 
 _LINE_LENGTH = 16
@@ -38,7 +38,7 @@ def add_commands(commands: Commands) -> None:
 
 def _dump(args: argparse.Namespace) -> int:
     """Print all recordings, of any state, with their frames; with --json, only the frames."""
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     if args.limit is not None and args.limit <= 0:
         raise ConfigurationError(

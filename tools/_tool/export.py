@@ -31,8 +31,8 @@ def _export(args: argparse.Namespace) -> int:
 
     Of a live recording, the data up to its current position is exported.
     """
-    from aerotape.catalog.directory import open_directory
     from aerotape.catalog.maintenance.export_import import export_recording
+    from aerotape.replay.offline.directory import open_directory
 
     checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     recording = open_directory(args.directory).recording(args.recording_id)

@@ -23,7 +23,7 @@ from aerotape.tools._tool._common import (
 )
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
     from aerotape.replay.statistics.model import Bin, RecordingStatistics
 
 _JSON_BINS: Final = 100
@@ -47,7 +47,7 @@ def _stats(args: argparse.Namespace) -> int:
 
     A range without the frames it should have is reported as a gap, and the exit code is 3.
     """
-    from aerotape.catalog.directory import open_directory
+    from aerotape.replay.offline.directory import open_directory
 
     directory = open_directory(args.directory)
     style, width = chart.terminal_style(), chart.terminal_width()

@@ -11,7 +11,7 @@ from aerotape.tools._cli.output import emit, note
 from aerotape.tools._tool._common import Commands, add_command, add_recording_id, changing
 
 if TYPE_CHECKING:
-    from aerotape.catalog.directory import Recording
+    from aerotape.replay.offline.directory import Recording
 
 
 def add_commands(commands: Commands) -> None:
@@ -34,8 +34,8 @@ def _time_index(args: argparse.Namespace) -> int:
     While it records, the archive regularly stores a point: a time with a position. Recordings of
     other archives do not have points.
     """
-    from aerotape.catalog.directory import open_directory
     from aerotape.catalog.location import require_local
+    from aerotape.replay.offline.directory import open_directory
 
     if args.points and args.recording_id is None:
         raise ConfigurationError("--points requires a RECORDING_ID", "--points")

@@ -62,12 +62,12 @@ def _verify(args: argparse.Namespace) -> int:
     is using the directory, with --dry-run, or with times. Times limit the check to the segment
     files that may have been written then.
     """
-    from aerotape.catalog.directory import open_directory
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import MIN_CAPACITY_BYTES
     from aerotape.catalog.maintenance.archive_tool_marks import apply, decide
     from aerotape.catalog.maintenance.verify import run_verification
     from aerotape.clock import epoch_ms
+    from aerotape.replay.offline.directory import open_directory
     from aerotape.tools._cli.output import Progress, emit
     from aerotape.url_path import UrlPath
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.replay.request import ReplayRequest
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE
-from aerotape.replay.sessions.request import ReplayRequest
 
 if TYPE_CHECKING:
     from aerotape.archive.conductor import Conductor

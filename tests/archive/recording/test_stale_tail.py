@@ -24,11 +24,11 @@ from support.power_cut.power_cut import Cut, build_shim, recorded, unnoticed
 import aerotape
 from aerotape.archive.recording.extension import clear_behind
 from aerotape.archive.recording.storage_space import is_out_of_space
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery import stale_tail, suspect_marks
 from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.errors import ArchiveError, StorageError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 SEGMENT = 65_536
@@ -202,7 +202,7 @@ CLEAR = """
 import sys
 from pathlib import Path
 from aerotape.archive.recording.extension import clear_behind
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from support.power_cut.places import say_places
 
 say_places()

@@ -11,10 +11,10 @@ from support.daemon.archives import EMBEDDED_DRIVER
 from support.jvm.java import FAST_ARCHIVE, archive_tool
 
 import aerotape
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
 from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.replay.offline.directory import open_directory
 
 SEGMENT = 65_536
 PROPERTIES = {

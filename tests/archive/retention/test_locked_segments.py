@@ -13,8 +13,8 @@ from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segm
 from aerotape.archive.retention.locked_segments import is_read, plan_directory
 from aerotape.archive.retention.plan import RetentionPlan
 from aerotape.archive.retention.policy import Limit, RetentionPolicy, RetentionRule
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
+from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.offline.reader import Scan, recording_range
 
 NOW_NS = 1_700_000_000 * 10**9

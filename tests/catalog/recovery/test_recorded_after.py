@@ -9,7 +9,7 @@ from pathlib import Path
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 
 
 def recorded_after(archive_dir: Path, position: int) -> int:

@@ -15,11 +15,11 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.holes import PAGE_LENGTH, punch
 from support.damage.tool_commands import run
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.recovery import refresh as refresh_module
 from aerotape.catalog.recovery import suspect_marks, trailing_segment
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
+from aerotape.replay.offline.directory import open_directory
 
 NOW_MS = 1_700_000_000_123
 SEGMENT_LENGTH = 131_072

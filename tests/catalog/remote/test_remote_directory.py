@@ -15,7 +15,6 @@ from support.builders.timed_directory import SECOND, build
 from support.spark import object_store
 from support.spark.object_store import ObjectStore, Request
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.remote.directory import find_ends
@@ -28,6 +27,7 @@ from aerotape.errors import (
     UnknownRecordingError,
 )
 from aerotape.replay.offline import remote_scan
+from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.offline.reader import read_messages, recording_range
 
 pytest.importorskip("pyarrow")
@@ -218,7 +218,7 @@ def test_a_copy_that_is_not_complete_is_named(
     store.delete(prefix, path.name)
     positions, message = read()
     assert positions == before
-    assert "it is not there; was it deleted, or is the copy not complete?" in message
+    assert "it does not exist; was it deleted, or is the copy incomplete?" in message
 
     path.write_bytes(whole[:10_000])
     store.upload(tmp_path, prefix)

@@ -10,10 +10,10 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.maintenance.dump import read_frames
 from aerotape.errors import ConfigurationError, SegmentError, StorageError
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("fsspec")
 pytest.importorskip("pyarrow")
@@ -186,7 +186,7 @@ def test_a_rename_that_did_nothing_is_noticed(moody: type[MoodyFileSystem]) -> N
     assert store.entries() == ["file"]
     store.write("other", b"other")
     with pytest.raises(
-        StorageError, match=r"^cannot move to moody://table/file: it was not renamed"
+        StorageError, match=r"^cannot move to moody://table/file: not renamed"
     ):
         store.move("other", "file")
 
@@ -218,7 +218,7 @@ def test_a_stream_does_not_take_it_for_loss_of_data(
     pytest.importorskip("pyspark")
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     add_recording(tmp_path, fill(SegmentBuilder(), 3), live=True)
     upload(tmp_path)

@@ -12,7 +12,6 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.segment.placement import (
     SegmentHead,
     is_long_enough,
@@ -20,6 +19,7 @@ from aerotape.catalog.segment.placement import (
     misplacement,
     read_heads,
 )
+from aerotape.replay.offline.directory import open_directory
 
 SEGMENT_LENGTH = 131_072
 

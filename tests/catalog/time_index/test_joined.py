@@ -11,7 +11,6 @@ from itertools import product
 from pathlib import Path
 
 import aerotape
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.time_index.file import (
     Provenance,
@@ -21,6 +20,7 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.catalog.time_index.upkeep import hand_over, prepare_extension
+from aerotape.replay.offline.directory import Recording
 from aerotape.times import TimeRange
 
 SECOND = 1_000_000_000

@@ -9,8 +9,8 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, BuiltMessage, SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.replay.offline.boundaries import LastMessage, last_message, message_checksum
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import RecordingRange, recording_range
 
 

@@ -10,8 +10,8 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.offline.reader import COLUMNS, recording_range
 
 pytest.importorskip("pyarrow")

@@ -10,8 +10,8 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape import _native
-from aerotape.catalog.directory import open_directory
 from aerotape.errors import ConfigurationError, SegmentError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import Message, read_messages, recording_range
 from aerotape.replay.offline.table import read_batches
 

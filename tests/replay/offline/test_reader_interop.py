@@ -10,8 +10,8 @@ import pytest
 from support.jvm.java import JavaArchive, JavaClient
 from support.model.messages import digest, messages
 
-from aerotape.catalog.directory import open_directory
 from aerotape.errors import SegmentError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from support.builders.built_archive import add_recording
 from support.builders.orders import SCHEMA, cancel, foreign, position, some_orders
 from support.builders.segment_builder import SegmentBuilder, crc32
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CodecError, ConfigurationError, SegmentError
-from aerotape.replay.offline.reader import COLUMNS
+from aerotape.replay.offline.directory import Recording, open_directory
+from aerotape.replay.offline.reader import COLUMNS, read_messages
 from aerotape.replay.offline.table import read_batches
+from aerotape.replay.statistics.compute import recording_statistics
 
 pa = pytest.importorskip("pyarrow")
 
@@ -78,9 +79,9 @@ def test_columns_are_chosen_among_all(ir: Path, tmp_path: Path) -> None:
     assert counted.num_rows == len(ORDERS)
     with pytest.raises(ConfigurationError, match=r"unknown column 'Price', do you mean price\?"):
         recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["Price"])
-    with pytest.raises(ConfigurationError, match="named twice in note, note"):
+    with pytest.raises(ConfigurationError, match="duplicate column in note, note"):
         recording(tmp_path).to_arrow(schema=ir, template="Order", columns=["note", "note"])
-    with pytest.raises(ConfigurationError, match="'note' is no list of names"):
+    with pytest.raises(ConfigurationError, match="'note' is not a list of names"):
         recording(tmp_path).to_arrow(schema=ir, template="Order", columns="note")
 
 
@@ -108,7 +109,7 @@ def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -
     }
     cancels = recording(tmp_path).to_arrow(schema=ir, template="Cancel", columns=["orderId"])
     assert cancels.to_pydict() == {"orderId": [8]}
-    with pytest.raises(ConfigurationError, match="others: 'keep' is neither drop nor null"):
+    with pytest.raises(ConfigurationError, match="others: 'keep' is not one of drop, null"):
         recording(tmp_path).to_arrow(schema=ir, others="keep")  # type: ignore[arg-type]
 
 
@@ -140,9 +141,9 @@ def test_malformed_payloads_go_where_the_mode_says(ir: Path, tmp_path: Path) -> 
     builder = record(tmp_path, cancel(1), *whole[:3], whole[3][:20], b"short", *whole[4:])
     positions = [message.position for message in builder.messages]
     complaints = [
-        f"recording 0, position {positions[4]}: the payload is not what its schema says: Order: a "
+        f"recording 0, position {positions[4]}: the payload does not match its schema: Order: a "
         "block of 24 bytes at byte 8 ends after the payload, which has 20 bytes",
-        f"recording 0, position {positions[5]}: the payload is not what its schema says: a payload "
+        f"recording 0, position {positions[5]}: the payload does not match its schema: a payload "
         "of 5 bytes has no whole message header (8 bytes)",
     ]
 
@@ -243,7 +244,7 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(schema=ir, template="Trade")
     with pytest.raises(ConfigurationError, match=r"cannot read the SBE schema .*No such file"):
         recording(tmp_path).to_arrow(schema=tmp_path / "none.xml")
-    with pytest.raises(ConfigurationError, match="give the schema that has it"):
+    with pytest.raises(ConfigurationError, match="give the schema that defines it"):
         recording(tmp_path).to_arrow(template="Order")
     with pytest.raises(ConfigurationError, match="the schema was read already"):
         recording(tmp_path).to_arrow(schema=read, template="Order")
@@ -254,12 +255,21 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(columns=["price"])
 
 
-def test_both_ways_of_reading_take_the_same_arguments() -> None:
-    """Stream and table cannot drift apart, and help() shows all arguments of either."""
-    stream, table = inspect.signature(Recording.to_batches), inspect.signature(Recording.to_arrow)
-    assert stream.parameters == table.parameters
-    assert list(stream.parameters)[:4] == ["self", "from_position", "to_position", "checksum"]
-    assert {"columns", "mode", "schema", "template", "others"} <= set(stream.parameters)
+def test_methods_of_a_recording_take_the_arguments_of_their_functions() -> None:
+    """Stream, table and statistics cannot drift apart, and help() shows all arguments."""
+    for method, function in (
+        (Recording.messages, read_messages),
+        (Recording.to_batches, read_batches),
+        (Recording.to_arrow, read_batches),
+        (Recording.stats, recording_statistics),
+    ):
+        own, *shown = inspect.signature(method).parameters.values()
+        _, *expected = inspect.signature(function).parameters.values()
+        assert own.name == "self"
+        assert [(each.name, each.kind) for each in shown] == [
+            (each.name, each.kind) for each in expected
+        ]
+        assert [each.default for each in shown] == [each.default for each in expected]
 
 
 def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:

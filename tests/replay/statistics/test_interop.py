@@ -10,7 +10,7 @@ from support.daemon import archives
 from support.daemon.control_rig import await_true
 from support.jvm.java import JavaClient
 
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.statistics.model import RecordingStatistics
 
 # Starts in the middle of the third term: the recording's start position is not 0.

@@ -15,13 +15,13 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java import ROOT
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
     write_time_index,
 )
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -120,9 +120,9 @@ def test_the_only_recording_needs_no_id(
             "cannot write an image to x.gif: the name must end in .png, .svg, .pdf",
         ),
         (["9"], 1, "no recording with id 9"),
-        (["0", "--bins", "100001"], 2, "100001 bins"),
+        (["0", "--bins", "100001"], 2, "bins must be between 0 and 100000, got 100001"),
         (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is not a time"),
-        (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
+        (["0", "--bins", "0"], 2, "bins must be at least 1 for a picture, got 0"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after --to-position"),
         (["0", "-o", "x"], 2, "cannot write an image to x"),
         (["0", "-o", "no/such/folder/x.png"], 1, "cannot write no/such/folder/x.png: No such file"),
@@ -258,10 +258,10 @@ def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     out = tmp_path / "time.png"
     assert main(["plot", str(directory), "0", "--over", "time", "-o", str(out)]) == 0
     assert share(pixels(out), COLOURS["rate"]) > 0.005
-    with pytest.raises(ConfigurationError, match="over time only"):
+    with pytest.raises(ConfigurationError, match="requires statistics over time"):
         recording.plot(throughput, panel="throughput", over="position")
     assert main(["plot", str(directory), "1", "--over", "time", "-o", str(out)]) == 2
-    assert "look at it over position" in capsys.readouterr().err
+    assert "use over position" in capsys.readouterr().err
     arguments = ["--over", "position", "--from-time", "2030-01-01T00:00Z"]
     assert main(["plot", str(directory), "0", *arguments, "-o", str(out)]) == 0
 

@@ -13,7 +13,6 @@ from support.daemon.recording import wait_until
 
 import aerotape
 from aerotape import RecordingSignal
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
@@ -21,6 +20,7 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.errors import ConfigurationError
+from aerotape.replay.offline.directory import Recording, open_directory
 
 SECOND = 1_000_000_000
 # Within the second that the catalog has for recordings that were built.
@@ -123,9 +123,9 @@ def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
     add_recording(tmp_path, fill(SegmentBuilder(), 20))
     add_recording(tmp_path, SegmentBuilder())
     directory = open_directory(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"not known .*no time index.*over position"):
+    with pytest.raises(ConfigurationError, match=r"unknown .*no time index.*over position"):
         directory.recording(0).stats(over="time")
-    with pytest.raises(ConfigurationError, match="'age': there are position and time"):
+    with pytest.raises(ConfigurationError, match="over must be position or time, got 'age'"):
         directory.recording(0).stats(over="age")  # type: ignore[arg-type]
     assert directory.recording(1).stats(over="time").bins == ()
 

@@ -252,7 +252,7 @@ def test_without_locks_a_job_leaves_a_sign_of_life(
         monkeypatch.setattr(lock, "_LEASE_NS", 0)
         with locked(store) as second:
             second.check()
-            with pytest.raises(TableInUseError, match="was taken over"):
+            with pytest.raises(TableInUseError, match="another job took over"):
                 first.check()
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -293,7 +293,7 @@ def test_a_lease_outlives_renewals_that_fail(
             pass
         store.delete_folder("_aerotape/locks")
         store.make_folder("_aerotape/locks")
-        with pytest.raises(TableInUseError, match="was taken over"):
+        with pytest.raises(TableInUseError, match="another job took over"):
             lease.check()
         assert store.files("_aerotape/locks") == {}
     assert list((tmp_path / "out").iterdir()) == []
@@ -350,7 +350,7 @@ def test_a_commit_that_cannot_be_finished_deletes_nothing(tmp_path: Path) -> Non
     store.make_folder("recording_id=0")
     store.write("recording_id=0/old.parquet", b"old")
     committer = Committer(store)
-    with pytest.raises(StorageError, match="cannot be finished"):
+    with pytest.raises(StorageError, match="cannot be completed"):
         committer.commit(
             0, {"new.parquet": "gone"}, Manifest(recording={}), replaced=["old.parquet"]
         )
@@ -367,7 +367,7 @@ def test_a_damaged_journal_is_named_and_nothing_touched(tmp_path: Path) -> None:
     journal.parent.mkdir(parents=True)
     for damaged in ("{", "[1]", '{"folder": "x"}'):
         journal.write_text(damaged)
-        with pytest.raises(StorageError, match=r"commits/7.json in .* is damaged .*: remove it"):
+        with pytest.raises(StorageError, match=r"commits/7.json in .* is damaged .*: delete it"):
             run_here(archive_dir, out)
         assert journal.read_text() == damaged
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)

@@ -10,9 +10,9 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.checksum import write_checksums
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyarrow")
 
@@ -47,7 +47,7 @@ def test_a_change_before_the_end_of_any_range_is_noticed(archive_dir: Path, out:
     assert only(archive_dir, out).files > 2
     middle = [m for m in builder.messages if m.end_position <= 65_536][-1]
     flip(archive_dir, builder, middle.end_position - 1)
-    assert "its bytes before position 65536 are not" in str(only(archive_dir, out).error)
+    assert "its bytes before position 65536 differ" in str(only(archive_dir, out).error)
     flip(archive_dir, builder, middle.end_position - 1)
     assert only(archive_dir, out).result == "up to date"
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_not_taken_for_the_same(archive_dir: Path, ou
     report = only(archive_dir, out)
     assert (report.result, report.messages) == ("converted", 1)
     [warning] = report.warnings
-    assert warning.endswith("whether they were as converted cannot be told")
+    assert warning.endswith("cannot compare them with what was converted")
 
 
 def test_checksums_may_be_put_in_later(archive_dir: Path, out: Path) -> None:

@@ -13,10 +13,10 @@ from support.builders.orders import SCHEMA, cancel, some_orders
 from support.builders.segment_builder import BEGIN, END, SegmentBuilder, crc32
 from support.builders.timed_directory import build
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CatalogError, ConfigurationError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.payload_columns import PayloadColumns
 from aerotape.spark.source.options import ReadOptions
 
@@ -151,7 +151,7 @@ def replace_archive(archive_dir: Path, builder: SegmentBuilder) -> None:
     ("replacement", "complaint"),
     [
         (SegmentBuilder(), "it ends at"),
-        (SegmentBuilder(stream_id=7), "it is another recording than the table has (stream_id 7"),
+        (SegmentBuilder(stream_id=7), "it is not the recording that the table has (stream_id 7"),
         (SegmentBuilder(), "its bytes before position"),
     ],
     ids=["shorter", "another", "other-bytes"],
@@ -245,7 +245,9 @@ def test_overwriting_keeps_what_would_not_come_again(archive_dir: Path, out: Pat
     document["recording"]["stream_id"] = 77
     manifest.write_text(json.dumps(document))
     anew = only(archive_dir, out, reconvert_changed=True)
-    assert anew.warnings == ("rows of positions 0 to 262144 went and are not converted anew",)
+    assert anew.warnings == (
+        "rows of positions 0 to 262144 were deleted and are not converted again",
+    )
     assert positions_of(out, 0) == expected_positions(archive_dir, 0)
     manifest.write_text("{")
     assert only(archive_dir, out, overwrite=True).result == "converted anew"
@@ -323,7 +325,7 @@ def test_dates_that_are_not_known_are_told(tmp_path: Path, out: Path) -> None:
     built.path.write_bytes(b"nonsense")
     report = only(built.archive_dir, out, by_date=True)
     [warning] = report.warnings
-    assert warning.startswith("its dates go by the times of its start (")
+    assert warning.startswith("its dates are taken from its start (")
     assert "aerotape-0.time-index is damaged" in warning
     assert manifest_of(out)["warnings"] == [warning]
     assert only(built.archive_dir, tmp_path / "undated").warnings == ()
@@ -348,11 +350,11 @@ def test_a_dry_run_changes_nothing(archive_dir: Path, out: Path) -> None:
     ("spoil", "complaint"),
     [
         (lambda folder: (folder / MANIFEST_NAME).write_text("{"), "is damaged"),
-        (lambda folder: (folder / MANIFEST_NAME).unlink(), "is in no manifest"),
-        (lambda folder: next(folder.glob("*.parquet")).unlink(), "is not there, and the manifest"),
+        (lambda folder: (folder / MANIFEST_NAME).unlink(), "is not in the manifest"),
+        (lambda folder: next(folder.glob("*.parquet")).unlink(), "is missing, "),
         (
             lambda folder: (folder / MANIFEST_NAME).write_text('{"manifest_version": 99}'),
-            "is of version 99",
+            "has version 99",
         ),
     ],
     ids=["damaged", "gone", "file-gone", "newer"],

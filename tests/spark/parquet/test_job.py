@@ -17,8 +17,8 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 
 import aerotape
-from aerotape.catalog.directory import open_directory
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages, recording_range
 from aerotape.spark.source.options import ReadOptions
 
@@ -218,7 +218,7 @@ def test_fragments_that_were_left_out_are_warned_of(spark: SparkSession, tmp_pat
     report = job(archive_dir, tmp_path / "out")
     assert [recording.messages for recording in report.recordings] == [5, 5]
     assert report.recordings[0].warnings == (
-        "1 fragments of messages that were not recorded whole left out",
+        "1 fragments of incompletely recorded messages left out",
     )
     assert report.recordings[1].warnings == ()
 
@@ -313,7 +313,7 @@ def test_command_says_what_is_wrong_in_one_line(archive_dir: Path, tmp_path: Pat
     for arguments, code, complaint in [
         ((tmp_path, tmp_path / "out"), 1, "no catalog"),
         ((archive_dir, tmp_path / "out", "--recording-ids", "a"), 2, "not a whole number"),
-        ((archive_dir, tmp_path / "out", "--partition-bytes", "0"), 2, "above zero"),
+        ((archive_dir, tmp_path / "out", "--partition-bytes", "0"), 2, "is not a positive number"),
         ((archive_dir, archive_dir / "0-0.rec"), 2, "is a file"),
         ((archive_dir, tmp_path / "out", "--recording-ids", "9"), 1, "no recording with id 9"),
         ((archive_dir, tmp_path / "out", "--from-position", "9", "--to-position", "8"), 2, "after"),

@@ -17,7 +17,6 @@ from aerotape.catalog.layout import (
     DESCRIPTOR_HEADER_LENGTH,
     RecordingState,
 )
-from aerotape.tools import parquet
 from aerotape.tools._cli.main import main
 
 pytest.importorskip("pyarrow")
@@ -27,6 +26,7 @@ from support.spark.parquet_rig import TasksHere, expected_positions, positions_o
 
 from aerotape.context import Closing
 from aerotape.spark.parquet import task_runner
+from aerotape.spark.parquet import watch as watch_module
 
 
 class Tasks(TasksHere, Closing):
@@ -51,7 +51,7 @@ def watch(archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             except StopIteration:
                 raise KeyboardInterrupt from None
 
-        monkeypatch.setattr(parquet, "time", SimpleNamespace(sleep=sleep))
+        monkeypatch.setattr(watch_module, "time", SimpleNamespace(sleep=sleep))
         return main(
             ["parquet", str(archive_dir), str(tmp_path / "out"), "--watch", "1", "--json", *options]
         )
@@ -80,8 +80,8 @@ def test_a_warning_of_any_round_counts(
     add_recording(archive_dir, builder)
     assert watch(lambda: None, lambda: None) == 3
     told = capfd.readouterr().err
-    assert told.count("1 fragments of messages that were not recorded whole left out") == 1
-    assert "as told before, of recordings 0\n" in told
+    assert told.count("1 fragments of incompletely recorded messages left out") == 1
+    assert "as reported before: recordings 0\n" in told
 
 
 def test_what_was_put_right_does_not_count(
@@ -133,7 +133,7 @@ def test_a_recording_that_is_purged_ends_nothing(
     purges = [lambda: purge(archive_dir, 1), lambda: purge(archive_dir, 2), lambda: pytest.fail()]
     assert watch(*purges, options=("--recording-ids", "1,2")) == 0
     told = capfd.readouterr()
-    assert told.err.endswith("all recordings that were asked for are gone\n")
+    assert told.err.endswith("all recordings of --recording-ids are gone\n")
 
 
 def test_a_recording_keeps_its_place_under_another_channel(
@@ -177,9 +177,9 @@ def test_what_went_with_a_purged_recording_is_told(
     options = ("--recording-ids", "0,1") if asked else ()
     assert watch(lambda: purge(archive_dir, 1), lambda: None, options=options) == 3
     told = capfd.readouterr().err
-    gone = f"recording 1: it is gone from the archive: what it held after position {live.position}"
+    gone = "recording 1: it is no longer in the archive: the table has none of its messages"
     assert told.count(gone) == 1
-    assert "of recordings 1\n" in told
+    assert "before: recordings 1\n" in told
 
 
 @pytest.mark.parametrize(

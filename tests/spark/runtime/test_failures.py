@@ -36,13 +36,13 @@ _AT = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:147)\n"
             f'{_ABORTED}java.io.IOException: Cannot run program "/none/python": error=2, No such '
             f"file or directory{_AT}Caused by: java.io.IOException: error=2, No such file\n",
             'Cannot run program "/none/python": error=2, No such file or directory (do workers run '
-            "a Python with aerotape and its extra spark? PYSPARK_PYTHON names it)",
+            "a Python with aerotape and its extra spark? set PYSPARK_PYTHON to it)",
         ),
         (
             f"{_ABORTED}org.apache.spark.SparkException: Python worker exited unexpectedly "
             f"(crashed).{_AT}Caused by: java.net.SocketException: Connection reset\n",
-            "Python worker exited unexpectedly (crashed). (was it killed, for want of memory say? "
-            "fewer tasks at once need less)",
+            "Python worker exited unexpectedly (crashed). (was it killed, for example for lack of "
+            "memory? fewer concurrent tasks need less)",
         ),
         (
             "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: "
@@ -67,6 +67,8 @@ def test_a_master_that_spark_does_not_know_is_a_usage_error(
     out = tmp_path.parent / f"{tmp_path.name}-table"
     assert main(["parquet", str(tmp_path), str(out), "--master", "locl[2]"]) == 2
     told = capfd.readouterr().err
-    assert told.startswith("aerotape parquet: 'locl[2]' is no master of Spark's: name local[N]")
+    assert told.startswith(
+        "aerotape parquet: 'locl[2]' is not a Spark master URL: expected local[N]"
+    )
     assert told.count("\n") == 1
     assert not out.exists()

@@ -6,13 +6,13 @@ import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from support.own_process import run_script
 
 from aerotape.errors import ConfigurationError
-from aerotape.spark.runtime.session import _stop, check_master, job_context
+from aerotape.spark.runtime.session import check_master, job_context
 from aerotape.spark.runtime.worker_daemon import without_zip
 
 if TYPE_CHECKING:
@@ -121,30 +121,37 @@ def test_a_master_may_be_of_another_cluster_manager_or_of_the_context_that_runs(
     context = pytest.importorskip("pyspark").SparkContext
     monkeypatch.setattr(context, "_active_spark_context", None)
     check_master("armada://host:50051")
-    with pytest.raises(ConfigurationError, match="'own' is no master of Spark's"):
+    with pytest.raises(ConfigurationError, match="'own' is not a Spark master URL"):
         check_master("own")
     monkeypatch.setattr(context, "_active_spark_context", SimpleNamespace(master="own"))
     check_master("own")
-    with pytest.raises(ConfigurationError, match="'other' is no master of Spark's"):
+    with pytest.raises(ConfigurationError, match="'other' is not a Spark master URL"):
         check_master("other")
 
 
-@pytest.mark.parametrize(
-    ("address", "is_left"), [(("127.0.0.1", 1), False), ("/tmp/.0.sock", True)]
-)
-def test_the_server_of_accumulators_is_waited_for_where_it_has_a_socket_file(
-    address: object, is_left: bool
+WORKERS = """
+import os
+from aerotape.spark.runtime.session import job_context
+
+def found(_):
+    from importlib.util import find_spec
+    import aerotape, pyspark_aerotape
+    return [name for name in ("archive", "catalog", "replay", "spark", "tools") if find_spec(name)]
+
+os.environ["PYTHONPATH"] = ""
+with job_context("local[1]", "workers") as context:
+    print(context.parallelize([0], 1).map(found).collect())
+"""
+
+
+def test_local_workers_import_the_package_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It deletes that, and the process may end before a thread has."""
-    ended = threading.Event()
-    server = SimpleNamespace(server_address=address, shutdown=ended.set)
-    seen: list[object] = []
-    context: Any = SimpleNamespace(_accumulatorServer=server)
-    context.stop = lambda: seen.append(context._accumulatorServer)
-    _stop(context)
-    assert seen == [server if is_left else None]
-    if not is_left:
-        assert ended.wait(60)
+    """Not its folders by themselves, which stand beside the package in a checkout."""
+    pytest.importorskip("pyspark")
+    monkeypatch.chdir(tmp_path)
+    run = run_script(WORKERS)
+    assert run.stdout == "[[]]\n", run.stderr
 
 
 def test_local_workers_run_the_installed_pyspark(spark: SparkSession) -> None:

@@ -10,10 +10,10 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import NO_OPTIONS
 from aerotape.catalog.remote.object_folder import reach
 from aerotape.errors import TableInUseError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")

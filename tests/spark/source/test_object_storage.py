@@ -14,11 +14,11 @@ from support.builders.segment_builder import SegmentBuilder
 from support.spark import object_store
 from support.spark.object_store import ObjectStore, Request
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.location import StorageOptions
 from aerotape.catalog.remote.object_folder import reach
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.url_path import UrlPath
 
 pytest.importorskip("pyspark")
@@ -252,7 +252,7 @@ def test_a_streaming_query_follows_what_is_uploaded(store: ObjectStore, tmp_path
     each message once."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from aerotape.spark.source.data_source import AerotapeDataSource
+    from aerotape.spark.data_source import AerotapeDataSource
 
     builder = fill(SegmentBuilder(), 60)
     add_recording(tmp_path, builder, live=True)

@@ -12,9 +12,9 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import RecordingRange
 from aerotape.spark.source.options import ReadOptions
 from aerotape.spark.source.planning import (

@@ -13,7 +13,7 @@ from support.jvm.java import JavaClient
 from support.model.messages import digest, messages
 
 import aerotape
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

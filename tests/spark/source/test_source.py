@@ -11,7 +11,7 @@ from support.builders.segment_builder import SegmentBuilder
 
 import aerotape.spark
 from aerotape import _native
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_what_the_source_does_not_do_is_told(
     with pytest.raises(Exception, match="CatalogError: no such") as raised:
         load(spark, tmp_path / "none").count()
     assert str(raised.value).count("  File ") <= 2
-    with pytest.raises(Exception, match="the data source only reads"):
+    with pytest.raises(Exception, match="the data source is read-only"):
         load(spark, archive_dir).write.format("aerotape").mode("append").save(str(tmp_path / "t"))
 
 

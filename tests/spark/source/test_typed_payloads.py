@@ -12,8 +12,8 @@ from support.builders.payload_schema import BIG_ENDIAN_SCHEMA
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java_payloads import encode_with_java
 
-from aerotape.catalog.directory import open_directory
 from aerotape.codecs.sbe_tool import run_sbe_tool
+from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,7 +117,7 @@ def test_a_schema_of_ones_own(spark: SparkSession, archive_dir: Path, ir: Path) 
     assert [row.asDict(recursive=True)["fills"] for row in rows[:600]] == [
         order.row()["fills"] for order in ORDERS
     ]
-    with pytest.raises(Exception, match=r"price int is no column .*price bigint"):
+    with pytest.raises(Exception, match=r"price int is not a column .*price bigint"):
         reader.schema("price int").load(str(archive_dir)).collect()
 
 
@@ -141,7 +141,7 @@ def test_malformed_payloads(spark: SparkSession, ir: Path, tmp_path: Path) -> No
     def orders(**options: Any) -> DataFrame:
         return load(spark, tmp_path, schema=ir, template="Order", **options)
 
-    with pytest.raises(Exception, match=rf"recording 0, position {bad}: the payload is not what"):
+    with pytest.raises(Exception, match=rf"recording 0, position {bad}: the payload does not"):
         orders().collect()
     dropped = orders(mode="DROPMALFORMED", columns="orderId").collect()
     assert [row.orderId for row in dropped] == [1, 3]

@@ -25,7 +25,7 @@ from support.spark.streaming_job import StreamingJob, start_query, wait_for_batc
 
 import aerotape
 from aerotape import _native
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 

@@ -13,7 +13,6 @@ import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import BEGIN, END, BuiltMessage, SegmentBuilder, crc32
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import (
@@ -23,6 +22,7 @@ from aerotape.errors import (
     StorageError,
     UnknownRecordingError,
 )
+from aerotape.replay.offline.directory import open_directory
 
 pytest.importorskip("pyspark")
 
@@ -30,7 +30,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType, StructField, StructType
 from support.spark.stream_query import Query, Row, read
 
-from aerotape.spark.source.data_source import AerotapeDataSource
+from aerotape.spark.data_source import AerotapeDataSource
+from aerotape.spark.source.batch_reader import BatchReader
 from aerotape.spark.streaming.offsets import Progress, StreamOffset
 from aerotape.spark.streaming.reader import StreamReader
 
@@ -379,9 +380,9 @@ def test_a_truncation_below_the_query(tmp_path: Path) -> None:
         with pytest.raises(DataLossError) as raised:
             query.batch()
         assert str(raised.value) == (
-            f"recording 0 was truncated to position {builder.position}, and the query has come to "
-            f"position {read_to}. To go on with what there is, set the option failOnDataLoss to "
-            "false"
+            f"recording 0 was truncated to position {builder.position}, and the query has read "
+            f"up to position {read_to}; to continue with what is left, set the option "
+            "failOnDataLoss to false"
         )
         assert (raised.value.recording_id, raised.value.position) == (0, builder.position)
         query.restart()
@@ -409,10 +410,10 @@ def test_a_truncation_that_was_extended_again(tmp_path: Path) -> None:
         fill(builder, count, seed=100 + seed).write(archive_dir)
         if not live:
             stop(archive_dir, builder)
-        with pytest.raises(DataLossError, match=rf"recording 0 does not hold .* {read_to}"):
+        with pytest.raises(DataLossError, match=rf"recording 0 no longer holds .* {read_to}"):
             query.run()
         query.restart(failOnDataLoss=False)
-        with pytest.warns(RuntimeWarning, match=rf"does not hold .* {read_to}"):
+        with pytest.warns(RuntimeWarning, match=rf"no longer holds .* {read_to}"):
             rows = query.run()
         kept = [m for m in builder.messages if m.position >= min(read_to, builder.position)]
         assert positions(rows) == places(kept)
@@ -483,10 +484,10 @@ def test_a_batch_that_is_repeated_after_a_loss(tmp_path: Path) -> None:
     extend(tmp_path / "replaced", builder)
     fill(builder, 200, seed=6).write(tmp_path / "replaced")
     end = query.offset["recordings"]["0"]["position"]
-    with pytest.raises(DataLossError, match="does not hold"):
+    with pytest.raises(DataLossError, match="no longer holds"):
         read(query.reader, start, query.offset)
     query.restart(failOnDataLoss=False)
-    with pytest.warns(RuntimeWarning, match="does not hold"):
+    with pytest.warns(RuntimeWarning, match="no longer holds"):
         rows = read(query.reader, start, query.offset)
     assert positions(rows) == [p for p in places(builder.messages) if p < end]
 
@@ -543,13 +544,16 @@ def test_recordings_that_were_never_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("offset", "complaint"),
     [
-        ({"version": 2, "recordings": {}}, "offsets of version 2, this aerotape knows version 1"),
-        ({"version": 0}, "holds no offset of an aerotape stream"),
-        ({"prices-0": {"0": 12}}, "holds no offset of an aerotape stream"),
-        ({"version": 1, "recordings": {"a": {"position": 1}}}, "holds no offset"),
-        ({"version": 1, "recordings": {"1": {"position": "1"}}}, "holds no offset"),
-        ({"version": 1, "recordings": {"1": {"from": 1}}}, "holds no offset"),
-        ({"version": 1, "recordings": [1]}, "holds no offset"),
+        (
+            {"version": 2, "recordings": {}},
+            "of version 2, this aerotape supports version 1",
+        ),
+        ({"version": 0}, "holds an offset that is not of aerotape"),
+        ({"prices-0": {"0": 12}}, "holds an offset that is not of aerotape"),
+        ({"version": 1, "recordings": {"a": {"position": 1}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": {"1": {"position": "1"}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": {"1": {"from": 1}}}, "holds an offset that is not"),
+        ({"version": 1, "recordings": [1]}, "holds an offset that is not"),
     ],
 )
 def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> None:
@@ -568,9 +572,9 @@ def test_foreign_checkpoints(tmp_path: Path, offset: Row, complaint: str) -> Non
         ({"toPosition": 64}, "toPosition: a stream has no end"),
         ({"startingPosition": "newest"}, "startingPosition: 'newest' is not one of earliest, lat"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss: 'maybe' is not one of true, false"),
-        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: '0' is not a number of bytes above"),
-        ({"maxMessagesPerTrigger": "-1"}, "maxMessagesPerTrigger: '-1' is not a whole number abov"),
-        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a whole number above zero"),
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: '0' is not a positive number"),
+        ({"maxMessagesPerTrigger": "-1"}, "maxMessagesPerTrigger: '-1' is not a positive whole"),
+        ({"maxMessagesPerTrigger": "1" * 5000}, "is not a positive whole number"),
         ({"maxBytePerTrigger": "1"}, "do you mean maxBytesPerTrigger"),
     ],
 )
@@ -596,9 +600,9 @@ def test_errors_do_not_tell_the_calls_that_found_them(tmp_path: Path) -> None:
     assert isinstance(stream, StreamReader)
     start = stream.initialOffset()
     end = StreamOffset({0: Progress(position=64)}).to_json()
-    source_file = inspect.getfile(AerotapeDataSource)
+    files = [inspect.getfile(each) for each in (AerotapeDataSource, BatchReader)]
     # Not only the name: a checkout may lie in a folder of that name.
-    package = f'File "{Path(source_file).parents[1]}'
+    package = f'File "{Path(files[0]).parents[1]}'
     failing: list[Callable[[], object]] = [
         lambda: source.reader(StructType([StructField("colour", StringType())])),
         lambda: source.streamReader(schema),
@@ -612,4 +616,5 @@ def test_errors_do_not_tell_the_calls_that_found_them(tmp_path: Path) -> None:
             fail()
         told = "".join(traceback.format_exception(raised.value))
         assert told.count("Traceback") == 1, told
-        assert told.count(f'File "{source_file}"') == told.count(package) == 1, told
+        in_files = sum(told.count(f'File "{each}"') for each in files)
+        assert in_files == told.count(package) == 1, told

@@ -16,8 +16,8 @@ from support.model.messages import message
 from support.spark.streaming_job import start_query
 
 import aerotape
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
+from aerotape.replay.offline.directory import open_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

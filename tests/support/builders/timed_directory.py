@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aerotape
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.time_index.file import (
     Provenance,
@@ -16,6 +15,7 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.replay.offline.directory import Recording
 from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 

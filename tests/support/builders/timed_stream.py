@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aerotape
 from aerotape.catalog.descriptor import segment_base_position
-from aerotape.catalog.directory import Recording
+from aerotape.replay.offline.directory import Recording
 from support.daemon.recording import wait_until
 
 CHANNEL = "aeron:ipc?term-length=64k"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from aerotape.catalog.directory import Recording, open_directory
 from aerotape.errors import AerotapeError, SegmentError
+from aerotape.replay.offline.directory import Recording, open_directory
 from support.damage.damaged_directory import HIDDEN, BuiltDirectory, Original, first_damage
 from support.damage.damages import Hit
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.directory import Recording
 from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import Recording
 from aerotape.replay.offline.reader import read_messages
 from support.model.messages import message
 from support.model.term_log import HEADER, TermLog, aligned

@@ -228,7 +228,7 @@ class Run:
 
     def cut(self, recording_id: int, position: int) -> int:
         """Ask for a truncation at the first message behind a position."""
-        from aerotape.catalog.directory import open_directory
+        from aerotape.replay.offline.directory import open_directory
 
         recording = open_directory(self.archive.archive_dir).recording(recording_id)
         found = next(m for m in recording.messages() if m.position >= position)

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 from pyarrow import dataset
 
-from aerotape.catalog.directory import open_directory
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 from aerotape.spark.parquet.job import JobReport, ParquetJob, RecordingReport
 from aerotape.spark.parquet.plan import JobOptions

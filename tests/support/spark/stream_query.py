@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from aerotape.spark.source.data_source import AerotapeDataSource
+from aerotape.spark.data_source import AerotapeDataSource
 from aerotape.spark.streaming.reader import StreamReader
 
 Row = dict[str, Any]

@@ -20,12 +20,12 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 from support.power_cut.crash_points import crashes
 from support.power_cut.power_cut import Cut, Run, left_behind, recorded_command, unnoticed
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.export_import import IMPORT_FOLDER_NAME
 from aerotape.catalog.recovery.quarantine import NOTE_NAME, folders_of
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 

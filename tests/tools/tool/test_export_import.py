@@ -14,11 +14,11 @@ from support.builders.segment_builder import SegmentBuilder, crc32
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.time_index.file import Provenance, time_index_path, write_time_index
 from aerotape.catalog.time_index.points import TimePoint
+from aerotape.replay.offline.directory import open_directory
 from aerotape.times import TimeRange
 from aerotape.tools._cli.main import main
 

@@ -12,9 +12,9 @@ from support.builders.offline_directory import content
 from support.builders.segment_builder import SegmentBuilder, crc32
 from support.damage.holes import PAGE_LENGTH, punch
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import Outcome, refresh
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 LENGTH = 12_000

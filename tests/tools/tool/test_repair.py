@@ -14,10 +14,10 @@ from support.builders.segment_builder import BuiltMessage, SegmentBuilder, crc32
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.refresh import refresh
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 SEGMENT_LENGTH = 131_072

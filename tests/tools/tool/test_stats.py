@@ -16,7 +16,6 @@ from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
 from support.jvm.java import ROOT
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.time_index.file import (
     Provenance,
     time_index_path,
@@ -24,6 +23,7 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.formatting import bytes_text, count_text
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli import chart
 from aerotape.tools._cli.main import main
 

@@ -14,11 +14,11 @@ from support.builders.mark_files import in_use
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.jvm.java import archive_tool
 
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
 from aerotape.catalog.segment_files import SegmentFile, index_segment_files
 from aerotape.errors import SegmentError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"

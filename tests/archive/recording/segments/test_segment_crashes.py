@@ -19,10 +19,10 @@ from support.jvm.java import JavaArchive, JavaClient
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.codecs.generated.archive import RecordingSignal
+from aerotape.replay.offline.directory import open_directory
 from aerotape.replay.offline.reader import read_messages
 
 TERM = 65_536

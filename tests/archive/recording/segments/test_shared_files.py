@@ -14,7 +14,6 @@ from support.builders.segment_builder import SegmentBuilder
 from aerotape.archive.recording.extension import clear_behind
 from aerotape.archive.recording.truncation import cut_back
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.maintenance.compaction import compact
@@ -23,6 +22,7 @@ from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.recovery.suspect_marks import clear_marks
 from aerotape.catalog.segment.hard_links import break_hard_link
 from aerotape.errors import StorageError
+from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
 
 KEPT, OTHER = 0, 1

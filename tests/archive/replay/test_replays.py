@@ -12,12 +12,12 @@ import pytest
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import retrying
 from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.replay import replay_session
+from aerotape.archive.replay.replay_session import Replays
+from aerotape.archive.replay.request import ReplayRequest
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
-from aerotape.replay.sessions import replay_session as replay_session
-from aerotape.replay.sessions.replay_session import Replays
-from aerotape.replay.sessions.request import ReplayRequest
 
 
 class Rig:

@@ -6,6 +6,7 @@ position is that of a frame) is left to the native replayer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from aerotape.protocol import (
     REPLAY_ALL_AND_STOP,
     ErrorCode,
 )
-from aerotape.records import record
 from aerotape.units import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_POSITION = (1 << 63) - 1
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class ReplayRequest:
     """What a client asks for; a bounded replay names the counter that bounds it.
 
@@ -47,7 +47,7 @@ class ReplayRequest:
     limit_counter_id: int | None = None
 
 
-@record(slots=True)
+@dataclass(slots=True)
 class ReplayPlan:
     """A request that has been found good: from where, how far, and as far as it can be seen."""
 

@@ -14,6 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.replay.request import (
+    ReplayPlan,
+    ReplayRequest,
+    check_deletion,
+    check_descriptor,
+    plan,
+    replay_channel,
+    replay_session_id,
+)
 from aerotape.archive.retrying import Retrying
 from aerotape.catalog.descriptor import segment_base
 from aerotape.catalog.segment_files import segment_file_name
@@ -25,15 +34,6 @@ from aerotape.errors import (
     ConfigurationError,
 )
 from aerotape.protocol import NULL_VALUE, ErrorCode
-from aerotape.replay.sessions.request import (
-    ReplayPlan,
-    ReplayRequest,
-    check_deletion,
-    check_descriptor,
-    plan,
-    replay_channel,
-    replay_session_id,
-)
 
 if TYPE_CHECKING:
     from aerotape._native import (

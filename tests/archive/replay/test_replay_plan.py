@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.errors import ArchiveError
-from aerotape.protocol import ErrorCode
-from aerotape.replay.sessions.request import (
+from aerotape.archive.replay.request import (
     MAX_POSITION,
     ReplayRequest,
     plan,
     replay_channel,
     replay_session_id,
 )
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.errors import ArchiveError
+from aerotape.protocol import ErrorCode
 
 MIB = 1 << 20
 

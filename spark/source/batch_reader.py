@@ -1,0 +1,121 @@
+"""Batch queries: partitions planned beside the driver and scanned by workers.
+
+Workers scan segment files natively and hand Arrow record batches to the JVM. Nothing native is
+imported before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from aerotape.errors import AerotapeError
+from aerotape.spark.source.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql.datasource import Filter
+
+    from aerotape.replay.offline.reader import RecordingRange
+    from aerotape.spark.source.pushdown import Selection
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def without_calls(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let errors of ours leave a function alone: Spark prints all calls that led to an error."""
+
+    @wraps(function)
+    def plain(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except AerotapeError as error:
+            raise error.with_traceback(None) from None
+
+    return plain
+
+
+@dataclass
+class ScanPartition(InputPartition):
+    """Ranges that one task reads, one after the other."""
+
+    ranges: tuple[RecordingRange, ...]
+
+
+class BatchReader(DataSourceReader):
+    """Plans the partitions of a batch query and reads one."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._selection: Selection | None = None
+
+    @without_calls
+    def partitions(self) -> list[InputPartition]:
+        """Cut what is recorded at this moment into partitions."""
+        from aerotape.spark.source.planning import (
+            choose_recordings,
+            plan_partitions,
+            plan_ranges,
+            without_damaged,
+        )
+
+        options = self._options
+        recordings = choose_recordings(options.open_directory(), options)
+        if self._selection is not None:
+            recordings = list(self._selection.recordings(recordings))
+            narrowed = self._selection.positions(options)
+            if narrowed is None:
+                return []
+            options = narrowed
+        ranges = plan_ranges(without_damaged(recordings, options), options)
+        return [ScanPartition(part) for part in plan_partitions(ranges, options.partition_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Scan a partition's ranges into Arrow record batches."""
+        # Spark makes up one partition, of its own class, when there is nothing to read.
+        if isinstance(partition, ScanPartition):
+            try:  # as `without_calls`
+                yield from table_batches(self._options, self._schema, partition.ranges)
+            except AerotapeError as error:
+                raise error.with_traceback(None) from None
+
+
+def table_batches(
+    options: ReadOptions, schema: StructType, ranges: Iterable[RecordingRange]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Scan ranges into batches with the columns of a Spark schema and exactly its types."""
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from aerotape.replay.offline.table import TableReader
+
+    table = TableReader(
+        schema.fieldNames(), options.checksum, mode=options.mode, payloads=options.payloads
+    )
+    # Spark compares the promises about nulls too, and a user's schema may differ in them.
+    promised = to_arrow_schema(schema)
+    for part in ranges:
+        for batch in table.read(part):
+            columns = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(batch.columns, promised, strict=True)
+            ]
+            yield pyarrow.RecordBatch.from_arrays(columns, schema=promised)
+
+
+class FilteringReader(BatchReader):
+    """The same for a query whose filters Spark hands over."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Plan only what can pass the filters; return those that Spark still has to apply."""
+        from aerotape.spark.source.pushdown import Selection
+
+        self._selection, left_to_spark = Selection().narrow(filters)
+        return left_to_spark

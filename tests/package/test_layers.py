@@ -1,0 +1,108 @@
+"""The folders of the package depend on each other in one direction."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import aerotape
+
+PACKAGE = Path(aerotape.__file__).parent
+FOLDERS = ("archive", "catalog", "codecs", "replay", "spark", "tools")
+# The face of the package names what is in its folders.
+FACE = {"__init__.py", "__main__.py", "aio.py"}
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    """Yield each source file with its folder; modules of the package itself are in `aerotape`."""
+    for path in PACKAGE.glob("*.py"):
+        if path.name not in FACE:
+            yield "aerotape", path
+    for folder in FOLDERS:
+        for path in (PACKAGE / folder).rglob("*.py"):
+            yield folder, path
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of modules that a file imports, in functions too; not those for types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield from imported(other)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # `from aerotape import archive` names a folder by what is imported.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            yield from imported(node)
+
+
+def folder_of(module: str) -> str | None:
+    """Return the folder of a module of the package, None of any other module."""
+    package, _, rest = module.partition(".")
+    if package != "aerotape":
+        return None
+    first = rest.partition(".")[0]
+    return first if first in FOLDERS else "aerotape"
+
+
+def path_between(arrows: dict[str, dict[str, str]], begin: str, end: str) -> list[str]:
+    """Return the folders from one to another along imports, empty when there is no way."""
+    ways = [[begin]]
+    seen = {begin}
+    for way in ways:
+        for folder in arrows[way[-1]]:
+            if folder == end:
+                return [*way, end]
+            if folder not in seen:
+                seen.add(folder)
+                ways.append([*way, folder])
+    return []
+
+
+def test_no_folders_import_each_other() -> None:
+    """Imports between folders form no circle, imports within functions counted."""
+    arrows: dict[str, dict[str, str]] = {folder: {} for folder in ("aerotape", *FOLDERS)}
+    for folder, path in sources():
+        for module in imported(ast.parse(path.read_text())):
+            other = folder_of(module)
+            if other is not None and other != folder:
+                arrows[folder].setdefault(other, str(path.relative_to(PACKAGE)))
+    circles = set()
+    for folder in arrows:
+        circle = path_between(arrows, folder, folder)
+        circles.add(", ".join(f"{a} -> {b}: {arrows[a][b]}" for a, b in pairwise(circle)))
+    assert circles == {""}, "\n".join(sorted(circles))
+
+
+ALL_MODULES = """
+import importlib, pkgutil, sys
+from collections import Counter
+from pathlib import Path
+
+import aerotape
+
+for module in pkgutil.walk_packages(aerotape.__path__, "aerotape."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+package = Path(aerotape.__path__[0])
+folders = {each.resolve() for each in (package, *package.iterdir())}
+files = Counter(
+    Path(path).resolve()
+    for module in list(sys.modules.values())
+    if (path := getattr(module, "__file__", None))
+)
+print([str(path) for path, count in files.items() if count > 1 and folders & {*path.parents}])
+"""
+
+
+def test_no_file_is_loaded_under_two_names() -> None:
+    """The folders are reached through `aerotape` only, though they stand beside it, too."""
+    command = [sys.executable, "-c", ALL_MODULES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
