@@ -80,22 +80,6 @@ pub const fn align(length: usize) -> usize {
     (length + FRAME_ALIGNMENT - 1) & !(FRAME_ALIGNMENT - 1)
 }
 
-/// Position in the stream of the first byte of the segment file that holds `position`.
-///
-/// Segment files start on the term boundary at or before `start_position` and follow each other
-/// without gaps. All arguments are bytes; both lengths are powers of two.
-#[inline]
-pub const fn segment_base_position(
-    start_position: i64,
-    position: i64,
-    term_length: i64,
-    segment_length: i64,
-) -> i64 {
-    let first_term_base = start_position - (start_position & (term_length - 1));
-    let into_recording = position - first_term_base;
-    first_term_base + (into_recording - (into_recording & (segment_length - 1)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,21 +101,5 @@ mod tests {
         assert_eq!((header.stream_id, header.term_id), (10, 9));
         assert_eq!(header.reserved_value, -1);
         assert!(FrameHeader::read(&bytes[..31]).is_none());
-    }
-
-    #[test]
-    fn segments_start_at_the_first_terms_base() {
-        assert_eq!(
-            segment_base_position(98_304, 98_304, 65_536, 262_144),
-            65_536
-        );
-        assert_eq!(
-            segment_base_position(98_304, 327_680, 65_536, 262_144),
-            327_680
-        );
-        assert_eq!(
-            segment_base_position(98_304, 327_679, 65_536, 262_144),
-            65_536
-        );
     }
 }

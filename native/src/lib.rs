@@ -16,6 +16,7 @@ pub mod errors;
 #[allow(unsafe_code)]
 mod fork;
 pub mod frame;
+pub mod geometry;
 pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
@@ -24,6 +25,8 @@ pub mod mailbox;
 mod sbe;
 mod scan;
 pub mod segment;
+#[cfg(test)]
+mod test_support;
 mod time_points;
 pub mod worker;
 

@@ -16,6 +16,7 @@ pub struct ImageConstants {
     pub subscription_registration_id: i64,
     pub join_position: i64,
     pub session_id: i32,
+    pub stream_id: i32,
     pub initial_term_id: i32,
     pub term_buffer_length: usize,
     pub mtu_length: usize,
@@ -125,9 +126,11 @@ impl ImageHandle {
                 return None;
             }
             let raw = raw.assume_init();
+            let of_subscription = of_subscription.assume_init();
             ImageConstants {
                 correlation_id: raw.correlation_id,
-                subscription_registration_id: of_subscription.assume_init().registration_id,
+                subscription_registration_id: of_subscription.registration_id,
+                stream_id: of_subscription.stream_id,
                 join_position: raw.join_position,
                 session_id: raw.session_id,
                 initial_term_id: raw.initial_term_id,
@@ -173,6 +176,10 @@ impl ImageHandle {
 
     pub fn join_position(&self) -> i64 {
         self.0.constants.join_position
+    }
+
+    pub fn stream_id(&self) -> i32 {
+        self.0.constants.stream_id
     }
 
     pub fn initial_term_id(&self) -> i32 {

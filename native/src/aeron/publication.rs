@@ -37,7 +37,6 @@ struct Constants {
     registration_id: i64,
     initial_term_id: i32,
     term_buffer_length: usize,
-    position_bits_to_shift: usize,
     max_message_length: usize,
     max_payload_length: usize,
 }
@@ -61,7 +60,6 @@ impl Constants {
             registration_id: raw.registration_id,
             initial_term_id: raw.initial_term_id,
             term_buffer_length: raw.term_buffer_length,
-            position_bits_to_shift: raw.position_bits_to_shift,
             max_message_length: raw.max_message_length,
             max_payload_length: raw.max_payload_length,
         }
@@ -271,10 +269,6 @@ impl ExclusivePublicationHandle {
 
     pub fn term_buffer_length(&self) -> usize {
         self.constants.term_buffer_length
-    }
-
-    pub fn position_bits_to_shift(&self) -> u32 {
-        self.constants.position_bits_to_shift as u32
     }
 
     pub fn client(&self) -> &ClientHandle {

@@ -195,7 +195,7 @@ impl Messages {
                 Column::RecordingId => int64(vec![recording.recording_id; rows]),
                 Column::Position => int64(take(&mut self.position)),
                 Column::EndPosition => int64(take(&mut self.end_position)),
-                Column::StreamId => int32(vec![recording.stream_id; rows]),
+                Column::StreamId => int32(vec![recording.geometry.stream_id; rows]),
                 Column::SessionId => int32(vec![recording.session_id; rows]),
                 Column::TermId => int32(take(&mut self.term_id)),
                 Column::TermOffset => int32(take(&mut self.term_offset)),

@@ -6,9 +6,9 @@
 //! boundary with such a header is where the frames go on.
 
 use super::recording::Recording;
-use super::walk;
 use super::window::Window;
-use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
+use crate::geometry::parse_segment_name;
 
 /// So many segment files in a row are tried before the directory is asked which there are.
 const TRIED: usize = 16;
@@ -114,17 +114,16 @@ pub fn end(window: &mut Window, bases: &mut SegmentBases, position: i64, limit: 
 
 /// Base positions of all segment files of a recording that may be opened, ascending.
 fn list(recording: &Recording) -> Vec<i64> {
-    let prefix = format!("{}-", recording.recording_id);
     let Ok(entries) = std::fs::read_dir(&recording.archive_dir) else {
         return Vec::new();
     };
     let mut bases: Vec<i64> = entries
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
-            let number = name.to_str()?.strip_prefix(&prefix)?;
-            number.strip_suffix(".rec")?.parse::<i64>().ok()
+            let (recording_id, base) = parse_segment_name(name.as_encoded_bytes())?;
+            (recording_id == recording.recording_id).then_some(base)
         })
-        .filter(|&base| base >= 0 && recording.segment_base(base) == base)
+        .filter(|&base| recording.segment_base(base) == base)
         .collect();
     bases.sort_unstable();
     bases
@@ -132,18 +131,15 @@ fn list(recording: &Recording) -> Vec<i64> {
 
 #[inline]
 fn is_frame(recording: &Recording, position: i64, limit: i64, header: &FrameHeader) -> bool {
-    header.frame_length > 0
-        && header.stream_id == recording.stream_id
-        && header.term_offset == recording.term_offset(position)
-        && matches!(header.frame_type, TYPE_DATA | TYPE_PAD)
-        && walk::check(recording, position, limit, header).is_ok()
+    recording.geometry.check(header, position, limit).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::scratch_dir::ScratchDir;
-    use crate::worker::test_frames::data_frame;
+    use crate::geometry::StreamGeometry;
+    use crate::test_support::frames::data_frame;
+    use crate::test_support::scratch_dir::ScratchDir;
 
     const TERM: i64 = 65_536;
 
@@ -154,11 +150,13 @@ mod tests {
             archive_dir: folder.path().to_owned(),
             recording_id: 3,
             start_position: 0,
-            term_length: TERM,
             segment_length: TERM,
-            initial_term_id: 0,
             session_id: 1,
-            stream_id: 1001,
+            geometry: StreamGeometry {
+                initial_term_id: 0,
+                term_length: TERM,
+                stream_id: 1001,
+            },
         };
         // A frame in each thirtieth segment. Of those in between most are not there, and the
         // others cannot be read.

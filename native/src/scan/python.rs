@@ -15,6 +15,7 @@ use super::recording::Recording;
 use super::walk::{Range, Walk};
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
+use crate::geometry::StreamGeometry;
 
 const MAX_BATCH_BYTES: usize = 1 << 30;
 
@@ -128,11 +129,13 @@ impl SegmentScan {
             archive_dir,
             recording_id,
             start_position,
-            term_length,
             segment_length,
-            initial_term_id,
             session_id,
-            stream_id,
+            geometry: StreamGeometry {
+                initial_term_id,
+                term_length,
+                stream_id,
+            },
         };
         recording.check().map_err(PyValueError::new_err)?;
         if batch_rows == 0 || batch_bytes == 0 || batch_bytes > MAX_BATCH_BYTES {

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use super::recording::Recording;
 use super::statistics::{Bin, Counts, Gap, Pass};
 use super::walk::Range;
+use crate::geometry::StreamGeometry;
 
 /// `aerotape.replay.offline.reader.RecordingRange`.
 #[derive(FromPyObject)]
@@ -75,11 +76,13 @@ impl RecordingPass {
             archive_dir: range.archive_dir,
             recording_id: range.recording_id,
             start_position: range.start_position,
-            term_length: range.term_length,
             segment_length: range.segment_length,
-            initial_term_id: range.initial_term_id,
             session_id: range.session_id,
-            stream_id: range.stream_id,
+            geometry: StreamGeometry {
+                initial_term_id: range.initial_term_id,
+                term_length: range.term_length,
+                stream_id: range.stream_id,
+            },
         };
         recording.check().map_err(PyValueError::new_err)?;
         let (from, to) = (range.from_position, range.to_position);

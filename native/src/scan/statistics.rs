@@ -183,7 +183,7 @@ impl Pass {
             edges,
             lengths: Histogram::new(),
             bin: 0,
-            term_length: recording.term_length,
+            term_length: recording.geometry.term_length,
             begin: -1,
             bytes: 0,
             fragments: 0,
@@ -259,6 +259,7 @@ impl Pass {
 mod tests {
     use super::*;
     use crate::frame::{FLAGS_UNFRAGMENTED, TYPE_DATA, TYPE_PAD};
+    use crate::geometry::StreamGeometry;
 
     const TERM: i64 = 65_536;
 
@@ -280,11 +281,13 @@ mod tests {
             archive_dir: folder.clone(),
             recording_id: 0,
             start_position: 0,
-            term_length: TERM,
             segment_length: TERM,
-            initial_term_id: 7,
             session_id: 1,
-            stream_id: 10,
+            geometry: StreamGeometry {
+                initial_term_id: 7,
+                term_length: TERM,
+                stream_id: 10,
+            },
         };
         let range = Range {
             from: 0,

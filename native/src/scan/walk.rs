@@ -16,7 +16,7 @@ use super::recording::Recording;
 use super::window::Window;
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
-use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_PAD};
 
 /// Where messages go. After `begin` come one or more `fragment`, then `end` or `abandon`.
 pub trait Sink {
@@ -80,7 +80,10 @@ impl Walk {
         let position = if range.from_boundary {
             from
         } else {
-            recording.term_base(from).max(recording.start_position)
+            recording
+                .geometry
+                .term_base(from)
+                .max(recording.start_position)
         };
         Self {
             window: Window::new(recording, range.limit),
@@ -151,7 +154,7 @@ impl Walk {
             if !in_message && sink.is_full() {
                 return Ok(());
             }
-            if self.window.recording().term_offset(position) == 0 {
+            if self.window.recording().geometry.term_offset(position) == 0 {
                 self.drop_partial(sink);
             }
             if self.starves(position, HEADER_LENGTH) {
@@ -162,8 +165,9 @@ impl Walk {
                 return Err(self.broken(position, "the frame header is incomplete"));
             };
             let aligned = header.aligned_length();
-            if let Err(what) = check(self.window.recording(), position, limit, &header) {
-                return Err(self.broken(position, &what));
+            let geometry = &self.window.recording().geometry;
+            if let Err(fault) = geometry.check(&header, position, limit) {
+                return Err(self.broken(position, &fault.to_string()));
             }
             match header.frame_type {
                 TYPE_PAD => {
@@ -172,7 +176,7 @@ impl Walk {
                         sink.padding(position, &header);
                     }
                 }
-                TYPE_DATA => {
+                _ => {
                     if self.starves(position, aligned) {
                         return Ok(());
                     }
@@ -232,10 +236,6 @@ impl Walk {
                     self.partial = partial;
                     self.skipped_fragments += skipped;
                 }
-                other => {
-                    let what = format!("frame type {other} is neither data (1) nor padding (0)");
-                    return Err(self.broken(position, &what));
-                }
             }
             self.position = position + aligned as i64;
         }
@@ -292,50 +292,4 @@ impl Walk {
     fn broken(&self, position: i64, what: &str) -> Error {
         self.window.recording().error(position, what)
     }
-}
-
-/// Say what is wrong with a header that should begin a frame at `position`.
-#[inline]
-pub fn check(
-    recording: &Recording,
-    position: i64,
-    limit: i64,
-    header: &FrameHeader,
-) -> std::result::Result<(), String> {
-    let length = header.frame_length;
-    if length <= 0 {
-        return Err(format!(
-            "no frame here (frame length {length}) though the recording reaches position {limit}"
-        ));
-    }
-    if (length as usize) < HEADER_LENGTH {
-        return Err(format!("frame length {length} is less than a header"));
-    }
-    let term_offset = recording.term_offset(position);
-    let term_id = recording.term_id(position);
-    if header.term_offset != term_offset || header.term_id != term_id {
-        return Err(format!(
-            "not a frame of this place: term id {} and term offset {}, expected {term_id} and \
-             {term_offset}",
-            header.term_id, header.term_offset
-        ));
-    }
-    if header.stream_id != recording.stream_id {
-        return Err(format!(
-            "not a frame of this recording: stream id {}, expected {}",
-            header.stream_id, recording.stream_id
-        ));
-    }
-    let aligned = header.aligned_length() as i64;
-    if i64::from(term_offset) + aligned > recording.term_length {
-        return Err(format!(
-            "frame length {length} goes beyond the end of the term"
-        ));
-    }
-    if position + aligned > limit {
-        return Err(format!(
-            "frame length {length} goes beyond the recorded position {limit}"
-        ));
-    }
-    Ok(())
 }

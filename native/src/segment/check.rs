@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
-use super::expected::{WalkRange, explain, is_sound};
 use super::parallel::{self, Progress};
 use super::reader::Reader;
-use super::walk::{self, SegmentWalk};
+use super::walk::{self, SegmentWalk, WalkRange};
 use crate::checksum::Checksum;
 use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
+use crate::geometry::StreamGeometry;
 
 /// A thread is given about so many bytes at once.
 const PIECE_LENGTH: u64 = 16 << 20;
@@ -159,9 +159,11 @@ fn check_piece(
         start_offset: piece.start,
         limit: piece.end,
         base_position: task.base_position,
-        term_length: task.term_length,
-        initial_term_id: task.initial_term_id,
-        stream_id: task.stream_id,
+        geometry: StreamGeometry {
+            initial_term_id: task.initial_term_id,
+            term_length: i64::from(task.term_length),
+            stream_id: task.stream_id,
+        },
         checksum,
     };
     let mut check = SegmentCheck {
@@ -206,11 +208,11 @@ impl SegmentCheck {
                 self.found_bad(offset, end - offset, "file-end", detail);
                 break;
             };
-            if !is_sound(&header, offset, there, range) {
+            if let Err(fault) = range.check(&header, offset, there) {
                 let (kind, detail) = if header.frame_length == 0 {
                     ("unwritten", "nothing was written there".to_owned())
                 } else {
-                    ("frame", explain_within(&header, offset, there, end, range))
+                    ("frame", fault.to_string())
                 };
                 let next = find_frame(&mut reader, offset, there, end, range)?;
                 self.found_bad(offset, next - offset, kind, detail);
@@ -300,27 +302,13 @@ fn find_frame(
     let mut at = offset + FRAME_ALIGNMENT as u64;
     while at + HEADER_LENGTH as u64 <= there {
         let bytes = reader.at(at, HEADER_LENGTH)?;
-        if FrameHeader::read(bytes).is_some_and(|header| is_sound(&header, at, there, range)) {
+        let header = FrameHeader::read(bytes);
+        if header.is_some_and(|header| range.check(&header, at, there).is_ok()) {
             return Ok(at);
         }
         at += FRAME_ALIGNMENT as u64;
     }
     Ok(end)
-}
-
-/// As `explain`, for a frame that may reach beyond `end` while the file goes on there.
-fn explain_within(
-    header: &FrameHeader,
-    offset: u64,
-    there: u64,
-    end: u64,
-    range: &WalkRange,
-) -> String {
-    if there == end && is_sound(header, offset, u64::MAX, range) {
-        let length = header.frame_length;
-        return format!("frame of {length} bytes goes beyond the end of the recording");
-    }
-    explain(header, offset, there, range)
 }
 
 #[cfg(test)]

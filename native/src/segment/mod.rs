@@ -5,7 +5,6 @@
 //! map would answer with SIGBUS.
 
 mod check;
-mod expected;
 mod heads;
 mod listing;
 mod parallel;
@@ -22,8 +21,8 @@ use pyo3::prelude::*;
 
 use crate::checksum::Checksum;
 use crate::errors::Error;
-use expected::WalkRange;
-use walk::SegmentWalk;
+use crate::geometry::StreamGeometry;
+use walk::{SegmentWalk, WalkRange};
 
 #[pyfunction]
 #[pyo3(signature = (
@@ -47,9 +46,11 @@ fn walk_segment(
         start_offset,
         limit,
         base_position,
-        term_length,
-        initial_term_id,
-        stream_id,
+        geometry: StreamGeometry {
+            initial_term_id,
+            term_length: i64::from(term_length),
+            stream_id,
+        },
         checksum: Checksum::parse(checksum)?,
     };
     py.detach(|| walk::walk(&path, &range).map_err(|error| Error::io(&path, &error)))

@@ -18,11 +18,6 @@ mod segment_writer;
 mod statistics;
 mod time_index;
 
-#[cfg(test)]
-pub(crate) mod scratch_dir;
-#[cfg(test)]
-pub(crate) mod test_frames;
-
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
 use crate::checksum::Checksum;
 use crate::errors::Error;

@@ -7,6 +7,7 @@ use super::statistics::Traffic;
 use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{CounterHandle, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
+use crate::geometry::StreamGeometry;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -102,9 +103,12 @@ impl RecordingSession {
             recording_id,
             start_position,
             join_position,
-            initial_term_id: image.initial_term_id(),
-            term_length: term_length as i64,
             segment_length,
+            geometry: StreamGeometry {
+                initial_term_id: image.initial_term_id(),
+                term_length: term_length as i64,
+                stream_id: image.stream_id(),
+            },
         };
         position_counter.set_release(join_position);
         let writer =

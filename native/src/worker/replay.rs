@@ -1,6 +1,6 @@
 //! A replay session: offers a recording's frames to the publication of one client.
 
-use super::batch::{Batch, Follows, FrameRewrite, Place, prepare};
+use super::batch::{Batch, Follows, FrameRewrite, prepare};
 use super::failure::Failure;
 use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
@@ -9,6 +9,7 @@ use super::statistics::Traffic;
 use crate::aeron::{Answer, CLOSED, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+use crate::geometry::StreamGeometry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -229,13 +230,10 @@ impl ReplaySession {
         if position <= self.start_position || position == self.stop_position {
             return Ok(());
         }
-        let place = self.frame_place();
+        let geometry = self.geometry();
         let bytes = self.reader.read_header()?;
-        let is_frame = FrameHeader::read(&bytes).is_some_and(|header| {
-            i64::from(header.term_offset) == place.term_offset
-                && header.term_id == place.term_id
-                && header.stream_id == place.stream_id
-        });
+        let is_frame = FrameHeader::read(&bytes)
+            .is_some_and(|header| geometry.check_place(&header, position).is_ok());
         if is_frame {
             return Ok(());
         }
@@ -245,16 +243,11 @@ impl ReplaySession {
         )))
     }
 
-    /// What the next frame must say of itself.
-    fn frame_place(&self) -> Place {
-        let position = self.position();
-        let terms = position >> self.publication.position_bits_to_shift();
-        Place {
-            term_offset: position & (self.term_length - 1),
-            term_id: self
-                .publication
-                .initial_term_id()
-                .wrapping_add(terms as i32),
+    /// The geometry of the recording, which the publication shares but for the stream id.
+    fn geometry(&self) -> StreamGeometry {
+        StreamGeometry {
+            initial_term_id: self.publication.initial_term_id(),
+            term_length: self.term_length,
             stream_id: self.recorded_stream_id,
         }
     }
@@ -334,9 +327,10 @@ impl ReplaySession {
             session_id: self.publication.session_id(),
             stream_id: self.publication.stream_id(),
         };
-        let place = self.frame_place();
-        let remaining = self.replay_limit - self.position();
-        let Batch { length, follows } = prepare(bytes, remaining, place, rewrite);
+        let position = self.position();
+        let remaining = self.replay_limit - position;
+        let geometry = self.geometry();
+        let Batch { length, follows } = prepare(bytes, position, remaining, &geometry, rewrite);
         traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();
@@ -347,7 +341,7 @@ impl ReplaySession {
             self.reader.advance(length);
         }
         match follows {
-            Follows::Padding(frame_length) if self.fits(frame_length)? => {
+            Follows::Padding(frame_length) if self.is_recorded(frame_length) => {
                 self.padding = frame_length;
                 self.append_padding()
             }
@@ -363,13 +357,9 @@ impl ReplaySession {
         }
     }
 
-    /// Whether a padding frame ends within its term and what may be replayed.
-    fn fits(&self, frame_length: usize) -> Result<bool, Failure> {
-        let length = align(frame_length) as i64;
-        if (self.position() & (self.term_length - 1)) + length > self.term_length {
-            return Err(self.damage(&format!("padding of {frame_length} bytes leaves its term")));
-        }
-        Ok(length <= self.stop_position - self.position())
+    /// Whether a padding frame ends at or before what may be replayed.
+    fn is_recorded(&self, frame_length: usize) -> bool {
+        align(frame_length) as i64 <= self.stop_position - self.position()
     }
 
     /// The limit stands within a frame: go on when it moves past its end.

@@ -1,15 +1,10 @@
-//! Names of segment files and how they are opened for writing.
+//! Opens segment files for writing.
 
 use super::failure::Failure;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-
-/// Path of a segment file: `<recordingId>-<basePosition>.rec` in the archive directory.
-pub fn segment_path(archive_dir: &Path, recording_id: i64, base_position: i64) -> PathBuf {
-    archive_dir.join(format!("{recording_id}-{base_position}.rec"))
-}
+use std::path::Path;
 
 /// What may already stand at the path of a segment that is about to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

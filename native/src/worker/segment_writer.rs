@@ -5,11 +5,10 @@
 //! says how far the recording is good.
 
 use super::failure::Failure;
-use super::segment_file::{Existing, open_for_writing, segment_path};
+use super::segment_file::{Existing, open_for_writing};
 use crate::checksum::Checksum;
-use crate::frame::{
-    FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD, segment_base_position,
-};
+use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD};
+use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -56,9 +55,8 @@ pub struct Placement {
     pub start_position: i64,
     /// Where the first block will stand: the start position, or beyond it in an extended one.
     pub join_position: i64,
-    pub initial_term_id: i32,
-    pub term_length: i64,
     pub segment_length: i64,
+    pub geometry: StreamGeometry,
 }
 
 pub struct SegmentWriter {
@@ -78,10 +76,10 @@ impl SegmentWriter {
         let Placement {
             start_position,
             join_position,
-            term_length,
             segment_length,
             ..
         } = placement;
+        let term_length = placement.geometry.term_length;
         let base_position =
             segment_base_position(start_position, join_position, term_length, segment_length);
         let path = segment_path(&storage.archive_dir, placement.recording_id, base_position);
@@ -168,31 +166,23 @@ impl SegmentWriter {
         let header = FrameHeader::read(block)
             .ok_or_else(|| Failure::generic("block is shorter than a frame header"))?;
         let Placement {
-            initial_term_id,
-            term_length,
+            recording_id,
             segment_length,
+            geometry,
             ..
         } = self.placement;
-        let term_offset = self.written_position & (term_length - 1);
-        let terms = self.written_position >> term_length.trailing_zeros();
-        let term_id = initial_term_id.wrapping_add(terms as i32);
-        let end = self.written_position + block.len() as i64;
-        if i64::from(header.term_offset) == term_offset
-            && header.term_id == term_id
-            && end <= self.base_position + segment_length
-        {
-            return Ok(());
-        }
+        let position = self.written_position;
+        let end = position + block.len() as i64;
+        let why = match geometry.check_place(&header, position) {
+            Ok(()) if end <= self.base_position + segment_length => return Ok(()),
+            Ok(()) => "it ends in the next segment".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
         self.file = None;
         Err(Failure::generic(format!(
-            "the image's block of {} bytes at term id {}, offset {} does not follow position {} \
-             (term id {term_id}, offset {term_offset}) of recording {}: is the image polled \
-             elsewhere?",
+            "the image's block of {} bytes does not follow position {position} of recording \
+             {recording_id}: {why}; is the image polled elsewhere?",
             block.len(),
-            header.term_id,
-            header.term_offset,
-            self.written_position,
-            self.placement.recording_id,
         )))
     }
 

@@ -200,7 +200,7 @@ fn wall_clock_ns() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::scratch_dir::ScratchDir;
+    use crate::test_support::scratch_dir::ScratchDir;
 
     const INTERVAL: Duration = Duration::from_millis(100);
     const HEADER: [u8; 64] = [7; 64];
