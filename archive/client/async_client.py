@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
 from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
-from aerotape.archive.client.connect import ConnectOptions
+from aerotape.archive.client.connection import ConnectOptions
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.event_loop import (
     AsyncClosing,

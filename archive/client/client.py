@@ -9,7 +9,7 @@ from typing import Concatenate, Final, ParamSpec
 
 from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
 from aerotape.archive.client import channels
-from aerotape.archive.client.connect import Connecting, prepare
+from aerotape.archive.client.connection import Connecting, prepare
 from aerotape.archive.client.credentials import Credentials
 from aerotape.archive.client.executors.blocking import (
     blocking,

@@ -96,7 +96,7 @@ def test_check_tells_of_a_stale_module(
 ) -> None:
     """--check fails on an edited or missing module and leaves it; without it, it is written."""
     for name in ("archive.py", "mark.py"):
-        shutil.copy(Path(generate.__file__).parent / name, tmp_path)
+        shutil.copy(Path(generate.__file__).parent / "generated" / name, tmp_path)
     edited = tmp_path / "archive.py"
     original = edited.read_text()
     edited.write_text(original.replace("BLOCK_LENGTH: ClassVar[int] = 32", "BLOCK_LENGTH = 33", 1))

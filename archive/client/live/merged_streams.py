@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
-from aerotape.archive.client.connect import Connecting
+from aerotape.archive.client.connection import Connecting
 from aerotape.archive.client.executors.blocking import BlockingRequests, blocking_steps
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
 from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOrder, Start

@@ -12,7 +12,7 @@ from typing import Final, Unpack
 from aerotape import _native
 from aerotape.aeron import Aeron
 from aerotape.archive.client import channels
-from aerotape.archive.client.connect import Connecting, ConnectOptions, prepare
+from aerotape.archive.client.connection import Connecting, ConnectOptions, prepare
 from aerotape.archive.client.live.persistent_state_machine import PersistentLife
 from aerotape.archive.client.live.persistent_types import (
     PersistentEvent,

@@ -89,7 +89,7 @@ def test_a_failed_sync_stops_the_recording_where_it_was_last_durable(
 ) -> None:
     """After an error of fsync nothing counts that was not synced before, and nothing is retried."""
     shim = tmp_path / "failing_sync.so"
-    source = TESTS / "support" / "failing_sync.c"
+    source = TESTS / "support" / "damage" / "failing_sync.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
     archive_dir = tmp_path / "archive"
     archive_dir.mkdir()

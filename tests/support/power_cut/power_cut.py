@@ -78,7 +78,7 @@ class Cut:
 def build_shim(folder: Path) -> Path:
     """Compile what is preloaded."""
     shim = folder / "power_cut.so"
-    source = ROOT / "tests" / "support" / "power_cut.c"
+    source = ROOT / "tests" / "support" / "power_cut" / "power_cut.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", shim, source, "-lpthread"], check=True)
     return shim
 
