@@ -354,7 +354,6 @@ class CountersReader:
 # ("replay_ready", replay_session_id)     checks passed: the client may be told OK
 # ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
-# ("listing_left", control_session_id, correlation_id, next_recording_id, count)
 Event = tuple[Any, ...]
 
 @final
@@ -367,26 +366,27 @@ class Mailbox:
         subscriptions: Sequence[Subscription] = (),
         timeout_ns: int = 0,
         fragment_limit: int = 10,
-        lookups: tuple[Lookups, Buffer] | None = None,
         sendings: Sequence[Sending] = (),
     ) -> list[Event]:
-        """Return what has come, oldest first: events, and whole messages polled from
-        `subscriptions`, but for those that `lookups` has answered from the catalog that goes with
-        it, which is in use only within the call. When there is nothing, wait
-        up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
-        interpreter released. Meanwhile `sendings` go on, in turns; when one that is not
-        `is_last` is over, or one never can be, return too."""
+        """Return events, oldest first, and whole messages polled from `subscriptions`.
+
+        Without any, wait up to the timeout with the interpreter released, idling as the Java
+        archive does by default (backoff to 1 ms). Meanwhile offer the messages of `sendings` in
+        turns; return also when one of these is over, except with `is_last` and all sent."""
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
 
 @final
 class Sending:
-    """Messages that `Mailbox.wait` sends as there is room for them: `prefix`, then bytes of
+    """Messages that `Mailbox.wait` offers as there is room for them: `prefix`, then bytes of
     `source`, for each slice.
 
-    `source` and `slices` are in use only within a wait. `slices` is an array of int64: offset and
-    length of each, in bytes, of which the first `skip` bytes are left out. With `is_last`
-    nothing is to follow, and nobody waits for the end.
+    The bytes are copied. `slices` is an array of int64: offset and length of each, in bytes, of
+    which the first `skip` bytes are left out. With `is_last` nothing follows, and the wait does
+    not end when all are sent.
+
+    Raises:
+        ValueError: a slice is not within `source`.
     """
 
     def __init__(
@@ -399,90 +399,45 @@ class Sending:
         skip: int = 0,
         is_last: bool = False,
     ) -> None: ...
+    def offer(self) -> int:
+        """Offer the next messages, as many as a wait does at once; return how many were sent."""
     @property
     def sent(self) -> int:
-        """How many messages have gone out."""
+        """The number of messages sent so far."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all are sent, or the next one never can be."""
     @property
     def result(self) -> int:
         """Of the last offer; 0 where the next message is longer than `max_message_length`."""
     @property
     def failure(self) -> str | None:
-        """Why it was given up, with an error (-6) as the result."""
+        """The error of the last offer, whose result is then -6."""
 
-# ---- lookups/ ----------------------------------------------------------------------------------
+# ---- descriptors.rs ----------------------------------------------------------------------------
 
-@final
-class DescriptorIndex:
-    """Where descriptors are in a catalog: recordings ascending, from the first one on."""
+def find_descriptors(
+    catalog: Buffer,
+    offsets: Buffer,
+    limit: int,
+    *,
+    stream_id: int | None = None,
+    channel_fragment: bytes | None = None,
+) -> tuple[bytes, bytes, int]:
+    """Find recording descriptors in a mapped catalog file, in the order of `offsets`.
 
-    def __init__(self) -> None: ...
-    def extend(self, ids: Buffer, slices: Buffer) -> None:
-        """Add recordings behind the last one: arrays of int64, with offset and length of each
-        descriptor, in bytes, in `slices`. The end is not known then.
+    Args:
+        catalog: the catalog file.
+        offsets: array of int64 with the offset of each descriptor, in bytes; others than valid
+            ones, and damaged descriptors, are left out.
+        limit: how many to find at most.
+        stream_id: the stream id that they must have.
+        channel_fragment: what their original channel must contain.
 
-        Raises:
-            ValueError: they are not ascending, or not as many slices.
-        """
-    def clear(self) -> None:
-        """Know nothing."""
-    def remove(self, recording_id: int) -> None:
-        """Forget a recording, if it is known; the others stay where they are."""
-    @property
-    def end_id(self) -> int | None:
-        """From which id on there are no recordings, None while there may be more than are known."""
-    def set_end(self, end_id: int | None) -> None:
-        """Say that there are no recordings from an id on, or that there may be."""
-    def between(self, from_id: int, to_id: int) -> tuple[bytes, bytes]:
-        """Return ids and slices of the recordings from one id on and before another, as the
-        memory of arrays of int64."""
-
-@final
-class Lookups:
-    """Requests for one recording, or for all from one on, that `Mailbox.wait` answers.
-
-    A request is answered when its session is served and came on that session's image, and there
-    is nothing in it that takes thinking: a recording that is in the index and can be sent at once,
-    or a listing once the end of the index is known. All others go to Python; so does the rest of a
-    listing that gets no further ("listing_left").
+    Returns:
+        Recording ids as the memory of an array of int64; likewise offset and length of each
+        descriptor without its padding, in bytes; and how many of `offsets` were looked at.
     """
-
-    def __init__(
-        self,
-        index: DescriptorIndex,
-        *,
-        schema_id: int,
-        one: int,
-        many: int,
-        descriptor: bytes,
-        unknown: bytes,
-    ) -> None:
-        """Answer requests with these template ids: the first fields of their bodies are control
-        session id, correlation id and recording id, then for `many` how many.
-
-        Args:
-            descriptor: what precedes the descriptor in an answer: 24 bytes, of which 8 to 24
-                (control session and correlation id) will be those of the request, and take the
-                place of the first 16 of the descriptor.
-            unknown: what ends a listing of less than was asked for; likewise, and bytes 24 to 32
-                will be the next recording id.
-
-        Raises:
-            ValueError: one of these is shorter than that.
-        """
-    def serve(
-        self,
-        control_session_id: int,
-        image_correlation_id: int,
-        publication: ExclusivePublication,
-    ) -> None:
-        """Answer for a session, on its response publication."""
-    def leave(self, control_session_id: int) -> tuple[int, int, int] | None:
-        """Answer no more for a session; what is left of its listing: correlation id, next
-        recording id, how many."""
-    def list(self, control_session_id: int, correlation_id: int, from_id: int, count: int) -> bool:
-        """Begin a listing for a session that is served; whether that can be done here."""
-    def is_listing(self, control_session_id: int) -> bool:
-        """Whether a listing for the session is under way."""
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
@@ -526,8 +481,6 @@ class SessionWorker:
             cycle_counters: longest turn (ns), count of turns longer than a threshold, that
                 threshold (ns). A turn lasts until the next begins; while there is no session
                 there are no turns. The counters may be others' too."""
-    def expect_recording(self) -> None:
-        """Be awake for the next call of `record`, which comes within a millisecond or so."""
     def record(
         self,
         image: Image,

@@ -12,7 +12,10 @@ pub mod aeron;
 pub mod assembly;
 #[allow(unsafe_code)]
 pub mod checksum;
+pub mod conductor_wait;
+mod descriptors;
 pub mod errors;
+pub mod event;
 #[allow(unsafe_code)]
 mod fork;
 pub mod frame;
@@ -20,7 +23,6 @@ pub mod geometry;
 pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
-pub mod lookups;
 pub mod mailbox;
 mod sbe;
 mod scan;
@@ -41,8 +43,11 @@ mod _native {
         super::fork::watch();
         super::aeron::register(module)?;
         super::checksum::register(module)?;
-        module.add_class::<super::mailbox::Mailbox>()?;
-        super::lookups::register(module)?;
+        module.add_class::<super::conductor_wait::Mailbox>()?;
+        module.add_function(wrap_pyfunction!(
+            super::descriptors::find_descriptors,
+            module
+        )?)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
         super::time_points::register(module)?;

@@ -1,8 +1,8 @@
 //! The Aeron client: connection to a driver, and the factory of everything else.
 
-use super::conducting::{Awaiting, Conducting};
+use super::conductor::{Awaiting, ConductorThread};
 use super::counter::{Counter, CountersReader};
-use super::listening::{Audience, Listening};
+use super::image_listener::{Audience, ImageListener};
 use super::pending::{
     Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
@@ -10,8 +10,9 @@ use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
+use crate::event::Event;
 use crate::fork;
-use crate::mailbox::{Event, Mailbox, MailboxHandle};
+use crate::mailbox::MailboxHandle;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::cell::Cell;
@@ -38,7 +39,7 @@ struct Shared {
     aeron: RwLock<Option<Raw>>,
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has done with each.
-    listenings: Mutex<Vec<Arc<Listening>>>,
+    listenings: Mutex<Vec<Arc<ImageListener>>>,
     /// Commands that C cannot take back and nobody waits for; their records stay until polled.
     left: Mutex<Vec<Command>>,
     /// The process that made the client. In a child of it the client's threads do not run.
@@ -48,7 +49,7 @@ struct Shared {
 struct Raw {
     aeron: *mut c::aeron_t,
     context: *mut c::aeron_context_t,
-    conducting: Conducting,
+    conducting: ConductorThread,
     /// What the C callbacks point at; freed after the C client.
     listener: *mut Listener,
 }
@@ -117,12 +118,12 @@ impl ClientHandle {
     }
 
     /// Keep what the callbacks of a C subscription point at, until `forget` or the client's end.
-    pub(super) fn keep(&self, listening: Arc<Listening>) {
+    pub(super) fn keep(&self, listening: Arc<ImageListener>) {
         lock(&self.0.listenings).push(listening);
     }
 
     /// C calls these callbacks no more.
-    pub(super) fn forget(&self, listening: *const Listening) {
+    pub(super) fn forget(&self, listening: *const ImageListener) {
         let mut listenings = lock(&self.0.listenings);
         let index = listenings
             .iter()
@@ -182,7 +183,7 @@ impl ClientHandle {
                 return Err(error);
             }
             let longest_park = Duration::from_nanos(idle_sleep_ns.max(1_000));
-            let conducting = match Conducting::start(aeron, context, longest_park, mailbox) {
+            let conducting = match ConductorThread::start(aeron, context, longest_park, mailbox) {
                 Ok(conducting) => conducting,
                 Err(error) => {
                     c::aeron_close(aeron);
@@ -218,7 +219,7 @@ impl ClientHandle {
 struct Closing {
     raw: Raw,
     /// Dropped by `run` only: where that never runs, C may still call.
-    listenings: ManuallyDrop<Vec<Arc<Listening>>>,
+    listenings: ManuallyDrop<Vec<Arc<ImageListener>>>,
 }
 
 impl Closing {
@@ -331,9 +332,8 @@ impl AeronClient {
         client_name: &str,
         driver_timeout_ms: u64,
         idle_sleep_ns: u64,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
     ) -> PyResult<Self> {
-        let mailbox = mailbox.map(Mailbox::handle);
         let handle = py.detach(|| {
             ClientHandle::connect(
                 aeron_dir,
@@ -399,10 +399,10 @@ impl AeronClient {
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
         tells_losses: bool,
     ) -> PyResult<PendingSubscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), tells_losses));
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         Ok(pending.handed_on(py))
     }
@@ -447,10 +447,10 @@ impl AeronClient {
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
         timeout_ns: u64,
     ) -> PyResult<Subscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), true));
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox, true));
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         pending.wait(py, timeout_ns, channel)
     }

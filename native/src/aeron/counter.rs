@@ -1,7 +1,7 @@
 //! Counters: our own, and those that anybody allocated in the driver.
 
-use super::cell::ClientCell;
 use super::client::ClientHandle;
+use super::guarded::Guarded;
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 pub struct CounterHandle(Arc<Shared>);
 
 struct Shared {
-    cell: ClientCell<c::aeron_counter_t>,
+    cell: Guarded<c::aeron_counter_t>,
     id: i32,
     registration_id: i64,
     /// The value when it was closed, for those who follow it and come late.
@@ -133,7 +133,7 @@ impl Counter {
             raw.assume_init()
         };
         let shared = Shared {
-            cell: ClientCell::new(client, counter, "counter"),
+            cell: Guarded::new(client, counter, "counter"),
             id: constants.counter_id,
             registration_id: constants.registration_id,
             last: AtomicI64::new(0),

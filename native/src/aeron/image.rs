@@ -33,7 +33,7 @@ pub(super) struct WeakImage(Weak<Retained>);
 
 struct Retained {
     constants: Arc<ImageConstants>,
-    /// Locked before the client is entered, as `Listening` is.
+    /// Locked before the client is entered, as `ImageListener` is.
     count: RwLock<Option<Count>>,
 }
 

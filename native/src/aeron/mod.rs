@@ -5,30 +5,29 @@
 //! (a read lock that closing takes for writing) and then its own pointer, which closing takes
 //! away. After either is gone a call is answered as "closed" instead of touching freed memory.
 
-mod answer;
-mod cell;
+mod bulk_offer;
 mod client;
-mod conducting;
+mod conductor;
 mod counter;
+mod deferred_response;
 mod destination;
 mod driver;
+mod guarded;
 mod image;
-mod listening;
+mod image_listener;
+mod message_reader;
 mod pending;
 mod publication;
-mod reading;
-mod sending;
 mod subscription;
 
-pub use answer::Answer;
+pub use bulk_offer::Sending;
 pub use client::{AeronClient, ClientHandle};
-pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
+pub use deferred_response::DeferredResponse;
 pub use image::{Image, ImageHandle};
 pub use publication::{
     CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, is_held_up,
 };
-pub use sending::{MAX_SENT_PER_TURN, Sending, SendingRun, Slices};
 pub use subscription::{Subscription, SubscriptionHandle};
 
 use crate::errors::Error;
@@ -100,10 +99,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<destination::PendingDestination>()?;
     module.add_class::<publication::Publication>()?;
     module.add_class::<publication::ExclusivePublication>()?;
-    module.add_class::<sending::Sending>()?;
+    module.add_class::<bulk_offer::Sending>()?;
     module.add_class::<subscription::Subscription>()?;
     module.add_class::<image::Image>()?;
-    module.add_class::<reading::MessageReader>()?;
+    module.add_class::<message_reader::MessageReader>()?;
     module.add_class::<counter::Counter>()?;
     module.add_class::<counter::CountersReader>()?;
     Ok(())

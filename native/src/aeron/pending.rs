@@ -1,9 +1,9 @@
 //! Asynchronous commands: what was asked of the driver and is not answered yet.
 
 use super::client::{ClientHandle, Entered};
-use super::conducting::Awaiting;
+use super::conductor::Awaiting;
 use super::counter::Counter;
-use super::listening::{Audience, Listening, on_closed};
+use super::image_listener::{Audience, ImageListener, on_closed};
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock};
@@ -41,7 +41,7 @@ unsafe impl Send for Command {}
 /// What becomes of a command that nobody waits for any more.
 pub(super) enum Withdraw {
     Cancel(CancelRecord),
-    Subscription(CancelRecord, Arc<Listening>),
+    Subscription(CancelRecord, Arc<ImageListener>),
     /// C has no way to take it back: somebody else asks for its answer, or C keeps it for ever.
     Leave(fn(&ClientHandle, Command)),
 }
@@ -293,7 +293,7 @@ pending_class!(
     |asked, pointer| {
         let listening = match &asked.withdraw {
             Withdraw::Subscription(_, listening) => listening.clone(),
-            _ => Listening::new(&asked.client, None),
+            _ => ImageListener::new(&asked.client, None),
         };
         Subscription::new(asked.client.clone(), pointer, listening)
     }
@@ -347,7 +347,7 @@ impl PendingSubscription {
         audience: Option<Audience>,
     ) -> Result<Self> {
         let uri = c_string(channel, "the channel")?;
-        let listening = Listening::new(client, audience);
+        let listening = ImageListener::new(client, audience);
         let (available, unavailable, clientd) = listening.callbacks();
         let outstanding = Outstanding::ask(
             client,

@@ -1,11 +1,11 @@
 //! Publications, shared and exclusive.
 
-use super::answer::Answer;
-use super::cell::ClientCell;
+use super::bulk_offer::{offer_patiently, slice_all};
 use super::client::{ADD_TIMEOUT_NS, ClientHandle};
+use super::deferred_response::DeferredResponse;
 use super::destination::PendingDestination;
+use super::guarded::Guarded;
 use super::last_error;
-use super::sending::Slices;
 use crate::errors::{Error, Result};
 use crate::idle::Backoff;
 use pyo3::buffer::PyBuffer;
@@ -150,7 +150,7 @@ macro_rules! publication_handle {
      $limit:ident, $connected:ident, $closed:ident, $close:ident) => {
         /// An open publication of a client; closed when dropped.
         pub struct $handle {
-            cell: ClientCell<c::$ctype>,
+            cell: Guarded<c::$ctype>,
             constants: Constants,
         }
 
@@ -163,7 +163,7 @@ macro_rules! publication_handle {
                     Constants::from_c(&raw.assume_init())
                 };
                 Self {
-                    cell: ClientCell::new(client, publication, $what),
+                    cell: Guarded::new(client, publication, $what),
                     constants,
                 }
             }
@@ -362,9 +362,9 @@ impl ExclusivePublicationHandle {
 }
 
 impl ExclusivePublication {
-    /// An answer that another thread is to send on this publication.
-    pub fn answer(&self, message: Vec<u8>) -> Answer {
-        Answer::new(self.slot.share(), message)
+    /// A response that another thread will send on this publication.
+    pub fn answer(&self, message: Vec<u8>) -> DeferredResponse {
+        DeferredResponse::new(self.slot.share(), message)
     }
 
     /// Offer messages that begin alike, in order; how many went out, and the result of the last
@@ -378,12 +378,6 @@ impl ExclusivePublication {
         self.slot.with(Ok((0, CLOSED)), |handle| {
             handle.offer_each(prefix, bodies, longest)
         })
-    }
-
-    /// Offer once; whether it went out.
-    pub fn offer_now(&self, data: &[u8]) -> bool {
-        self.slot
-            .with(false, |handle| handle.offer(data, 0).is_ok_and(|it| it > 0))
     }
 }
 
@@ -436,7 +430,7 @@ macro_rules! publication_class {
 
             fn change(
                 &self,
-                command: fn(&ClientCell<c::$ctype>, &str) -> Result<PendingDestination>,
+                command: fn(&Guarded<c::$ctype>, &str) -> Result<PendingDestination>,
                 channel: &str,
             ) -> Result<PendingDestination> {
                 let closed = self.constants.closed();
@@ -588,9 +582,9 @@ publication_class!(
         ) -> PyResult<(usize, i64)> {
             let source = Lent::new(source)?;
             let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
-            let messages = Slices::new(prefix, source.as_slice(), &slices, skip).checked()?;
+            let bodies = slice_all(source.as_slice(), &slices, skip)?;
             let patience = Duration::from_nanos(patience_ns);
-            py.detach(|| messages.offer_to(patience, self))
+            py.detach(|| offer_patiently(self, prefix, &bodies, patience))
                 .map_err(PyErr::from)
         }
     }

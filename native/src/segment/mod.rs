@@ -4,12 +4,12 @@
 //! Files are read with pread, not mapped: another process may cut a file short under us, which a
 //! map would answer with SIGBUS.
 
+mod archive_tool_check;
 mod check;
-mod heads;
+mod first_frames;
 mod listing;
 mod parallel;
 mod reader;
-mod reference;
 mod rewrite;
 pub mod walk;
 
@@ -79,12 +79,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SegmentWalk>()?;
     module.add_class::<check::SegmentCheck>()?;
     module.add_class::<check::BadFrame>()?;
-    module.add_class::<reference::ReferenceCheck>()?;
+    module.add_class::<archive_tool_check::ReferenceCheck>()?;
     module.add_class::<rewrite::RewrittenSegment>()?;
     module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
     module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
     module.add_function(wrap_pyfunction!(listing::list_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(heads::read_segment_heads, module)?)?;
-    module.add_function(wrap_pyfunction!(reference::reference_check, module)?)?;
+    module.add_function(wrap_pyfunction!(first_frames::read_segment_heads, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        archive_tool_check::reference_check,
+        module
+    )?)?;
     module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

@@ -23,7 +23,7 @@ use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::Mailbox;
+use crate::mailbox::MailboxHandle;
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -159,7 +159,7 @@ impl SessionWorker {
         reason = "keyword arguments of the Python contract"
     )]
     fn new(
-        mailbox: &Mailbox,
+        mailbox: MailboxHandle,
         name: String,
         archive_dir: PathBuf,
         file_io_max_length: usize,
@@ -188,7 +188,7 @@ impl SessionWorker {
         let (commands, receiver) = channel();
         let checksum = Checksum::parse(record_checksum)?;
         let duty_cycle = DutyCycle {
-            mailbox: mailbox.handle(),
+            mailbox,
             commands: receiver,
             storage: Arc::new(Storage {
                 archive_dir,
@@ -206,8 +206,6 @@ impl SessionWorker {
             written: traffic(write_counters),
             read: traffic(read_counters),
             cycle_time: cycle_time(cycle_counters),
-            alert_until: None,
-            is_expecting: false,
         };
         let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
         Ok(Self {
@@ -272,10 +270,6 @@ impl SessionWorker {
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
-    }
-
-    fn expect_recording(&self) -> PyResult<()> {
-        self.send(Command::Expect)
     }
 
     fn stop_recording(&self, recording_id: i64) -> PyResult<()> {

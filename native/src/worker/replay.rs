@@ -6,7 +6,9 @@ use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
-use crate::aeron::{Answer, CLOSED, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up};
+use crate::aeron::{
+    CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up,
+};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
 use crate::geometry::StreamGeometry;
@@ -38,7 +40,7 @@ pub struct ReplayRequest {
     /// Where the replay says how far it has got.
     pub progress: Arc<AtomicI64>,
     /// What the client is told once all checks have passed.
-    pub answer: Option<Answer>,
+    pub answer: Option<DeferredResponse>,
 }
 
 impl ReplayRequest {
@@ -112,7 +114,7 @@ pub struct ReplaySession {
     reader: SegmentReader,
     publication: ExclusivePublicationHandle,
     progress: Arc<AtomicI64>,
-    answer: Option<Answer>,
+    answer: Option<DeferredResponse>,
     state: State,
 }
 

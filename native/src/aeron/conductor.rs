@@ -9,7 +9,7 @@
 
 use crate::fork::Process;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Helped, Helper, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
@@ -84,46 +84,33 @@ impl Shared {
     }
 }
 
-/// A conductor whose work others may do as well, for as long as it runs.
-pub struct Helper(Weak<Shared>);
+/// The work of a conductor, done by the thread that waits at the client's mailbox.
+struct ConductorHelper(Weak<Shared>);
 
-/// What helping has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Helped {
-    /// No answer is awaited.
-    NotUrgent,
-    /// An answer is awaited, and nothing came.
-    Awaiting,
-    /// Something came, which may be the answer that is awaited.
-    Heard,
-}
-
-impl Helper {
-    /// Do the work that there is, unless somebody is doing it.
-    pub fn help(&self) -> Helped {
+impl Helper for ConductorHelper {
+    fn help(&self) -> Helped {
         let Some(shared) = self.0.upgrade() else {
-            return Helped::NotUrgent;
+            return Helped::Nothing;
         };
         if !shared.process.is_this() {
-            return Helped::NotUrgent;
+            return Helped::Nothing;
         }
         let is_awaited = shared.is_awaited();
         let heard = (0..MAX_HEARD).take_while(|_| shared.try_work() > 0).count();
-        match (is_awaited, heard > 0) {
-            (false, _) => Helped::NotUrgent,
-            (true, false) => Helped::Awaiting,
-            (true, true) => Helped::Heard,
+        if is_awaited && heard > 0 {
+            Helped::Heard
+        } else {
+            Helped::Nothing
         }
     }
 
-    /// Whether the conductor has gone.
-    pub fn is_useless(&self) -> bool {
+    fn is_useless(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
 /// A running conductor thread; `stop` ends it.
-pub(super) struct Conducting {
+pub(super) struct ConductorThread {
     thread: JoinHandle<()>,
     shared: Arc<Shared>,
 }
@@ -132,7 +119,7 @@ struct AeronPointer(*mut c::aeron_t);
 // SAFETY: the conductor's work may be done on any thread, one at a time, and only `conduct` does it.
 unsafe impl Send for AeronPointer {}
 
-impl Conducting {
+impl ConductorThread {
     /// Start the conductor of a client that was made and not started.
     ///
     /// # Safety
@@ -156,7 +143,7 @@ impl Conducting {
             process: Process::this(),
         });
         if let Some(mailbox) = &shared.mailbox {
-            mailbox.help(Helper(Arc::downgrade(&shared)));
+            mailbox.add_helper(Box::new(ConductorHelper(Arc::downgrade(&shared))));
         }
         let for_thread = Arc::clone(&shared);
         let thread = Builder::new()
@@ -231,7 +218,7 @@ fn conduct(shared: &Shared, longest_park: Duration) {
         if worked > 0 {
             continue;
         }
-        if mailbox.is_some_and(MailboxHandle::is_waited_at) {
+        if mailbox.is_some_and(MailboxHandle::is_polled) {
             // Who waits there does this work, and looks more often than this thread could.
             park_timeout(longest_park);
         } else if let Some(park) = idle.next_park() {
@@ -384,8 +371,8 @@ mod tests {
         // The driver has made them and says so next.
         sleep(Duration::from_millis(50));
         assert_eq!(
-            Helper(Arc::downgrade(&helped.shared)).help(),
-            Helped::NotUrgent
+            ConductorHelper(Arc::downgrade(&helped.shared)).help(),
+            Helped::Nothing
         );
         assert_eq!(helped.shared.try_work(), 0);
         drop((helped, other));

@@ -9,7 +9,8 @@ use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, MailboxHandle};
+use crate::event::Event;
+use crate::mailbox::{MAX_MESSAGE_LENGTH, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 ///
 /// Lock before entering the client, never while inside: whoever closes the client waits for those
 /// inside, and they must not wait for somebody at its door.
-pub(super) struct Listening {
+pub(super) struct ImageListener {
     client: WeakClient,
     audience: Option<Audience>,
     images: Mutex<Images>,
@@ -75,7 +76,7 @@ pub(super) type Callbacks = (Option<OnImage>, Option<OnImage>, *mut c_void);
 type OnImage =
     unsafe extern "C" fn(*mut c_void, *mut c::aeron_subscription_t, *mut c::aeron_image_t);
 
-impl Listening {
+impl ImageListener {
     /// For a subscription about to be added; with an audience, C's callbacks point here.
     pub fn new(client: &ClientHandle, audience: Option<Audience>) -> Arc<Self> {
         let has_callbacks = audience.is_some();
@@ -140,7 +141,7 @@ unsafe extern "C" fn on_available(
 ) {
     in_callback(|| {
         // SAFETY: the client keeps what clientd points at until C calls no more.
-        let listening = unsafe { &*clientd.cast_const().cast::<Listening>() };
+        let listening = unsafe { &*clientd.cast_const().cast::<ImageListener>() };
         let (Some(client), Some(audience)) = (listening.client.upgrade(), &listening.audience)
         else {
             return;
@@ -178,7 +179,7 @@ unsafe extern "C" fn on_unavailable(
                 return;
             }
             (
-                &*clientd.cast_const().cast::<Listening>(),
+                &*clientd.cast_const().cast::<ImageListener>(),
                 constants.assume_init(),
                 of_subscription.assume_init(),
             )
@@ -213,7 +214,7 @@ unsafe extern "C" fn on_unavailable(
 /// C has closed a subscription, or never made it, and calls its callbacks no more.
 pub(super) unsafe extern "C" fn on_closed(clientd: *mut c_void) {
     in_callback(|| {
-        let pointer = clientd.cast_const().cast::<Listening>();
+        let pointer = clientd.cast_const().cast::<ImageListener>();
         // SAFETY: the client keeps it until `forget`, which comes next, or its own end.
         if let Some(client) = unsafe { &*pointer }.client.upgrade() {
             client.forget(pointer);

@@ -5,12 +5,12 @@
 
 use super::publication::{ExclusivePublicationHandle, Slot};
 
-pub struct Answer {
+pub struct DeferredResponse {
     slot: Slot<ExclusivePublicationHandle>,
     message: Vec<u8>,
 }
 
-impl Answer {
+impl DeferredResponse {
     pub(super) fn new(slot: Slot<ExclusivePublicationHandle>, message: Vec<u8>) -> Self {
         Self { slot, message }
     }
