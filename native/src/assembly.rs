@@ -63,8 +63,8 @@ impl Assembler {
 
     fn keep(&mut self, payload: &[u8]) {
         let room = self.max_length.saturating_sub(self.buffer.len());
-        self.buffer
-            .extend_from_slice(&payload[..payload.len().min(room)]);
+        let kept = payload.get(..room).unwrap_or(payload);
+        self.buffer.extend_from_slice(kept);
     }
 
     /// A message has begun and not ended.
@@ -150,7 +150,7 @@ impl Messages {
         let mut start = 0;
         let mut tuples = Vec::with_capacity(self.rows.len());
         for (end, header, position) in &self.rows {
-            let payload = PyBytes::new(py, &self.payloads[start..*end]);
+            let payload = PyBytes::new(py, self.payloads.get(start..*end).unwrap_or_default());
             start = *end;
             tuples.push(
                 (

@@ -45,20 +45,19 @@ impl FrameHeader {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let header: &[u8; HEADER_LENGTH] = bytes.get(..HEADER_LENGTH)?.try_into().ok()?;
         let int = |at: usize| {
-            i32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+            let bytes = header.get(at..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*bytes))
         };
-        let mut reserved = [0u8; 8];
-        reserved.copy_from_slice(&header[RESERVED_VALUE_OFFSET..]);
         Some(Self {
-            frame_length: int(0),
+            frame_length: int(0)?,
             version: header[4],
             flags: header[FLAGS_OFFSET],
             frame_type: u16::from_le_bytes([header[TYPE_OFFSET], header[TYPE_OFFSET + 1]]),
-            term_offset: int(TERM_OFFSET_OFFSET),
-            session_id: int(SESSION_ID_OFFSET),
-            stream_id: int(STREAM_ID_OFFSET),
-            term_id: int(TERM_ID_OFFSET),
-            reserved_value: i64::from_le_bytes(reserved),
+            term_offset: int(TERM_OFFSET_OFFSET)?,
+            session_id: int(SESSION_ID_OFFSET)?,
+            stream_id: int(STREAM_ID_OFFSET)?,
+            term_id: int(TERM_ID_OFFSET)?,
+            reserved_value: i64::from_le_bytes(*header.last_chunk()?),
         })
     }
 

@@ -28,6 +28,7 @@ fn int(bytes: &[u8]) -> u32 {
 
 /// Read the points behind `begin`. Whatever fails its checksum at the end is left out, being what
 /// a crash has left; with a good point behind it the file is damaged.
+#[expect(clippy::indexing_slicing, reason = "chunks of POINT_LENGTH bytes")]
 fn decode(file: &[u8], begin: usize) -> Points {
     let body = file.get(begin..).unwrap_or_default();
     let mut points = Points::default();

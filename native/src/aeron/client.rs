@@ -225,10 +225,10 @@ struct Closing {
 impl Closing {
     fn run(self) {
         let Self { raw, listenings } = self;
-        // SAFETY: the pointers were made together, taken out once, and nobody is inside the
-        // client any more, since the write lock was had after the last reader. A client that
-        // cannot be closed still runs: what it points at stays.
         raw.conducting.stop();
+        // SAFETY: the pointers were created together and taken out once, and no thread is inside
+        // the client any more, since the write lock was acquired after the last reader. A client
+        // that cannot be closed still runs: what it points at stays.
         unsafe {
             if c::aeron_close(raw.aeron) < 0 {
                 return;

@@ -320,7 +320,8 @@ impl Reader<'_> {
                 )
             };
             let length = usize::try_from(length).unwrap_or(0).min(LABEL_LENGTH);
-            String::from_utf8_lossy(&label[..length]).into_owned()
+            let label = label.get(..length).unwrap_or(&label);
+            String::from_utf8_lossy(label).into_owned()
         })
     }
 }

@@ -184,16 +184,14 @@ macro_rules! publication_handle {
 
             pub fn position(&self) -> i64 {
                 // SAFETY: the pointer is valid within the call.
-                self.cell
-                    .with(|publication| unsafe { c::$position(publication) })
-                    .unwrap_or(-1)
+                let read = |publication| unsafe { c::$position(publication) };
+                self.cell.with(read).unwrap_or(-1)
             }
 
             pub fn position_limit(&self) -> i64 {
                 // SAFETY: the pointer is valid within the call.
-                self.cell
-                    .with(|publication| unsafe { c::$limit(publication) })
-                    .unwrap_or(-1)
+                let read = |publication| unsafe { c::$limit(publication) };
+                self.cell.with(read).unwrap_or(-1)
             }
 
             pub fn is_connected(&self) -> bool {
@@ -204,9 +202,8 @@ macro_rules! publication_handle {
 
             pub fn is_closed(&self) -> bool {
                 // SAFETY: the pointer is valid within the call.
-                self.cell
-                    .with(|publication| unsafe { c::$closed(publication) })
-                    .unwrap_or(true)
+                let read = |publication| unsafe { c::$closed(publication) };
+                self.cell.with(read).unwrap_or(true)
             }
 
             pub fn close(&self) {

@@ -161,6 +161,10 @@ impl SbeDecoder {
             .map_err(|error| PyOverflowError::new_err(error.to_string()))
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "Arrow has one offset more than rows"
+    )]
     fn decode_array(
         &self,
         payloads: &BinaryArray,
@@ -210,11 +214,9 @@ impl SbeDecoder {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(templates) = templates {
             let messages = &self.plan.messages;
-            columns.push(strings(
-                templates
-                    .iter()
-                    .map(|index| index.map(|index| messages[index].name.as_str())),
-            )?);
+            columns.push(strings(templates.iter().map(|index| {
+                messages.get((*index)?).map(|message| message.name.as_str())
+            }))?);
         }
         for (message, found) in self.plan.messages.iter().zip(&walk.found) {
             let built = message_columns(message, found, data, rows)?;

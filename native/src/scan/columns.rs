@@ -144,6 +144,7 @@ pub struct Messages {
 
 impl Messages {
     /// `expected_bytes` is a hint: no more payload than this is to come.
+    #[expect(clippy::indexing_slicing, reason = "one flag for each column")]
     pub fn new(columns: &[Column], limits: BatchLimits, mode: Mode, expected_bytes: usize) -> Self {
         let wanted = COLUMNS.map(|(_, column)| columns.contains(&column));
         let with_payload = wanted[Column::Payload as usize];
@@ -177,6 +178,7 @@ impl Messages {
     }
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "one flag for each column")]
     fn wants(&self, column: Column) -> bool {
         self.wanted[column as usize]
     }

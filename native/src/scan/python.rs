@@ -230,6 +230,10 @@ impl SegmentScan {
         Ok(batch.map(PyRecordBatch::new))
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each column has a value for each row, and `offsets` one more"
+    )]
     fn next_messages<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let taken = self.with(py, |scan| {
             (scan.mode != Mode::Permissive).then(|| scan.next(&TUPLE_COLUMNS))

@@ -94,7 +94,7 @@ impl RecordingPass {
         let fits = match edges.as_slice() {
             [] => true,
             [first, .., last] => {
-                *first == from && *last == to && edges.windows(2).all(|pair| pair[0] < pair[1])
+                *first == from && *last == to && edges.is_sorted_by(|one, next| one < next)
             }
             [_] => false,
         };
@@ -155,6 +155,7 @@ fn gap_row(gap: &Gap) -> (i64, i64, String, String) {
     (gap.from, gap.to, kind, gap.detail.clone())
 }
 
+#[expect(clippy::indexing_slicing, reason = "windows of two")]
 fn bin_rows(counts: &Counts, edges: &[i64]) -> Vec<BinRow> {
     let row = |(bin, edges): (&Bin, &[i64])| {
         (

@@ -72,7 +72,12 @@ impl Counter {
     /// Go to the bin that holds a position, which is never before the last one.
     #[inline]
     fn seek(&mut self, position: i64) {
-        while self.bin + 2 < self.edges.len() && self.edges[self.bin + 1] <= position {
+        while self.bin + 2 < self.edges.len()
+            && self
+                .edges
+                .get(self.bin + 1)
+                .is_some_and(|edge| *edge <= position)
+        {
             self.close_bin();
             self.bin += 1;
         }
@@ -92,6 +97,7 @@ impl Counter {
         self.counts.lengths.drain(&mut self.lengths);
     }
 
+    #[expect(clippy::indexing_slicing, reason = "windows of two")]
     fn gap(&mut self, gap: Gap) {
         let counts = &mut self.counts;
         counts.gap_count += 1;

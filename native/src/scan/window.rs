@@ -139,7 +139,8 @@ impl Window {
             let passed = (done - self.filled).min(bytes.len());
             self.start = self.end() + passed as i64;
             self.buffer.clear();
-            self.buffer.extend_from_slice(&bytes[passed..]);
+            self.buffer
+                .extend_from_slice(bytes.get(passed..).unwrap_or_default());
         }
         self.filled = self.buffer.len();
     }
@@ -175,11 +176,8 @@ impl Window {
         self.filled = 0;
         while self.filled < wanted {
             let offset = (position - base) as u64 + self.filled as u64;
-            match segment
-                .file
-                .get()
-                .read_at(&mut self.buffer[self.filled..wanted], offset)
-            {
+            let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
+            match segment.file.get().read_at(rest, offset) {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

@@ -57,8 +57,8 @@ fn first_frame(path: &Path) -> io::Result<(usize, Vec<u8>)> {
 /// Read from the file's beginning; where it ends, `data` does.
 fn fill(file: &File, data: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = 0;
-    while filled < data.len() {
-        match file.read_at(&mut data[filled..], filled as u64) {
+    while let Some(rest) = data.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -88,11 +88,12 @@ impl<'a> Reader<'a> {
         self.filled = 0;
         if self.progress.is_some_and(Progress::is_cancelled) {
             // Not `Interrupted`, which is for trying again.
-            return Err(io::Error::other("given up"));
+            return Err(io::Error::other("cancelled"));
         }
         while self.filled < wanted {
             let at = offset + self.filled as u64;
-            match self.file.read_at(&mut self.buffer[self.filled..wanted], at) {
+            let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
+            match self.file.read_at(rest, at) {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -122,7 +122,7 @@ impl SegmentWriter {
             // The body of a padding frame means nothing: only its header is kept.
             _ if is_padding => {
                 length = HEADER_LENGTH.min(length);
-                self.write(&block[..length], block.len())?;
+                self.write(block.get(..length).unwrap_or(block), block.len())?;
             }
             None => self.write(block, length)?,
             Some(checksum) => self.write_summed(block, checksum, scratch)?,
@@ -210,7 +210,7 @@ impl SegmentWriter {
             summed.copy_from_slice(frames);
             put_checksums(summed, checksum);
             self.write(summed, length)?;
-            rest = &rest[length..];
+            rest = rest.get(length..).unwrap_or_default();
         }
         Ok(())
     }
