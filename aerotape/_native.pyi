@@ -1,4 +1,4 @@
-"""The contract of the native core: what Python may ask of it.
+"""The interface of the native core for Python.
 
 Units are in the names: positions and lengths are bytes, `_ns` nanoseconds, `_ms` milliseconds.
 Every call that can wait releases the interpreter. Failures are the classes of `aerotape.errors`.
@@ -56,7 +56,7 @@ class MediaDriver:
 class AeronClient:
     """One Aeron client: a connection to a media driver through its directory.
 
-    The client's conductor is a C thread of its own. Objects made here keep the client alive.
+    The client's conductor is a native thread. Objects created here keep the client alive.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AeronClient:
         self, type_id: int, key: bytes, label: str, timeout_ns: int = 10_000_000_000
     ) -> Counter: ...
     def close(self) -> None:
-        """Close the client and all that was made by it. Idempotent."""
+        """Close the client and all objects created by it. Idempotent."""
 
 class _Pending(Generic[_T]):
     @property
@@ -242,12 +242,12 @@ class Image:
         """Pass over up to `fragment_limit` fragments that begin before `position`, and padding;
         return how many."""
     def reject(self, reason: str) -> None:
-        """Cut the publisher off: its publication is disconnected from this subscription and it is
-        told the reason (at most 1023 bytes). Nothing happens once the image has been released."""
+        """Disconnect the publisher from this subscription and send it the reason (at most 1023
+        bytes). Nothing happens once the image has been released."""
     def release(self) -> None:
-        """Give the image back. Done by the destructor too."""
+        """Release the image, as the destructor does."""
 
-# A message (fragments put back together):
+# A message (reassembled from its fragments):
 # (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value)
 # where term_id/term_offset/flags/reserved_value are those of the message's first frame.
 _Message = tuple[bytes, int, int, int, int, int, int, int]
@@ -257,7 +257,7 @@ class MessageReader:
     """Reads a stream from one image after the other.
 
     A message whose first fragments came from one image may be completed from the next, as long as
-    that goes on at the same position. For one consumer.
+    that continues at the same position. For one consumer.
     """
 
     def __init__(self) -> None: ...
@@ -303,7 +303,7 @@ class Subscription:
     def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def close(self) -> None:
-        """Close, and with it the images had from here, whoever holds them."""
+        """Close the subscription and all images taken from it."""
 
 @final
 class Counter:
@@ -318,9 +318,9 @@ class Counter:
     def add(self, delta: int) -> int:
         """Add and return the value before."""
     def propose_max(self, candidate: int) -> None:
-        """Set the value unless it is as high already; safe beside others who do the same."""
+        """Set the value unless it is at least as high; atomic."""
     def set_reference_id(self, reference_id: int) -> None:
-        """Say what the counter belongs to (a registration id); readers see it in `rows`."""
+        """Set the registration id of the owner of the counter; readers see it in `rows`."""
     def close(self) -> None: ...
 
 # (counter_id, type_id, key (112 bytes), label, registration_id, owner_id, reference_id, value)
@@ -340,25 +340,25 @@ class CountersReader:
     def key(self, counter_id: int) -> bytes: ...
     def label(self, counter_id: int) -> str: ...
 
-# ---- mailbox.rs --------------------------------------------------------------------------------
+# ---- conductor_wait.rs -------------------------------------------------------------------------
 
 # Events, by their first item:
 # ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):
-#   of a message longer than 65537 bytes only so many
+#   of a longer message only the first 65537 bytes
 # ("image_available", Image)
 # ("image_unavailable", subscription_registration_id, image_correlation_id)
-# ("client_closed",)                      the driver or the client's conductor went away
+# ("client_closed",)                      the driver or the client's conductor is gone
 # ("client_error", code, message)
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
 # ("time_index_failed", recording_id, message)
-# ("replay_ready", replay_session_id)     checks passed: the client may be told OK
-# ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
+# ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
+# ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
 Event = tuple[Any, ...]
 
 @final
 class Mailbox:
-    """What native threads leave for one Python consumer, the conductor."""
+    """The queue of events from native threads to one Python consumer, the conductor."""
 
     def __init__(self) -> None: ...
     def wait(
@@ -475,12 +475,12 @@ class SessionWorker:
 
         Args:
             idle: spins, yields, min park ns, max park ns.
-            write_counters: kept up to date with what recordings write: longest time for one
-                block (ns), total bytes, total time (ns).
+            write_counters: statistics of what recordings write: longest time for one block
+                (ns), total bytes, total time (ns).
             read_counters: the same for what replays read.
-            cycle_counters: longest turn (ns), count of turns longer than a threshold, that
-                threshold (ns). A turn lasts until the next begins; while there is no session
-                there are no turns. The counters may be others' too."""
+            cycle_counters: longest duty cycle (ns), count of cycles longer than a threshold, that
+                threshold (ns). Without a session no cycles are counted. Other workers may use the
+                same counters."""
     def record(
         self,
         image: Image,
@@ -496,18 +496,18 @@ class SessionWorker:
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
-        segment that fails stops the recording at its last whole frame and says so.
+        segment that fails stops the recording at its last whole frame, with an error.
         `start_position` is the recording's; writing begins at the image's join position.
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
         `publish_events`; the position at the end of the last two is filled in here.
-        `time_index` is the path of the file that remembers when the recording had which
-        position, what a new one begins with, whether one that is there is another recording's
-        and makes room, and how far its points are apart: at least so many nanoseconds, and so
-        many bytes unless ten times as long has passed. A file that cannot be written is told
-        with `time_index_failed`, once; the recording goes on."""
+        `time_index` is the path of the file of times and positions, the header of a new file,
+        whether an existing file is another recording's and is replaced, and the least distance of
+        its points in nanoseconds and in bytes; the bytes do not count after ten times as long. A
+        file that cannot be written is reported with `time_index_failed`, once; the recording
+        continues."""
     def publish_events(self, publication: ExclusivePublication) -> None:
-        """Tell in `publication`, which the worker takes over, what becomes of recordings that
-        begin from now on. Events that it does not take at once are dropped: progress is told
+        """Publish events of recordings that begin from now on to `publication`, which the worker
+        takes over. Events that it does not accept at once are dropped: progress is published
         again with the next position, start and stop are not."""
     def stop_recording(self, recording_id: int) -> None: ...
     def replay(
@@ -598,14 +598,14 @@ class SegmentScan:
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
-        `mode` is what becomes of messages with a frame that fails its checksum: an error, nothing,
+        `mode` is how messages with a frame that fails its checksum are handled: an error, no row,
         or a row without payload and with the reason in `_corrupt`. That column is among those of
         `columns=None` in the last case only. `nullable` makes the schema say that any column may
         hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
-        and to ask for the batch again. `archive_dir` is then just what errors name.
+        and to request the batch again. `archive_dir` then only appears in errors.
 
-        `from_boundary` tells that a message ended at `from_position`: the scan begins there instead
+        `from_boundary`: a message is known to end at `from_position`; the scan begins there instead
         of at the start of its term."""
     @property
     def wanted(self) -> int | None:
@@ -617,11 +617,11 @@ class SegmentScan:
     @property
     def schema(self) -> ArrowSchema: ...
     def next_batch(self) -> ArrowRecordBatch | None:
-        """Return the next batch with the columns asked for, None at the end."""
+        """Return the next batch with the requested columns, None at the end."""
     def next_messages(self) -> list[_RecordedMessage] | None:
         """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side.
 
-        ValueError in mode PERMISSIVE, of which a tuple could not tell the reason."""
+        ValueError in mode PERMISSIVE, as a tuple has no column for the reason."""
     @property
     def position(self) -> int:
         """Position after the last frame that was looked at."""
@@ -666,11 +666,11 @@ class _Range(Protocol):
 
 @final
 class RecordingPass:
-    """One pass over a range of a recording that counts what is there, and what is not.
+    """One pass over a range of a recording that counts messages and gaps.
 
-    Nothing ends it early: where there is no frame (a file is missing or too short, nothing was
-    written, something else stands there) it goes on at the next frame that can be found. Memory
-    does not depend on the size of the recording.
+    Damage does not end it: where there is no frame (a file is missing or too short, nothing was
+    written, other bytes are there) it continues at the next frame that can be found. Memory does
+    not depend on the size of the recording.
     """
 
     def __init__(self, range: _Range, edges: Sequence[int]) -> None:
@@ -725,7 +725,7 @@ class RecordingCounts:
     def gap_bytes(self) -> int: ...
     @property
     def gaps(self) -> list[tuple[int, int, Literal["missing", "unwritten", "damaged"], str]]:
-        """The first 1000: positions from and to, kind, what a reader would be told there."""
+        """The first 1000: positions from and to, kind, the error that a reader would get there."""
     @property
     def bins(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
         """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
@@ -744,21 +744,21 @@ class ArrowArray(Protocol):
 class SbeDecoder:
     """Decodes SBE payloads into Arrow columns by a plan (`aerotape.codecs.payload_plan.Plan`).
 
-    The columns are the template names if asked for, then those of the plan's messages (of a flat
-    plan the message's own, else one struct a message), then the errors if asked for. A payload of
-    another schema or template is null in all of them. Safe for several threads.
+    The columns are the template names if requested, then those of the plan's messages (of a flat
+    plan the message's fields, else one struct a message), then the errors if requested. A payload
+    of another schema or template is null in all of them. Safe for several threads.
     """
 
     def __init__(
         self, plan: object, *, template_column: str | None = None, error_column: str | None = None
     ) -> None:
-        """Take a plan over. ValueError, TypeError or OverflowError if it is none."""
+        """Adopt a plan. ValueError, TypeError or OverflowError if it is not one."""
     @property
     def schema(self) -> ArrowSchema: ...
     def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:
         """Decode a binary array (Arrow's Binary, else TypeError); null stays null.
 
-        A payload that is not what the plan says is a null row with its error in the error column;
+        A payload that does not match the plan is a null row with its error in the error column;
         without that column CodecError with the number of the row. OverflowError if a column would
         be longer than Arrow's 32-bit offsets reach."""
     def decode_messages(
@@ -770,7 +770,7 @@ class SbeDecoder:
     ) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
         """Decode those payloads that are to be rows; the decoder must have no error column.
 
-        `malformed` is what becomes of one that is not what the plan says: decoding ends before it,
+        `malformed` is how one that does not match the plan is handled: decoding ends before it,
         it is left out, or a row of nulls. `keep_others` makes payloads of other schemas and
         templates rows of nulls; else they are left out. Nulls stay.
 
@@ -841,7 +841,7 @@ def walk_segment(
 
 @final
 class BadFrame:
-    """A place of a segment file where there is no good frame."""
+    """A place of a segment file without a good frame."""
 
     @property
     def offset(self) -> int:
@@ -885,7 +885,7 @@ class SegmentCheck:
         """Its length as in its header, not aligned; -1 when there is none."""
     @property
     def behind(self) -> SegmentWalk | None:
-        """A walk over what is behind the end, when it was asked for."""
+        """A walk over the frames after `end_offset`, if requested."""
     @property
     def error(self) -> str | None:
         """Why the file could not be read."""
@@ -937,9 +937,9 @@ def check_segments(
 ) -> list[SegmentCheck]:
     """Check segment files on all processors, each from `start_offset` to `end_offset`.
 
-    Behind a bad place it goes on with the next frame that says of itself that it is where it is.
-    With a `limit` beyond `end_offset`, what is behind is walked as by `walk_segment`.
-    `progress` is called with the bytes that are behind us; what it raises ends the check.
+    After a bad place it continues with the next frame whose header belongs to its place.
+    With a `limit` beyond `end_offset`, the frames up to it are walked as by `walk_segment`.
+    `progress` is called with the number of bytes done; what it raises ends the check.
     A file that cannot be read is an `error` of its check."""
 
 @final

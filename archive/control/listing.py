@@ -1,6 +1,6 @@
 """Listings of recordings: descriptors streamed to a client as fast as it takes them.
 
-A listing of many sends its descriptors and, when there are fewer than were asked for, ends with a
+A listing of many sends its descriptors and, when there are fewer than requested, ends with a
 RECORDING_UNKNOWN response that carries the next recording id. Recording subscriptions are listed
 in the same way, with SUBSCRIPTION_UNKNOWN at the end.
 """
@@ -31,13 +31,13 @@ MAX_PAGE_LENGTH = 1_024
 MAX_SCANNED_PER_CYCLE = 16_384
 # Subscriptions that a listing sends in a duty cycle.
 MAX_SUBSCRIPTIONS_PER_CYCLE = 256
-# How soon a client that has no room is tried again, nanoseconds.
+# Pauses between attempts under back pressure, nanoseconds.
 MIN_RETRY_NS = 2_000
 MAX_RETRY_NS = 1_000_000
 
 
 class ListingSession(Protocol):
-    """Where a listing sends to."""
+    """The control session that a listing sends to."""
 
     @property
     def is_done(self) -> bool: ...
@@ -63,12 +63,12 @@ class ListingSession(Protocol):
 
 
 class _Listing:
-    """What all kinds of listing share.
+    """Base of all listings.
 
     Attributes:
         is_done: whether everything has been sent, or the listing has failed.
-        retry_after_ns: when to go on: 0 at once, more while the client has no room.
-        sending: what goes out while the conductor waits, which then goes on when that is over.
+        retry_after_ns: the pause until the next attempt; 0 without back pressure.
+        sending: descriptors that are offered while the conductor waits, if any.
     """
 
     def __init__(self, session: ListingSession, correlation_id: int) -> None:
@@ -80,11 +80,11 @@ class _Listing:
 
     @property
     def is_sent(self) -> bool:
-        """Whether all has gone out that was to be sent, and nothing is to follow."""
+        """Whether everything has been sent."""
         return self.is_done
 
     def _note_progress(self, any_sent: bool) -> None:
-        """Go on at once while the client takes something, else after longer and longer."""
+        """Continue at once while the client takes something, else after growing pauses."""
         if any_sent:
             self.retry_after_ns = 0
         else:
@@ -152,7 +152,7 @@ class _RecordingListing(_Listing):
         """End the listing at a descriptor that no message of the response channel has room for.
 
         Two channels of the greatest length are more than a response stream's smallest term can
-        carry in a message. The reference loses the session over this.
+        carry in a message. The Java archive ends the session in this case.
         """
         length = responses.MESSAGE_HEADER_LENGTH + descriptor_length
         if length <= self._session.max_message_length:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from aerotape._native import ExclusivePublication
 
 _SEND_ATTEMPTS = 3
-# A client that asks and does not read must not fill the memory before its time is up.
+# A client that sends requests and does not read must not fill the memory before its timeout.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
-# Results of offer that no retry mends.
+# Results of offer after which a retry cannot succeed.
 _NOT_CONNECTED = -1
 _CLOSED = -4
 _MAX_POSITION_EXCEEDED = -5
@@ -35,7 +35,7 @@ RESPONSE_NOT_CONNECTED = "control response publication is not connected"
 
 
 class Listing(Protocol):
-    """What a session streams to its client piece by piece."""
+    """A listing that a session sends to its client page by page."""
 
     @property
     def is_done(self) -> bool: ...
@@ -68,9 +68,9 @@ class ResponseSender(ABC):
         self._publication: ExclusivePublication | None = None
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
-        # None while the client takes what it is sent.
+        # None while offers succeed.
         self._activity_deadline_ms: int | None = now_ms + connect_timeout_ms
-        # Where the publication stood when it began not to.
+        # Position of the publication when offers began to fail.
         self._position_before = 0
         self._queue: deque[bytes] = deque()
         self._queued_length = 0
@@ -109,13 +109,13 @@ class ResponseSender(ABC):
         return 0 if self._publication is None else self._publication.max_message_length
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Answer a request with success and the id or position it asked for."""
+        """Respond OK to a request, with the id or position that it requested."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
 
     def ok_to_send(
         self, correlation_id: int, relevant_id: int
     ) -> tuple[ExclusivePublication, bytes] | None:
-        """Return a success that another thread may send, and where; None while answers wait."""
+        """Return an OK for another thread to send, and where; None while responses are queued."""
         if self._queue or self._publication is None or self.is_done:
             return None
         message = responses.control_response(
@@ -124,15 +124,15 @@ class ResponseSender(ABC):
         return self._publication, message
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Answer a request with an error code and what is to be said about it."""
+        """Respond to a request with an error code and a message."""
         self._send_response(correlation_id, error_code, ControlResponseCode.ERROR, message)
 
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None:
-        """Say that there is no (further) recording, which also ends a listing."""
+        """Respond that there is no (further) recording, which also ends a listing."""
         self._send_response(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
 
     def send_subscription_unknown(self, correlation_id: int) -> None:
-        """Say that there is no (further) recording subscription, which also ends a listing."""
+        """Respond that there is no (further) recording subscription, which also ends a listing."""
         self._send_response(correlation_id, 0, ControlResponseCode.SUBSCRIPTION_UNKNOWN)
 
     def send_signal(
@@ -143,7 +143,7 @@ class ResponseSender(ABC):
         position: int,
         signal: RecordingSignal,
     ) -> None:
-        """Tell the client what has happened to a recording by its request."""
+        """Send the client a signal of a recording that its request has changed."""
         message = responses.recording_signal(
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
@@ -152,7 +152,7 @@ class ResponseSender(ABC):
             self.tell_others(self.session_id, message)
 
     def pass_on(self, message: bytes) -> None:
-        """Send what has been encoded for this session elsewhere."""
+        """Send a message that another session has encoded for this one."""
         self._send(message)
 
     def begin_sending(
@@ -185,7 +185,7 @@ class ResponseSender(ABC):
         return sending
 
     def note_sending(self, sending: Sending) -> int:
-        """Return the number of descriptors sent so far; end the session if it cannot go on."""
+        """Return the number of descriptors sent so far; end the session if no more can be sent."""
         if sending.failure is not None:
             self.abort(f"failed: {sending.failure}")
         self._note_offer(sending.result, any_sent=sending.is_over and sending.sent > 0)
@@ -223,7 +223,7 @@ class ResponseSender(ABC):
             self._queue.append(message)
             self._queued_length += len(message)
             if self._queued_length > MAX_QUEUED_LENGTH:
-                self.abort(f"{len(self._queue)} responses wait to be read, and no more are kept")
+                self.abort(f"{len(self._queue)} responses are queued and the client does not read")
 
     def _offer(self, message: bytes) -> bool:
         publication = self._publication
@@ -236,7 +236,7 @@ class ResponseSender(ABC):
         return False
 
     def _note_offer(self, result: int, any_sent: bool) -> None:
-        """Draw the conclusions from what an offer has answered."""
+        """Evaluate the result of an offer."""
         if any_sent:
             self._activity_deadline_ms = None
         if result == _NOT_CONNECTED:
@@ -249,7 +249,7 @@ class ResponseSender(ABC):
                 self._position_before = self._publication.position
 
     def _has_been_sent_to(self) -> bool:
-        """Whether something has gone out, natively, since this session could send nothing."""
+        """Whether anything was sent natively since the last offer that failed."""
         publication = self._publication
         if publication is None or publication.position == self._position_before:
             return False
@@ -257,6 +257,6 @@ class ResponseSender(ABC):
         return True
 
     def _drain(self) -> None:
-        """Send what waits, as far as it can be sent."""
+        """Send queued responses, as many as can be sent."""
         while self._queue and not self.is_done and self._offer(self._queue[0]):
             self._queued_length -= len(self._queue.popleft())

@@ -1,4 +1,4 @@
-//! Putting the fragments of messages back together.
+//! Assembles fragmented messages.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -51,7 +51,7 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// For messages that nobody reads beyond `max_length` bytes.
+    /// Drop the bytes of a message past `max_length`.
     pub fn keeping(max_length: usize) -> Self {
         Self {
             buffer: Vec::new(),

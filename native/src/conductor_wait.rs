@@ -20,7 +20,9 @@ impl Mailbox {
         Self(MailboxHandle::default())
     }
 
-    #[pyo3(signature = (subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, sendings=Vec::new()))]
+    #[pyo3(signature = (
+        subscriptions=Vec::new(), timeout_ns=0, fragment_limit=10, sendings=Vec::new()
+    ))]
     fn wait(
         &self,
         py: Python<'_>,

@@ -1,9 +1,9 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
-//! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
-//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver), to the processor
-//! instruction in `checksum.rs`, to the fork handler in `fork.rs` and to the kernel's advice in
-//! `large_pages.rs`; each block says why it is sound.
+//! Each folder or file is one concept; `aerotape/_native.pyi` is the interface for Python. Unsafe
+//! code is confined to `aeron/` (the C client and driver), to the processor instruction in
+//! `checksum.rs`, to the fork handler in `fork.rs` and to the advice for the kernel in
+//! `large_pages.rs`; each block states why it is sound.
 
 #![deny(unsafe_code)]
 

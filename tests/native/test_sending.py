@@ -1,4 +1,4 @@
-"""Messages that go out while somebody waits at a mailbox."""
+"""Messages that are offered while a thread waits at a mailbox."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_all_go_out_in_a_wait_that_ends_with_them(
 def test_a_wait_goes_on_where_the_last_one_ended(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Nobody reads: the wait ends in time, having sent what there was room for."""
+    """Without a reader the wait ends in time, having sent what there was room for."""
     publication, subscription = streams
     numbers = list(range(3_000))
     sending = _native.Sending(publication, b"<", source, slices(*numbers))
@@ -98,7 +98,7 @@ def test_a_wait_goes_on_where_the_last_one_ended(
 def test_events_end_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """What has come goes first, whatever is still to be sent."""
+    """Events have priority over messages that are still to be sent."""
     publication, _ = streams
     sending = _native.Sending(publication, b"<", source, slices(*range(5_000)))
     mailbox = _native.Mailbox()
@@ -110,7 +110,7 @@ def test_events_end_the_wait(
 def test_the_last_one_ends_no_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Nobody has to do anything about it; one that cannot be sent is another matter."""
+    """Nothing follows it; one that cannot be sent does end the wait."""
     publication, subscription = streams
     mailbox = _native.Mailbox()
     sending = _native.Sending(publication, b"<", source, slices(5, 6), is_last=True)
@@ -130,7 +130,7 @@ def test_two_take_turns(
     streams: tuple[_native.ExclusivePublication, _native.Subscription],
     source: mmap.mmap,
 ) -> None:
-    """One that nobody reads does not keep another from going out."""
+    """One without a reader does not delay another."""
     publication, _ = streams
     other = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
     reading = client.add_subscription("aeron:ipc", 9)

@@ -1,4 +1,4 @@
-"""Requests that ask for descriptors and positions."""
+"""Handlers of requests for descriptors and positions."""
 
 from __future__ import annotations
 

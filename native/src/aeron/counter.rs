@@ -19,7 +19,7 @@ struct Shared {
     cell: Guarded<c::aeron_counter_t>,
     id: i32,
     registration_id: i64,
-    /// The value when it was closed, for those who follow it and come late.
+    /// The value when it was closed, for readers after that.
     last: AtomicI64,
     closed: AtomicBool,
 }
@@ -102,7 +102,7 @@ impl CounterHandle {
 impl Shared {
     fn close(&self) {
         self.cell.take(|counter| {
-            // SAFETY: taken out for good, so nobody uses the counter after this.
+            // SAFETY: taken out, so the counter is not used after this.
             unsafe {
                 self.last
                     .store(value(counter).load(Ordering::Acquire), Ordering::Release);
@@ -310,7 +310,7 @@ impl Reader<'_> {
         self.checked(counter_id)?;
         self.with(|reader| {
             let mut label = [0u8; LABEL_LENGTH];
-            // SAFETY: the id is in range and the buffer as long as said.
+            // SAFETY: the id is in range and the buffer has the given length.
             let length = unsafe {
                 c::aeron_counters_reader_counter_label(
                     reader,

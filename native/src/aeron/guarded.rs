@@ -1,4 +1,4 @@
-//! A C object that can be closed while others are calling it.
+//! A C object that can be closed while other threads call it.
 
 use super::client::{ClientHandle, Entered};
 use crate::errors::{Error, Result};

@@ -1,9 +1,9 @@
-//! What a subscription's image callbacks work on, and who may use its images.
+//! Image callbacks of a subscription, and access to its images.
 //!
-//! Two rules of the C client are kept here. Its lists of images have one reader at a time: a list is
-//! freed once somebody has seen a newer one. And a subscription that is closed while one of its
-//! images is retained drops that image's count twice, freeing it under whoever holds it: so each
-//! image is taken away from its holders before the C subscription is told to close.
+//! Two rules of the C client are observed here. Its lists of images have one reader at a time: a
+//! list is freed once a reader has seen a newer one. And a subscription that is closed while one of
+//! its images is retained decrements that image's count twice, which frees it while it is in use: so
+//! each image is taken away from its holders before the C subscription is closed.
 
 use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
@@ -19,17 +19,17 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One for each subscription. With an audience the client keeps it too, since the C subscription
-/// points at it, until C says that it does not any more.
+/// points at it, until C reports that it no longer does.
 ///
-/// Lock before entering the client, never while inside: whoever closes the client waits for those
-/// inside, and they must not wait for somebody at its door.
+/// Lock before entering the client, never while inside: the closing thread waits for those inside,
+/// which must not wait for a thread that is about to enter.
 pub(super) struct ImageListener {
     client: WeakClient,
     audience: Option<Audience>,
     images: Mutex<Images>,
 }
 
-/// Who is told that images have come, and maybe that they have gone.
+/// Where available and, optionally, unavailable images are reported.
 pub struct Audience {
     mailbox: MailboxHandle,
     hears_losses: bool,
@@ -44,13 +44,13 @@ impl Audience {
     }
 }
 
-/// The images of a subscription; whoever looks at C's list of them holds the lock.
+/// The images of a subscription; the lock protects C's list of them.
 pub(super) struct Images {
     /// False once the subscription is being closed: no image is retained after that.
     pub is_open: bool,
-    /// Images announced in the mailbox, each polled by itself to tell their messages apart.
+    /// Images announced in the mailbox, each polled separately to attribute its messages.
     pub polled: Vec<Polled>,
-    /// Images that others hold: those that were asked for, and those that are gone.
+    /// Images that other objects hold: requested ones, and unavailable ones.
     handed_out: Vec<WeakImage>,
     /// Unfinished messages by session, of a subscription that is polled as a whole.
     pub assemblers: HashMap<i32, Assembler>,

@@ -1,9 +1,9 @@
-//! The Aeron C client and media driver, made safe: the only room where C pointers live.
+//! Safe wrappers of the Aeron C client and media driver: the only module with C pointers.
 //!
-//! Everything made by a client keeps that client alive through an `Arc`. C frees all of a
-//! client's objects when the client closes, so each call on an object first enters the client
-//! (a read lock that closing takes for writing) and then its own pointer, which closing takes
-//! away. After either is gone a call is answered as "closed" instead of touching freed memory.
+//! Every object of a client keeps that client alive through an `Arc`. C frees all of a client's
+//! objects when the client closes, so each call on an object first enters the client (a read lock
+//! that closing takes for writing) and then reads its pointer, which closing takes away. After that
+//! a call returns "closed" instead of touching freed memory.
 
 mod bulk_offer;
 mod client;
@@ -48,7 +48,7 @@ pub(crate) fn last_error(what: &str) -> Error {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         };
         let code = c::aeron_errcode();
-        // Told once: a later failure without words of its own must not repeat these.
+        // Returned once: a later failure without a message must not repeat this one.
         c::aeron_err_clear();
         (code, text)
     };
@@ -74,7 +74,7 @@ fn tidy(text: &str) -> String {
     }
 }
 
-/// Lock `mutex` whatever happened to those who had it before.
+/// Lock `mutex`, also if it is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,

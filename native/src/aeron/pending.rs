@@ -38,7 +38,7 @@ pub(super) struct Command {
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl Send for Command {}
 
-/// What becomes of a command that nobody waits for any more.
+/// The cancellation of a command whose result is no longer wanted.
 pub(super) enum Withdraw {
     Cancel(CancelRecord),
     Subscription(CancelRecord, Arc<ImageListener>),
@@ -86,7 +86,7 @@ impl Outstanding {
     ) -> Self {
         Self {
             client: client.clone(),
-            // SAFETY: nobody else polls the command, so its record is there.
+            // SAFETY: no other thread polls the command, so its record exists.
             registration_id: unsafe { registration_id(record) },
             command: Mutex::new(Some(Command {
                 record,
@@ -132,7 +132,7 @@ impl Outstanding {
         answer.map_err(|()| {
             let error = last_error(&self.what);
             if let Withdraw::Subscription(_, listening) = &self.withdraw {
-                // There is no C subscription, so nobody calls.
+                // There is no C subscription, so there are no callbacks.
                 self.client.forget(Arc::as_ptr(listening));
             }
             error

@@ -207,7 +207,7 @@ macro_rules! publication_handle {
             }
 
             pub fn close(&self) {
-                // SAFETY: taken out for good, so nobody uses the publication after this.
+                // SAFETY: taken out, so the publication is not used after this.
                 self.cell.take(|publication| unsafe {
                     c::$close(publication, None, std::ptr::null_mut());
                 });
@@ -272,7 +272,7 @@ impl ExclusivePublicationHandle {
         self.cell.client()
     }
 
-    /// Bytes that can be offered before flow control says stop.
+    /// Bytes that can be offered within flow control.
     #[inline]
     pub fn available_window(&self) -> i64 {
         // SAFETY: the pointer is valid within the call.
@@ -346,7 +346,7 @@ impl ExclusivePublicationHandle {
 
     /// Close at once, dropping what subscribers have not consumed.
     pub fn revoke(&self) {
-        // SAFETY: taken out for good, so nobody uses the publication after this.
+        // SAFETY: taken out, so the publication is not used after this.
         self.cell.take(|publication| unsafe {
             c::aeron_exclusive_publication_revoke(publication, None, std::ptr::null_mut());
         });
@@ -405,7 +405,7 @@ impl<H> Slot<H> {
         }
     }
 
-    /// The same handle, for another thread; it is still closed by who closes this one.
+    /// The same handle for another thread; closing this one closes both.
     fn share(&self) -> Self {
         Self(Arc::clone(&self.0))
     }

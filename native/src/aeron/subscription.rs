@@ -1,4 +1,4 @@
-//! Subscriptions: polling messages, and telling a mailbox about images.
+//! Subscriptions: polling messages, and reporting images to a mailbox.
 
 use super::client::{ADD_TIMEOUT_NS, ClientHandle};
 use super::destination::PendingDestination;
@@ -18,7 +18,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
-/// A subscription shared with whoever polls it.
+/// A subscription shared with the threads that poll it.
 #[derive(Clone)]
 pub struct SubscriptionHandle(Arc<Shared>);
 
@@ -173,7 +173,7 @@ impl Shared {
     fn close(&self) {
         self.listening.close_images();
         self.cell.take(|subscription| {
-            // SAFETY: taken out for good, so nobody uses the subscription after this; what the
+            // SAFETY: taken out, so the subscription is not used after this; what the
             // callbacks work on is kept until C is done with them.
             unsafe {
                 if self.listening.has_callbacks() {
@@ -301,7 +301,7 @@ impl Subscription {
             return Ok(Some(endpoint.clone()));
         }
         let mut address = [0u8; 256];
-        // SAFETY: the pointer is valid within the call and the buffer as long as said.
+        // SAFETY: the pointer is valid within the call and the buffer has the given length.
         let found = self.handle.0.cell.call(|subscription| unsafe {
             c::aeron_subscription_resolved_endpoint(
                 subscription,

@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::values::strings;
 use super::walk::{Outcome, Walk};
 
-/// What becomes of payloads that are not what the plan says.
+/// How payloads that do not match the plan are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Malformed {
     /// Decoding ends before the first one.
@@ -131,7 +131,7 @@ impl SbeDecoder {
         let malformed = Malformed::parse(malformed)?;
         if self.error_column.is_some() {
             return Err(PyValueError::new_err(
-                "problems are told apart from the batch: make the decoder without error column",
+                "problems are returned separately: create the decoder without an error column",
             ));
         }
         let decoded = self.decode_payloads(py, &payloads, malformed, keep_others)?;

@@ -1,4 +1,4 @@
-//! Messages laid out as Arrow columns, only those that were asked for.
+//! Messages laid out as Arrow columns, only the requested ones.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub const COLUMNS: [(&str, Column); 12] = [
     ("_corrupt", Column::Corrupt),
 ];
 
-/// What becomes of a message with a frame that fails its checksum.
+/// How a message with a frame that fails its checksum is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It ends the scan with an error.
@@ -113,7 +113,7 @@ struct First {
     reserved_value: i64,
 }
 
-/// Collects messages of one batch. A column that nobody asked for stays empty.
+/// Collects messages of one batch. A column that was not requested stays empty.
 pub struct Messages {
     limits: BatchLimits,
     mode: Mode,

@@ -1,9 +1,9 @@
-//! Where a recording has no frames though it should, and where its frames go on behind that.
+//! Gaps: ranges of a recording without frames, and the next frame after a gap.
 //!
-//! Frames can only be found one after the other, so the first that is missing or damaged hides all
-//! that follow. But each one tells where it lies: term id, term offset and stream id together are
-//! twelve bytes that hardly stand by chance at just the place that they name. The next 32-byte
-//! boundary with such a header is where the frames go on.
+//! A frame is found from the length of the preceding one, so the first that is missing or damaged
+//! hides all that follow. But each header contains its place: term id, term offset and stream id
+//! are twelve bytes that hardly occur by chance at the place that they name. The recording
+//! continues at the next 32-byte boundary with such a header.
 
 use super::recording::Recording;
 use super::window::Window;
@@ -13,19 +13,19 @@ use crate::geometry::parse_segment_name;
 /// So many segment files in a row are tried before the directory is asked which there are.
 const TRIED: usize = 16;
 
-/// Which segment files a recording has, asked for once: a directory may be long, and gaps many.
+/// The segment files of a recording, listed once: a directory may be long, and gaps many.
 #[derive(Debug, Default)]
 pub struct SegmentBases {
-    /// Base positions, ascending; none before they were asked for.
+    /// Base positions, ascending; `None` before the first use.
     listed: Option<Vec<i64>>,
     #[cfg(test)]
     pub listings: usize,
 }
 
 impl SegmentBases {
-    /// Base position of the first segment file behind the one at `base`, if there is any.
+    /// Base position of the first segment file after the one at `base`, if there is any.
     ///
-    /// To try each would take for ever where a damaged stop position lies very far away.
+    /// Trying each base would not end in time where a damaged stop position is very high.
     fn next(&mut self, recording: &Recording, base: i64) -> Option<i64> {
         if self.listed.is_none() {
             self.listed = Some(list(recording));
@@ -40,14 +40,14 @@ impl SegmentBases {
     }
 }
 
-/// What stands where a frame should.
+/// What there is in place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapKind {
     /// No segment file, or one that ends before, or one that cannot be read.
     Missing,
     /// Zeros: nothing was ever written there.
     Unwritten,
-    /// Something that is no frame of that place.
+    /// Bytes that are not a frame of that place.
     Damaged,
 }
 

@@ -41,7 +41,7 @@ struct Scan {
     unfinished: Option<Messages>,
     /// Why these bytes cannot be had.
     refused: Option<Error>,
-    /// Why the scan cannot go on. Raised after the messages before it have been given.
+    /// Why the scan cannot continue. Raised after the preceding messages have been returned.
     failure: Option<Error>,
 }
 
@@ -69,7 +69,7 @@ impl Scan {
             if messages.rows == 0 {
                 return Err(error);
             }
-            // The failed message may have left fragments behind.
+            // Fragments of the failed message may remain.
             super::walk::Sink::abandon(&mut messages);
         }
         self.rows += messages.rows as u64;
@@ -145,7 +145,7 @@ impl SegmentScan {
         }
         if from_position < 0 || from_position > to_position {
             return Err(PyValueError::new_err(format!(
-                "positions {from_position} to {to_position} are no range"
+                "positions {from_position} to {to_position} are not a range"
             )));
         }
         let mode = Mode::parse(mode).map_err(PyValueError::new_err)?;
@@ -239,7 +239,9 @@ impl SegmentScan {
             (scan.mode != Mode::Permissive).then(|| scan.next(&TUPLE_COLUMNS))
         })?;
         let Some(messages) = taken.ok_or_else(|| {
-            PyValueError::new_err("mode PERMISSIVE is for batches: tuples cannot tell the reason")
+            PyValueError::new_err(
+                "mode PERMISSIVE requires batches: tuples have no column for the error",
+            )
         })??
         else {
             return Ok(None);

@@ -88,7 +88,7 @@ impl RecordingPass {
         let (from, to) = (range.from_position, range.to_position);
         if from < recording.start_position || from > to || to > range.limit_position {
             return Err(PyValueError::new_err(format!(
-                "positions {from} to {to} are no range of what is recorded"
+                "positions {from} to {to} are not a range of the recording"
             )));
         }
         let fits = match edges.as_slice() {

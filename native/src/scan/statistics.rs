@@ -17,7 +17,7 @@ pub struct Gap {
     pub from: i64,
     pub to: i64,
     pub kind: GapKind,
-    /// What a reader of the recording would be told there.
+    /// The error that a reader of the recording would get there.
     pub detail: String,
 }
 
@@ -161,7 +161,7 @@ impl Sink for Counter {
     }
 }
 
-/// A pass over a range of a recording, past whatever is no frame.
+/// A pass over a range of a recording that continues after gaps.
 pub struct Pass {
     walk: Walk,
     counter: Counter,
@@ -312,7 +312,7 @@ mod tests {
         let mut bytes = vec![0u8; TERM as usize];
         frame(&mut bytes, 0, 132, TYPE_DATA);
         frame(&mut bytes, 160, 64, TYPE_PAD);
-        // Nothing from 224 to 512; then something that is no frame up to 608.
+        // Nothing from 224 to 512; then bytes that are not a frame up to 608.
         frame(&mut bytes, 512, 64, TYPE_DATA);
         bytes[576..608].fill(0xff);
         frame(&mut bytes, 608, 416, TYPE_DATA);

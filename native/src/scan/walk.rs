@@ -1,10 +1,10 @@
-//! From frame to frame through a recording, putting fragmented messages back together.
+//! Iterates over the frames of a recording and reassembles fragmented messages.
 //!
 //! A message belongs to a range when its first frame begins in it, wherever it ends. So ranges
 //! that together cover a recording give each message exactly once, whatever the cuts. The walk
 //! begins at the start of the term that holds the range's start (or of the recording), because
 //! frames can only be found one after the other: a cut that is not a frame boundary is fine too.
-//! Who knows that a message ended at the range's start has the walk begin right there.
+//! With `from_boundary`, a message is known to end at the range's start and the walk begins there.
 //!
 //! Fragments without a message are skipped and counted: the tail of a message whose beginning was
 //! not recorded, and the beginning of one whose end never came (its publisher died and padding
@@ -22,7 +22,7 @@ use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_PAD};
 pub trait Sink {
     fn begin(&mut self, position: i64, header: &FrameHeader);
     fn fragment(&mut self, payload: &[u8]);
-    /// Whether to go on when a frame fails its checksum; if not, the walk ends with an error.
+    /// Whether to continue when a frame fails its checksum; if not, the walk ends with an error.
     fn accepts_damage(&self) -> bool;
     /// The fragment that was given last fails its checksum.
     fn damaged(&mut self, why: &Error);
@@ -60,12 +60,12 @@ pub struct Range {
 
 pub struct Walk {
     window: Window,
-    /// What there is behind gaps.
+    /// The segment files after gaps.
     bases: SegmentBases,
     range: Range,
     checksum: Option<Checksum>,
     position: i64,
-    /// Whether the walk has to be given bytes before it can go on.
+    /// Whether the walk needs more bytes to continue.
     starved: bool,
     partial: Partial,
     skipped_fragments: u64,
@@ -116,7 +116,7 @@ impl Walk {
         }
     }
 
-    /// Position of the bytes that have to be given before the walk can go on.
+    /// Position of the bytes that the walk needs to continue.
     pub fn wanted(&self) -> Option<i64> {
         self.starved.then(|| self.window.end())
     }
@@ -137,8 +137,8 @@ impl Walk {
         self.unfinished_fragments
     }
 
-    /// Go on until the sink is full, the range is done or more bytes are wanted. In the last case
-    /// the sink may hold a part of a message, and shall be used again.
+    /// Continue until the sink is full, the range is done or more bytes are needed. In the last
+    /// case the sink may hold a part of a message and must be passed again.
     ///
     /// After an error the walk stays where the bad frame is, and would fail there again.
     pub fn run(&mut self, sink: &mut impl Sink) -> Result<()> {

@@ -86,7 +86,7 @@ fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
     })
 }
 
-/// Return the offset behind the frames, and offset and aligned length of the last one.
+/// Return the offset after the frames, and offset and aligned length of the last one.
 fn end_by_lengths(file: &File, limit: u64, start: u64) -> io::Result<(u64, Option<(u64, u64)>)> {
     let mut reader = Reader::new(file, limit);
     let (mut offset, mut last) = (start, None);

@@ -1,7 +1,7 @@
-//! How segment files begin: what tells whether a file is the one that its name says.
+//! The first frames of segment files, which show whether a file holds what its name says.
 //!
-//! Before thousands of files are deleted each one is looked at, at the cost of a short read. What
-//! the bytes mean is decided in Python (`catalog/segment/placement.py`).
+//! Each of possibly thousands of files is checked with one short read before it is deleted. Python
+//! interprets the bytes (`catalog/segment/placement.py`).
 
 use std::fs::{self, File};
 use std::io;

@@ -32,7 +32,7 @@ fn list(directory: &Path) -> Result<(Vec<Listed>, Vec<String>)> {
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let Some((recording_id, base)) = parse_segment_name(name.as_encoded_bytes()) else {
-            // Such a name is none of ours.
+            // Not the name of a segment file.
             if let Ok(name) = name.into_string() {
                 others.push(name);
             }

@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Count the bytes that are read, and end as interrupted when the work is given up.
+    /// Count the bytes that are read, and fail when the work is cancelled.
     pub fn with_progress(mut self, progress: &'a Progress) -> Self {
         self.progress = Some(progress);
         self

@@ -1,4 +1,4 @@
-//! Makes frames as read from a segment file ready to be offered to a replay's publication.
+//! Verifies frames read from a segment file and rewrites them for a replay's publication.
 
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, STREAM_ID_OFFSET};
@@ -22,11 +22,11 @@ pub enum Follows {
     PartOfFrame,
     /// A padding frame of this length, header included.
     Padding(usize),
-    /// Something that is no frame of the recording, and why.
+    /// Bytes that are not a frame of the recording, and why.
     Damage(String),
 }
 
-/// The whole data frames at the start of a buffer: their length in bytes, and what is behind.
+/// The whole data frames at the start of a buffer: their length in bytes, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub length: usize,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_told_apart_from_the_end() {
+    fn damage_is_distinguished_from_the_end() {
         let damage = |bytes: &mut [u8]| match prepared(bytes, i64::MAX, 0, None).follows {
             Follows::Damage(why) => why,
             other => panic!("{other:?}"),

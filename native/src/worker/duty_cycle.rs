@@ -1,4 +1,4 @@
-//! The worker's thread: takes commands, gives each session its turn, posts what became of it.
+//! The worker's thread: executes commands, calls each session in turn, and posts its events.
 
 use super::events::EventStream;
 use super::failure::Failure;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 
-/// What Python asks of the thread.
+/// Commands from Python.
 pub enum Command {
     PublishEvents(EventStream),
     Record(Box<RecordingRequest>),
@@ -32,7 +32,7 @@ pub struct DutyCycle {
     pub replay_checksum: Option<Checksum>,
     pub file_io_max_length: usize,
     pub idle: Backoff,
-    /// Where to tell what becomes of recordings; none unless asked for.
+    /// The recording events stream; `None` unless enabled.
     pub events: Option<EventStream>,
     pub recordings: Vec<RecordingSession>,
     pub replays: Vec<ReplaySession>,
@@ -46,7 +46,7 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Run until told to close, or until nobody is left to tell.
+    /// Run until a close command, or until the sender of commands is gone.
     pub fn run(mut self) {
         sleep_precisely();
         while self.take_commands() {
@@ -188,7 +188,7 @@ impl DutyCycle {
                 }
                 ReplayTurn::Ended => self.end_replay(index, false, None),
                 ReplayTurn::Abandoned => self.end_replay(index, true, None),
-                // What was offered before is good: its subscriber is to have it.
+                // What was offered before is good: the subscriber must get it.
                 ReplayTurn::Failed(failure) => self.end_replay(index, false, Some(failure)),
             }
         }
@@ -198,7 +198,7 @@ impl DutyCycle {
     fn end_recording(&mut self, index: usize, failure: Option<Failure>) {
         let session = self.recordings.swap_remove(index);
         let (recording_id, position) = (session.recording_id(), session.recorded_position());
-        // Files and image are let go before anyone acts on the news.
+        // Files and image are closed before any thread acts on the event.
         let time_index_failure = session.end(self.events.as_ref());
         self.post_time_index_failed(recording_id, time_index_failure);
         self.post_recording_stopped(recording_id, position, failure);

@@ -1,9 +1,9 @@
 //! The recorder and the replayer: one native thread that runs sessions of either kind.
 //!
-//! Python says what to record and replay, and hears of it through the mailbox; the bytes go
-//! between Aeron's log buffers and segment files without it. The thread never takes the
-//! interpreter lock. `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` what a session
-//! does in its turn, the `segment_*.rs` files and `batch.rs` what happens to files and frames.
+//! Python sends commands and receives events through the mailbox; the bytes move between Aeron's
+//! log buffers and segment files without Python. The thread never takes the interpreter lock.
+//! `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` are the sessions, the
+//! `segment_*.rs` files and `batch.rs` handle files and frames.
 
 mod batch;
 mod duty_cycle;
@@ -113,7 +113,7 @@ type TrafficArgument<'py> = (
 /// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
 type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
 
-/// Path and header of a time index, whether it is begun anew, nanoseconds and bytes between its
+/// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
 /// points.
 type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
 

@@ -37,9 +37,9 @@ pub struct ReplayRequest {
     pub file_io_max_length: Option<usize>,
     pub limit: ReplayLimit,
     pub publication: ExclusivePublicationHandle,
-    /// Where the replay says how far it has got.
+    /// The position of the replay, for Python.
     pub progress: Arc<AtomicI64>,
-    /// What the client is told once all checks have passed.
+    /// The response to the client, sent once all checks have passed.
     pub answer: Option<DeferredResponse>,
 }
 
@@ -74,7 +74,7 @@ impl ReplayRequest {
 enum State {
     /// The segment file is not there yet, or not checked.
     Opening,
-    /// The client has been told yes; its subscription has not connected.
+    /// The client has been sent OK; its subscription has not connected.
     Connecting,
     Replaying,
 }
@@ -83,7 +83,7 @@ enum State {
 pub enum ReplayTurn {
     /// Bytes offered; zero for an idle turn.
     Replayed(usize),
-    /// All checks passed: the client has been told so, or may be.
+    /// All checks passed: the client has been sent OK, or may be.
     Ready {
         is_answered: bool,
     },
@@ -108,7 +108,7 @@ pub struct ReplaySession {
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
-    /// `None` when that is further off than the clock can tell.
+    /// `None` when it is beyond the range of the clock.
     connect_deadline: Option<Instant>,
     checksum: Option<Checksum>,
     reader: SegmentReader,
@@ -241,7 +241,7 @@ impl ReplaySession {
         }
         let place = self.reader.place();
         Err(Failure::invalid_position(format!(
-            "no frame begins at the position asked for: {place}"
+            "no frame begins at the replay position: {place}"
         )))
     }
 
@@ -364,7 +364,7 @@ impl ReplaySession {
         align(frame_length) as i64 <= self.stop_position - self.position()
     }
 
-    /// The limit stands within a frame: go on when it moves past its end.
+    /// The limit is within a frame: continue when it moves past the end of the frame.
     fn wait_for_rest_of_frame(&mut self) -> Result<ReplayTurn, Failure> {
         // One reading for both: the recording may grow a last time between two.
         let (is_extended, is_final) = self.ask_limit();
@@ -373,7 +373,7 @@ impl ReplaySession {
         }
         match self.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
-                "a frame goes on beyond the end, {}",
+                "a frame continues past the stop position {}",
                 self.stop_position
             ))),
             _ if is_final => Ok(ReplayTurn::Ended),

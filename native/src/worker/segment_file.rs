@@ -14,7 +14,7 @@ pub enum Existing {
     /// A file of zeros, as an empty recording or one that stopped right at a segment's start
     /// leaves behind.
     Blank,
-    /// The segment that an extended recording goes on in.
+    /// The segment that an extended recording continues in.
     Required,
 }
 

@@ -1,8 +1,8 @@
-//! Writes the blocks of one recording at their place in its segment files.
+//! Writes the blocks of one recording to its segment files.
 //!
-//! Knows files, frames and durability; where blocks come from is `recording.rs`'s business. A
-//! failed write or sync poisons the writer: nothing is written after it, and `recorded_position`
-//! says how far the recording is good.
+//! It owns files, frames and durability; `recording.rs` polls the blocks. A failed write or sync
+//! poisons the writer: nothing is written after it, and `recorded_position` is where the recording
+//! is good up to.
 
 use super::failure::Failure;
 use super::segment_file::{Existing, open_for_writing};
@@ -141,7 +141,7 @@ impl SegmentWriter {
         self.recorded_position != self.written_position
     }
 
-    /// Make what was written durable as the sync level says.
+    /// Make what was written durable according to the sync level.
     pub fn sync(&mut self) -> Result<(), Failure> {
         if self.recorded_position == self.written_position {
             return Ok(());
@@ -160,8 +160,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// A block that does not follow the last one means that the image was polled elsewhere too:
-    /// written here it would stand at the wrong place.
+    /// A block that does not follow the last one means that the image is polled by another caller
+    /// too: written here it would be at the wrong place.
     fn check_place(&mut self, block: &[u8]) -> Result<(), Failure> {
         let header = FrameHeader::read(block)
             .ok_or_else(|| Failure::generic("block is shorter than a frame header"))?;
@@ -301,7 +301,7 @@ fn put_checksums(frames: &mut [u8], checksum: Checksum) {
     }
 }
 
-/// Write all of `bytes` or tell how many went before the error.
+/// Write all of `bytes`, or return how many were written before the error.
 fn write_fully(file: &File, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -316,7 +316,7 @@ fn write_fully(file: &File, bytes: &[u8], offset: u64) -> Result<(), (usize, io:
 }
 
 /// Clear the torn frame that a failed write left, so that a walk over the frames ends before it.
-/// No more than an attempt: the stop position says the same.
+/// Best effort: the stop position excludes the frame anyway.
 fn blank(file: &File, offset: u64, length: usize) {
     if length > 0 {
         let _ = file.write_all_at(&vec![0; length], offset);

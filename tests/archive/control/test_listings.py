@@ -1,4 +1,4 @@
-"""Listings of many recordings, one after the other: what the client gets is what the catalog has.
+"""Listings of many recordings, one after the other: the client gets what the catalog holds.
 
 Pages of descriptors are found and sent natively, whatever happens in between.
 """
@@ -78,7 +78,7 @@ class Listener:
         return descriptors, None
 
     def list_all(self) -> list[Any]:
-        """List all recordings; the end must be told."""
+        """List all recordings, with the response at the end."""
         descriptors, end = self.finish(self.begin())
         assert end.code is ControlResponseCode.RECORDING_UNKNOWN
         assert end.relevant_id == descriptors[-1].recording_id + 1
@@ -106,7 +106,7 @@ def listening(archive: Any) -> Iterator[Listener]:
 def test_listings_follow_what_happens_to_recordings(
     archive_dir: Path, aeron_dir: Path, kind: Callable[..., Any]
 ) -> None:
-    """Recordings that begin, stop, go on, lose their beginning, change channels and are purged."""
+    """Recordings start, stop, grow, change their channels and are purged."""
     expected = list(range(COUNT))
     with kind(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         raw = listener.raw
@@ -178,7 +178,7 @@ def test_a_client_that_pauses_gets_the_rest(archive_dir: Path, aeron_dir: Path) 
 
 
 def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: Path) -> None:
-    """After the connect timeout its session ends, with a word in the log; others go on."""
+    """After the connect timeout its session ends, with a line in the log; others continue."""
     properties = {"aeron.archive.connect.timeout": "2s"}
     with (
         AerotapeArchive(archive_dir, aeron_dir, properties=properties) as archive,
@@ -194,7 +194,7 @@ def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: P
 
 
 def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) -> None:
-    """A session may be closed by its client, and the archive stopped, while it goes on."""
+    """A session may be closed by its client, and the archive stopped, during a listing."""
     with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         warmed(listener)
         other = Listener(listener.raw.client, 801)
