@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.lookup import DescriptorRun
 
 # Descriptors that are copied from the catalog at once; the client gets them as of that moment.
-MAX_PAGE_LENGTH = 1_024
+MAX_PAGE_LENGTH = 4_096
 # Recordings that a listing looks at in a duty cycle of the conductor.
 MAX_SCANNED_PER_CYCLE = 16_384
 # Subscriptions that a listing sends in a duty cycle.

@@ -40,7 +40,7 @@ struct Shared {
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has done with each.
     listenings: Mutex<Vec<Arc<ImageListener>>>,
-    /// Commands that C cannot take back and nobody waits for; their records stay until polled.
+    /// Commands that C cannot cancel and no caller waits for; their records stay until polled.
     left: Mutex<Vec<Command>>,
     /// The process that made the client. In a child of it the client's threads do not run.
     process: fork::Process,
@@ -72,12 +72,12 @@ impl Entered<'_> {
         self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
     }
 
-    /// Take note that the driver owes an answer; it is asked for by who waits, or soon.
+    /// Count an outstanding response of the driver, so that it is polled for often.
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
     }
 
-    /// Have the driver asked at once for what it owes.
+    /// Poll the driver for its responses at once.
     pub fn hurry(&self) {
         if let Some(raw) = self.0.as_ref() {
             raw.conducting.hurry();
@@ -98,7 +98,7 @@ impl ClientHandle {
         guard.is_some().then_some(Entered(guard))
     }
 
-    /// As `enter`, but give up at once when the client is being closed. For code that may run on
+    /// As `enter`, but return at once when the client is being closed. For code that may run on
     /// the client's own conductor thread, or where the client is entered already.
     pub(super) fn try_enter(&self) -> Option<Entered<'_>> {
         if !self.0.process.is_this() {
@@ -133,12 +133,12 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    /// Take over a command without an answer, for `poll_left`.
+    /// Take over a command without a response, for `poll_left`.
     pub(super) fn leave(&self, command: Command) {
         lock(&self.0.left).push(command);
     }
 
-    /// Forget the commands left behind that `is_answered` says so of. Call inside the client.
+    /// Drop the commands left that `is_answered` holds for. Call inside the client.
     pub(super) fn poll_left(&self, is_answered: impl Fn(&Command) -> bool) {
         lock(&self.0.left).retain(|command| !is_answered(command));
     }

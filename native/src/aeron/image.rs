@@ -43,9 +43,9 @@ struct Count {
     image: *mut c::aeron_image_t,
 }
 
-// SAFETY: an image may be used by any thread as long as a count of it is held, and a count is given
-// back once, when nobody is inside `Retained::count`. Two threads that poll one image may both see
-// a frame, but neither sees memory that is gone.
+// SAFETY: an image may be used by any thread as long as a count of it is held, and a count is
+// released once, when no thread is inside `Retained::count`. Two threads that poll one image may
+// both see a frame, but neither sees freed memory.
 unsafe impl Send for Count {}
 // SAFETY: as above.
 unsafe impl Sync for Count {}
@@ -247,7 +247,7 @@ impl ImageHandle {
         })
     }
 
-    /// Have the driver tell the publisher that nobody here will take its stream any more.
+    /// Reject the image: the driver disconnects the publisher and sends it the reason.
     fn reject(&self, reason: &CStr) -> Result<()> {
         let rejected = self.with(|image| {
             // SAFETY: the image is retained, the client open, and the reason copied by the call.

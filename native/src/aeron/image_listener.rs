@@ -2,8 +2,8 @@
 //!
 //! Two rules of the C client are observed here. Its lists of images have one reader at a time: a
 //! list is freed once a reader has seen a newer one. And a subscription that is closed while one of
-//! its images is retained decrements that image's count twice, which frees it while it is in use: so
-//! each image is taken away from its holders before the C subscription is closed.
+//! its images is retained decrements that image's count twice, which frees it while it is in use:
+//! so each image is taken away from its holders before the C subscription is closed.
 
 use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};

@@ -1,4 +1,4 @@
-//! Asynchronous commands: what was asked of the driver and is not answered yet.
+//! Asynchronous commands: those to which the driver has not responded yet.
 
 use super::client::{ClientHandle, Entered};
 use super::conductor::Awaiting;
@@ -42,12 +42,12 @@ unsafe impl Send for Command {}
 pub(super) enum Withdraw {
     Cancel(CancelRecord),
     Subscription(CancelRecord, Arc<ImageListener>),
-    /// C has no way to take it back: somebody else asks for its answer, or C keeps it for ever.
+    /// C cannot cancel it: another caller polls for its response, or C retains it forever.
     Leave(fn(&ClientHandle, Command)),
 }
 
 impl Outstanding {
-    /// Have `ask` give C a command.
+    /// Let `ask` pass a command to C.
     fn ask(
         client: &ClientHandle,
         what: String,

@@ -1,4 +1,4 @@
-//! What Aeron's ArchiveTool makes of a segment file, where that is not what we make of it.
+//! The verdict of Aeron's ArchiveTool on a segment file, where it differs from ours.
 //!
 //! It finds the end of the frames by their lengths alone, and then looks whether term offset, term
 //! id and stream id of each are those of its place, up to the first that is not. A check that

@@ -1,7 +1,6 @@
-//! All segment files of a directory with what they take, in one pass.
+//! Lists all segment files of a directory with their storage and times, in one pass.
 //!
-//! A directory may hold tens of thousands of them. The names are those that Python gives
-//! (`catalog/segment_files.py`).
+//! A directory may hold tens of thousands of them.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,10 @@
 //! Segment files looked at from outside a recording or a replay: after a crash, by a check, or
 //! by an offline reader. Only `rewrite` writes.
 //!
+//! There are three buffered readers: `reader` reads one file front to back, in pieces for several
+//! threads; `scan/window.rs` moves through all files of a recording, also remote ones;
+//! `worker/segment_reader.rs` reads straight into the buffer that a replay offers.
+//!
 //! Files are read with pread, not mapped: another process may cut a file short under us, which a
 //! map would answer with SIGBUS.
 

@@ -1,4 +1,4 @@
-//! From frame to frame through a segment file, as far as its frames are what they should be.
+//! Iterates over the frames of a segment file, up to the first bad one.
 
 use std::io;
 use std::path::Path;
