@@ -16,9 +16,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from aerotape import _native
 from aerotape.context import Closing
+from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
 from aerotape.message_buffer import Backlog
+from aerotape.text import argument, shown
 
 Data = bytes | bytearray | memoryview
 
@@ -44,6 +46,10 @@ _TRANSIENT: Final = {
     BACK_PRESSURED: "subscribers do not keep up (back pressure)",
     ADMIN_ACTION: "a term is being rotated",
 }
+_SPIES: Final = (
+    "; a recording by an archive on the same media driver is a spy, which does not count: add "
+    "ssc=true to the channel, or start the driver with aeron.spies.simulate.connection=true"
+)
 # A subscription is polled this long at a time, so that Ctrl-C and a close are seen.
 _POLL_SLICE_NS: Final = 100_000_000
 _POLL_FRAGMENTS: Final = 256
@@ -96,15 +102,17 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
         except NotADirectoryError:
             raise AeronError(
                 f"no media driver in {aeron_dir}: it is not a directory; give that of one that "
-                "runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                f"runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
                 errno.ENOTDIR,
             ) from None
         except (OSError, ValueError):  # the native client says what is wrong with it
             break
         if time.monotonic_ns() >= deadline_ns:
+            wait = "" if timeout_ns else argument("", " wait for it with --wait,")
             raise AeronError(
-                f"no media driver in {aeron_dir} (waited {timeout_ns / 1e9:g} s): start one, or "
-                "give the directory of the one that runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                f"no media driver in {aeron_dir}{_waited(timeout_ns)}: start one,{wait} or give "
+                "the directory of the one that runs "
+                f"({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
                 _CLIENT_ERROR_DRIVER_TIMEOUT,
             )
         time.sleep(0.01)
@@ -116,12 +124,16 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
         )
 
 
+def _waited(timeout_ns: int) -> str:
+    return f" (waited {timeout_ns / 1e9:g} s)" if timeout_ns else ""
+
+
 def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
     """Start a C media driver in this process, with `DRIVER_DEFAULTS` where nothing else is said.
 
     Raises:
         AeronError: it cannot start.
-        ConfigurationError: it is to be driven by a caller's thread.
+        ConfigurationError: it is to be driven by a caller's thread, or to run a Java class.
     """
     if properties.get("aeron.threading.mode") == "INVOKER":
         raise ConfigurationError(
@@ -129,6 +141,7 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
             " here; use SHARED, which has one",
             "aeron.threading.mode",
         )
+    properties = with_c_names(properties)
     try:
         defaults = {
             name: value
@@ -139,10 +152,11 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
     except AeronError as error:
         if error.code != errno.EBUSY and "Active media driver" not in str(error):
             raise
+        use_it = argument('driver="external"', "`--driver external`")
         raise AeronError(
             f"a media driver runs in {properties['aeron.dir']} already, or did until a few seconds "
-            'ago: use that one (`--driver external`, driver="external") or another directory '
-            "(--aeron-dir, aeron_dir)",
+            f"ago: use that one ({use_it}) or another directory "
+            f"({argument('aeron_dir', '--aeron-dir')})",
             error.code,
         ) from error
 
@@ -205,6 +219,9 @@ class _Stream(Closing, Generic[_NativeStream]):
             ClosedError: this is closed.
         """
         self._native.remove_destination(channel, timeout_ns)
+
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id")
 
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
@@ -293,8 +310,10 @@ class _PublicationBase(_Stream[_NativePublication]):
     def _failure(self, result: int, timeout_ns: int) -> Exception:
         what = f"{self.channel} stream {self.stream_id}"
         if result in _TRANSIENT:
+            is_udp = self.channel.startswith("aeron:udp") and "ssc=true" not in self.channel
+            hint = _SPIES if result == NOT_CONNECTED and is_udp else ""
             return AeronTimeoutError(
-                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s"
+                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s{hint}"
             )
         if result == MAX_POSITION_EXCEEDED:
             return AeronError(
@@ -303,6 +322,9 @@ class _PublicationBase(_Stream[_NativePublication]):
                 result,
             )
         return ClosedError(f"cannot send on {what}: the publication is closed")
+
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id", "session_id")
 
     def close(self) -> None:
         """Close the publication. Idempotent."""
@@ -417,7 +439,8 @@ class Aeron(Closing):
             client_name: what the driver shows for this client.
             driver_timeout_ns: how long the driver may give no sign of life. It gives one about
                 every second.
-            start_timeout_ns: how long to wait for a driver. Default: `driver_timeout_ns`.
+            start_timeout_ns: how long to wait for a driver; 0 fails at once. Default:
+                `driver_timeout_ns`.
 
         Raises:
             AeronError: there is no driver, or none that is alive.
@@ -430,8 +453,8 @@ class Aeron(Closing):
 
             if not await_sign_of_life(directory, start_timeout_ns, driver_timeout_ns):
                 raise AeronError(
-                    f"no sign of life from the media driver in {directory} (waited "
-                    f"{start_timeout_ns / 1e9:g} s); is it dead? start it again",
+                    f"no sign of life from the media driver in {directory}"
+                    f"{_waited(start_timeout_ns)}; is it dead? start it again",
                     _CLIENT_ERROR_DRIVER_TIMEOUT,
                 )
         try:
@@ -504,6 +527,9 @@ class Aeron(Closing):
         """Close the client and all that was made by it. Idempotent."""
         self._native.close()
 
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")
+
 
 class MediaDriver(Closing):
     """A C media driver inside this process.
@@ -548,3 +574,6 @@ class MediaDriver(Closing):
     def close(self) -> None:
         """Stop the driver. Idempotent."""
         self._native.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")

@@ -5,7 +5,7 @@ say, dispatches these, then lets everything that waits for the driver, for a cli
 take a step. With nothing to do it sleeps in native code, a tenth of a second at most.
 
 It owns the catalog, the control sessions, the recordings and the replays: only its thread touches
-them. Nothing that a client sends ends it; only the loss of the media driver does.
+them. Nothing that a client sends ends it; the loss of the media driver does, and a fault of ours.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters
 from aerotape.archive.compaction import CatalogCompaction
 from aerotape.archive.config.archive_config import MARK_FILE_UPDATE_INTERVAL_MS, ArchiveConfig
@@ -36,6 +35,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_requests import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
+from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import (
     AuthorisationService,
@@ -105,7 +105,7 @@ class Conductor:
         self.archive_dir = archive_dir
         self.catalog = catalog
         self.errors = errors
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self._client = client
         self._mailbox = mailbox
         self._mark_file = mark_file
@@ -219,6 +219,7 @@ class Conductor:
             "replay_ready": self.replays.on_ready,
             "replay_answered": self.replays.on_answered,
             "replay_done": self.replays.on_done,
+            "worker_failed": self._on_worker_failed,
         }
 
     def _make_retention(self) -> tuple[Retention, ...]:
@@ -269,16 +270,13 @@ class Conductor:
         Raises:
             AeronError: the driver refuses the channel, or is not done with it in time.
         """
-        deadline_ms = self._clock_ms() + self.config.driver_timeout_ms
-        while True:
-            try:
-                return self._client.add_subscription(channel, stream_id, self._mailbox)
-            except AeronError as error:
-                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or (
-                    self._clock_ms() > deadline_ms
-                ):
-                    raise
-                time.sleep(0.001)
+        retrying = Retrying(
+            lambda: self._client.async_add_subscription(channel, stream_id, self._mailbox),
+            time.monotonic_ns() + self.config.driver_timeout_ms * 1_000_000,
+        )
+        while (added := retrying.poll()) is None:
+            time.sleep(0.001)
+        return added
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -292,7 +290,7 @@ class Conductor:
         self._mailbox.wake()
 
     def run(self) -> None:
-        """Work until stopped, or until the media driver is lost; then close all sessions."""
+        """Work until stopped, or until `failure`; then close all sessions."""
         subscriptions = list(self._control_subscriptions.values())
         try:
             while not self._stopping:
@@ -305,8 +303,11 @@ class Conductor:
                         [sending for sending in sendings if sending is not None],
                     )
                 )
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is: a panic of native code is not an Exception.
             self.failure = error
+            if not isinstance(error, ClosedError):
+                self.errors.record("conductor failed", error, exception=error)
         finally:
             self._close()
 
@@ -314,7 +315,7 @@ class Conductor:
         """Make one round: the events, then all that waits.
 
         Raises:
-            ClosedError: the media driver is lost.
+            ClosedError: the media driver is lost, or a worker has failed.
         """
         begin_ns = time.monotonic_ns()
         self._now_ms = begin_ns // 1_000_000
@@ -389,7 +390,7 @@ class Conductor:
             session.do_work(self._now_ms)
         except Exception as error:
             self._check_client()
-            session.abort(f"failed: {error}")
+            session.abort(f"failed with exception: {error}")
         if session.is_done:
             self._remove(session)
 
@@ -421,6 +422,9 @@ class Conductor:
         raise ClosedError(
             f"the media driver in {self._client.aeron_dir} is gone, or its client was timed out"
         )
+
+    def _on_worker_failed(self, name: str) -> None:
+        raise ClosedError(f"thread {name} has failed: internal error, please report it")
 
     def _on_client_error(self, code: int, message: str) -> None:
         if code in _FATAL_CLIENT_ERRORS:
@@ -488,5 +492,6 @@ class Conductor:
             call()
         except ClosedError:
             pass
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is, the other parts are closed too.
             self.errors.record("closing", error, exception=error)

@@ -1,13 +1,17 @@
-"""Storage behind files that are mapped, and behind the names in a directory."""
+"""Files and directories: access to new ones, storage behind mapped ones and behind names."""
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
 
+from aerotape.catalog.no_follow import DIRECTORY_MODE
 from aerotape.errors import StorageError
+
+_BLOCK_LENGTH = 512  # the unit of st_blocks
 
 
 def sync_directory(path: Path) -> None:
@@ -41,7 +45,7 @@ def make_directory(path: Path) -> None:
     for each in reversed(missing):
         if each.is_dir():
             continue
-        each.mkdir(exist_ok=True)
+        each.mkdir(DIRECTORY_MODE, exist_ok=True)
         with suppress(PermissionError):  # a directory that may be written to but not read
             sync_directory(each.parent)
 
@@ -55,8 +59,13 @@ def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
     Raises:
         OSError: there is no storage for it.
     """
-    was_empty = os.fstat(descriptor).st_size == 0
+    status, storage = os.fstat(descriptor), os.fstatvfs(descriptor)
+    was_empty = status.st_size == 0
     try:
+        # A failed allocation is not undone: the holes that it filled would keep their storage.
+        missing = length - status.st_blocks * _BLOCK_LENGTH
+        if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.posix_fallocate(descriptor, 0, length)
         return mmap.mmap(descriptor, length)
     except OSError:

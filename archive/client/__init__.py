@@ -19,8 +19,14 @@ if TYPE_CHECKING:
         persistent_subscription,
     )
     from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentState
-    from aerotape.archive.client.live.replay_merge import ReplayMerge
+    from aerotape.archive.client.live.replay_merge import MergeState, ReplayMerge
+    from aerotape.archive.client.replay.async_streams import (
+        AsyncMessages,
+        AsyncReplay,
+        AsyncSignals,
+    )
     from aerotape.archive.client.replay.replay import Replay
+    from aerotape.archive.client.replay.signal_stream import Signals
     from aerotape.archive.client.replay.signals import RecordingSignalEvent
     from aerotape.archive.client.requests.queries import RecordingSubscription
     from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
@@ -29,8 +35,12 @@ if TYPE_CHECKING:
 _LAZY = {
     "ArchiveClient": "aerotape.archive.client.client",
     "AsyncArchiveClient": "aerotape.archive.client.async_client",
+    "AsyncMessages": "aerotape.archive.client.replay.async_streams",
+    "AsyncReplay": "aerotape.archive.client.replay.async_streams",
+    "AsyncSignals": "aerotape.archive.client.replay.async_streams",
     "Credentials": "aerotape.archive.client.credentials",
     "ErrorCode": "aerotape.protocol",
+    "MergeState": "aerotape.archive.client.live.replay_merge",
     "PersistentEvent": "aerotape.archive.client.live.persistent_types",
     "PersistentState": "aerotape.archive.client.live.persistent_types",
     "PersistentSubscription": "aerotape.archive.client.live.persistent_subscription",
@@ -39,6 +49,7 @@ _LAZY = {
     "RecordingSubscription": "aerotape.archive.client.requests.queries",
     "Replay": "aerotape.archive.client.replay.replay",
     "ReplayMerge": "aerotape.archive.client.live.replay_merge",
+    "Signals": "aerotape.archive.client.replay.signal_stream",
     "SourceLocation": "aerotape.codecs.generated.archive",
     "UserSecret": "aerotape.archive.client.credentials",
     "connect": "aerotape.archive.client.client",
@@ -50,8 +61,12 @@ _LAZY = {
 __all__ = [
     "ArchiveClient",
     "AsyncArchiveClient",
+    "AsyncMessages",
+    "AsyncReplay",
+    "AsyncSignals",
     "Credentials",
     "ErrorCode",
+    "MergeState",
     "PersistentEvent",
     "PersistentState",
     "PersistentSubscription",
@@ -60,6 +75,7 @@ __all__ = [
     "RecordingSubscription",
     "Replay",
     "ReplayMerge",
+    "Signals",
     "SourceLocation",
     "UserSecret",
     "connect",

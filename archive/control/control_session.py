@@ -15,12 +15,11 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.control import responses
 from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
+from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.codecs.generated.archive import ControlResponseCode
-from aerotape.errors import AeronError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from aerotape._native import (
         Counter,
+        ExclusivePublication,
         PendingCounter,
         PendingExclusivePublication,
         Sending,
@@ -108,7 +108,7 @@ class ControlSession(ResponseSender):
         self._correlation_id = correlation_id
         self._description = description
         self._add_publication = add_publication
-        self._pending_publication: PendingExclusivePublication | None = None
+        self._pending_publication: Retrying[ExclusivePublication] | None = None
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
@@ -227,9 +227,15 @@ class ControlSession(ResponseSender):
         if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
             if self.state is State.ACTIVE:
                 if not self._has_been_sent_to():
-                    self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
+                    self.abort(
+                        "failed to send response for more than"
+                        f" connectTimeoutMs={self._connect_timeout_ms}"
+                    )
             else:
-                self.abort(f"not connected within {self._connect_timeout_ms} ms: {self.state.name}")
+                self.abort(
+                    f"failed to establish initial connection: state={self.state.name}"
+                    f" connectTimeoutMs={self._connect_timeout_ms}"
+                )
         match self.state:
             case State.INIT:
                 self._init()
@@ -254,13 +260,8 @@ class ControlSession(ResponseSender):
     def _init(self) -> None:
         if self._publication is None:
             if self._pending_publication is None:
-                self._pending_publication = self._add_publication()
-            try:
-                self._publication = self._pending_publication.poll()
-            except AeronError as error:
-                self._pending_publication = None
-                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                    raise
+                self._pending_publication = Retrying(self._add_publication)
+            self._publication = self._pending_publication.poll()
             if self._publication is not None:
                 self._pending_publication = None
         if self._pending_counter is not None:

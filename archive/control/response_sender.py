@@ -187,7 +187,7 @@ class ResponseSender(ABC):
     def note_sending(self, sending: Sending) -> int:
         """Return the number of descriptors sent so far; end the session if no more can be sent."""
         if sending.failure is not None:
-            self.abort(f"failed: {sending.failure}")
+            self.abort(f"failed with exception: {sending.failure}")
         self._note_offer(sending.result, any_sent=sending.is_over and sending.sent > 0)
         return sending.sent
 

@@ -10,14 +10,16 @@ Reading the file and hashing take longer than the conductor may wait, so that th
 do it and the conductor finds the result in a later round. Who proves the secret never waits for the
 hashing of others, nor who sends one that was right before; other secrets take turns
 (`secret_checks`), once their client is there to be answered. A change of the file counts for the
-next connect, and within a second or so for the requests of clients that are connected. A file that
-cannot be used any more is an error in the log, and what it said before stays in force.
+next connect, and within a second for the requests of clients that are connected: a request is never
+decided by an older list. A file that cannot be used any more is an error in the log, and what it
+said before stays in force.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 import threading
 import time
@@ -27,12 +29,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.security import users_file
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
 from aerotape.archive.security.secret_checks import BusyError, SecretChecks, host_of
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs.generated import archive as codecs
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
 _T = TypeVar("_T")
@@ -41,7 +44,7 @@ MAX_CREDENTIALS_LENGTH = 2_048
 # Clients that come and never wait for an answer must not fill the memory.
 _MAX_UNDECIDED = 10_000
 _MAX_WRONG = 1_000
-_CHECK_INTERVAL_NS = 1_000_000_000
+_MAX_LIST_AGE_NS = 1_000_000_000
 _NONCE_LENGTH = 24
 
 
@@ -165,7 +168,7 @@ class UsersGuard:
         self._checking: dict[_Secret, tuple[Verifier, Future[_Verdict]]] = {}
         # Who asks for a user that is not there gets a challenge all the same, always the same salt,
         # and waits as long for a no.
-        self._decoy_key = secrets.token_bytes(KEY_LENGTH)
+        self._decoy_key = _decoy_key(path)
 
     def close(self) -> None:
         """End the threads. Idempotent."""
@@ -246,8 +249,10 @@ class UsersGuard:
         """Return whether the user is still there and may do that in its role."""
         now_ns = time.monotonic_ns()
         if now_ns >= self._check_due_ns:
-            self._check_due_ns = now_ns + _CHECK_INTERVAL_NS
-            self._proving.submit(self._file.refresh)
+            # Here and now, a `stat` for most: by a list that is read later a removed user who was
+            # idle could act once more.
+            self._file.refresh()
+            self._check_due_ns = now_ns + _MAX_LIST_AGE_NS
         user = self._file.users.get(_name(encoded_principal))
         return user is not None and protocol_id == codecs.SCHEMA_ID and user.role.allows(action_id)
 
@@ -311,6 +316,22 @@ class UsersGuard:
         others = (user.verifier.iterations for user in self._file.users.values())
         iterations = next(others, DEFAULT_ITERATIONS)
         return Verifier(iterations, salt[:SALT_LENGTH], stored_key)
+
+
+def _decoy_key(path: Path) -> bytes:
+    """Return the key stored beside the users file, else one that is lost with this process."""
+    try:
+        return users_file.decoy_key(path)
+    except StorageError as error:
+        LOGGER.warning(
+            "%s: the salts sent for unknown users change at each start, which shows that they are"
+            " unknown; `aerotape users %s add …` creates the file, and the archive's user"
+            " (id %d) must be able to read it",
+            error,
+            path,
+            os.geteuid(),
+        )
+        return secrets.token_bytes(KEY_LENGTH)
 
 
 def _name(encoded: bytes) -> str:

@@ -18,9 +18,11 @@ from typing import Self
 from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved, sync_directory
 from aerotape.catalog.location import why_no_file
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
+_ZEROS = bytes(_CHUNK_LENGTH)
 
 
 class CatalogFile:
@@ -73,10 +75,12 @@ class CatalogFile:
         Raises:
             CatalogError: it is not there, no file, of another major version, or damaged.
         """
-        flags = os.O_RDONLY if read_only else os.O_RDWR | (os.O_CREAT if create else 0)
         try:
-            # Not to wait for a writer when the name is that of a pipe.
-            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+            if read_only:
+                # Not to wait for a writer when the name is that of a pipe.
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            else:
+                descriptor = open_no_follow(path, os.O_RDWR | (os.O_CREAT if create else 0))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
@@ -108,7 +112,7 @@ class CatalogFile:
             if lazily and not read_only:
                 mapping = _map_unchanged(descriptor, existing)
             elif read_only:
-                mapping = _map_for_reading(descriptor, existing)
+                mapping = map_for_reading(descriptor, existing)
             else:
                 mapping = _map_for_writing(path, descriptor, length)
         except BaseException as error:
@@ -129,7 +133,7 @@ class CatalogFile:
     def _initialise(self) -> None:
         if not self.read_only and self._to_prepare is None:
             with suppress(OSError):
-                self.path.resolve().with_name(layout.REWRITTEN_FILE_NAME).unlink()
+                self.path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
@@ -153,7 +157,7 @@ class CatalogFile:
         """
         try:
             os.fsync(self._fd)
-            sync_directory(self.path.resolve().parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise self._not_forced(error) from error
 
@@ -264,13 +268,10 @@ class CatalogFile:
         capacity = required_bytes
         if not shrink:
             capacity = layout.next_capacity(len(self._map), required_bytes)
-        # The file itself is replaced, where its name in the directory is only a link to it.
-        path = self.path.resolve()
-        written = path.with_name(layout.REWRITTEN_FILE_NAME)
+        written = self.path.with_name(layout.REWRITTEN_FILE_NAME)
         descriptor = -1
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            descriptor = os.open(written, flags, 0o644)
+            descriptor = open_no_follow(written, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             os.fchmod(descriptor, stat.S_IMODE(os.fstat(self._fd).st_mode))
             os.posix_fallocate(descriptor, 0, capacity)
             offset = 0
@@ -285,7 +286,7 @@ class CatalogFile:
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
             mapping = mmap.mmap(descriptor, capacity)
-            written.rename(path)
+            written.rename(self.path)
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -301,7 +302,7 @@ class CatalogFile:
     def force_name(self) -> None:
         """Force to storage that this file is the catalog, after `rewrite` (CatalogError)."""
         try:
-            sync_directory(self.path.resolve().parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise self._not_forced(error) from error
 
@@ -328,6 +329,7 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise CatalogError(f"catalog {path} is not a regular file", path)
+    check_length(path, status.st_size)
     header = os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)
     if len(header) < layout.CATALOG_HEADER_LENGTH and (read_only or any(header)):
         raise CatalogError(
@@ -351,10 +353,20 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     return status.st_size
 
 
+def check_length(path: Path, length: int) -> None:
+    """Refuse a file that is longer than a catalog can be, whatever is in it (CatalogError)."""
+    if length > layout.MAX_CAPACITY_BYTES:
+        raise CatalogError(
+            f"catalog {path} is {length} bytes long, more than the {layout.MAX_CAPACITY_BYTES} "
+            "that a catalog can have: restore the catalog from a copy",
+            path,
+        )
+
+
 def _is_blank(descriptor: int) -> bool:
     offset = 0
     while chunk := os.pread(descriptor, _CHUNK_LENGTH, offset):
-        if any(chunk):
+        if chunk != _ZEROS[: len(chunk)]:
             return False
         offset += len(chunk)
     return True
@@ -390,20 +402,26 @@ def _put_header(mapping: mmap.mmap) -> None:
 def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
     """Map a file for reading; for one that has no header yet, memory that has."""
     if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
-        return _map_for_reading(descriptor, length)
-    mapping = mmap.mmap(-1, max(length, layout.MIN_CAPACITY_BYTES))
+        return map_for_reading(descriptor, length)
+    mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
     _put_header(mapping)
     return mapping
 
 
-def _map_for_reading(descriptor: int, length: int) -> mmap.mmap:
+def _map_memory(length: int) -> mmap.mmap:
+    """Map memory of zeros that takes up nothing where nothing is stored."""
+    # In shared memory, reading a page allocates it as well.
+    return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """Map a file as it is; one with holes, as Java makes them, is copied.
 
     On a full disk of some kinds (tmpfs) even a load from a hole would be SIGBUS.
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
-    copy = mmap.mmap(-1, length)
+    copy = _map_memory(length)
     end = 0
     while end < length:
         try:

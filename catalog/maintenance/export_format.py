@@ -32,6 +32,7 @@ from typing import IO, Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.time_index.points import NO_POINTS, POINT_LENGTH, TimePoints
 from aerotape.errors import StorageError
 
@@ -96,7 +97,7 @@ def write_recording_file(
     digest = hashlib.sha256()
     try:
         try:
-            with temporary.open("xb") as file:
+            with open(temporary, "xb", opener=open_no_follow) as file:
                 done = 0
                 begin = header.encode()
                 digest.update(begin)

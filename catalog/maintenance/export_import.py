@@ -28,6 +28,7 @@ from aerotape.catalog.maintenance.export_format import (
 )
 from aerotape.catalog.maintenance.orphans import ids_with_files
 from aerotape.catalog.mark.ownership import now_epoch_ms
+from aerotape.catalog.no_follow import DIRECTORY_MODE, open_no_follow
 from aerotape.catalog.recovery.stop_position import first_segment_base, missing_base_positions
 from aerotape.catalog.segment.checks import check_recording
 from aerotape.catalog.segment_files import (
@@ -187,7 +188,7 @@ def import_recording(
         try:
             # What an import before has left behind when it was killed.
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+            folder.mkdir(DIRECTORY_MODE)
             try:
                 segments = _write(folder, descriptor, reader.content(progress))
                 _check(descriptor, segments, "none")
@@ -232,7 +233,7 @@ def _write(
     segments = []
     rest = memoryview(b"")
     for path, begin, end in _places(folder, descriptor):
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ from typing import Final
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.file.entries import end_of_strings
+from aerotape.catalog.file.entries import data_end, end_of_strings
+from aerotape.catalog.file.mapped_file import check_length, map_for_reading
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.maintenance.migration_journal import (
@@ -40,6 +41,7 @@ from aerotape.catalog.maintenance.migration_journal import (
 )
 from aerotape.catalog.mark.layout import BLOCK_BEGIN, MESSAGE_HEADER, SCHEMA_ID, TEMPLATE_ID
 from aerotape.catalog.mark.ownership import in_use, now_epoch_ms, resolve
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segment_files import (
     MAX_LONG,
     SEGMENT_SUFFIX,
@@ -125,14 +127,17 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
     plan = plan_migration(archive_dir)
     catalog_path = archive_dir / layout.CATALOG_FILE_NAME
     try:
-        if plan.steps and read_journal(archive_dir) is None:
-            write_journal(archive_dir, plan.steps)
+        if plan.steps:
+            for path in (catalog_path, mark.path):
+                os.close(open_no_follow(path))
+            if read_journal(archive_dir) is None:
+                write_journal(archive_dir, plan.steps)
         for step in plan.steps:
             # What may fail for want of space comes before there is no way back.
             catalog = _OldCatalog(catalog_path)
             is_due = step.version == _V3 and catalog.version < _V3
             updated = catalog.write_updated() if is_due else None
-            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, 0o644))
+            os.close(open_no_follow(step.marker, os.O_WRONLY | os.O_CREAT))
             sync_directory(archive_dir)
             for source, target in step.renames:
                 (archive_dir / source).rename(archive_dir / target)
@@ -152,7 +157,7 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
 
 
 def _store_version(path: Path, offset: int, version: int) -> None:
-    with path.open("r+b") as file:
+    with open(path, "r+b", opener=open_no_follow) as file:
         file.seek(offset)
         file.write(layout.INT.pack(version))
         file.flush()
@@ -221,13 +226,15 @@ class _OldCatalog:
         self._path = path
         try:
             with open_regular_file(path) as file:
-                self._data = file.read()
+                length = os.fstat(file.fileno()).st_size
+                check_length(path, length)
+                if length < layout.CATALOG_HEADER_LENGTH:
+                    raise CatalogError(f"catalog {path} is shorter than its header", path)
+                self._data = map_for_reading(file.fileno(), length)
         except OSError as error:
             raise CatalogError(f"cannot read catalog {path}: {error.strerror}", path) from error
         except StorageError as error:
             raise CatalogError(str(error), path) from error
-        if len(self._data) < layout.CATALOG_HEADER_LENGTH:
-            raise CatalogError(f"catalog {path} is shorter than its header", path)
         self.version, _, self._next_recording_id, alignment = layout.CATALOG_HEADER.unpack_from(
             self._data
         )
@@ -244,7 +251,7 @@ class _OldCatalog:
     def _read_entries(self, offset: int) -> Iterator[_OldEntry]:
         while offset + layout.DESCRIPTOR_HEADER_LENGTH <= len(self._data):
             length, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(self._data, offset)
-            if length == 0 and not self._data[offset:].strip(b"\0"):
+            if length == 0 and data_end(self._data, offset) == offset:
                 break
             begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
             limit = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, self._alignment)
@@ -273,13 +280,13 @@ class _OldCatalog:
         ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
         updated = self._path.with_name(self._path.name + _UPDATED_SUFFIX)
         try:
-            with updated.open("wb") as file:
+            with open(updated, "wb", opener=open_no_follow) as file:
                 file.write(header)
                 for entry in self.entries:
                     file.write(self._frame(entry))
                 file.flush()
+                os.fchmod(file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
                 os.fsync(file.fileno())
-            shutil.copymode(self._path, updated)
         except OSError:
             with suppress(OSError):
                 updated.unlink()

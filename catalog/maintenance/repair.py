@@ -24,6 +24,7 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.repair_plan import Damage, Part, RepairPlan, plan_repair
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import ByteProgress
@@ -251,7 +252,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
     base = int(path.stem.partition("-")[2])
     if path.exists():
         make_own(path)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
     try:
         length = os.fstat(file).st_size
         # What was never written needs no zeros: segment files are sparse.

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery.quarantine import remove_folders
 from aerotape.catalog.segment.hard_links import make_own, remove_copies
 from aerotape.errors import StorageError
@@ -30,6 +31,7 @@ from aerotape.records import asdict, record
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 _COPY_LENGTH = 1 << 20
+_MAX_MARK_LENGTH = 1 << 24
 
 
 @record(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     }
     temporary = path.with_suffix(".suspect.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
             json.dump(content, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
@@ -158,7 +160,11 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """
     made = False
     try:
-        with source.open("rb") as reader, target.open("xb") as writer:
+        # The source too: what a link leads to must not be copied into the directory.
+        with (
+            open(source, "rb", opener=open_no_follow) as reader,
+            open(target, "xb", opener=open_no_follow) as writer,
+        ):
             made = True
             reader.seek(offset)
             left = end - offset
@@ -188,7 +194,7 @@ def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
     """
     make_own(path)
     try:
-        with path.open("r+b") as file:
+        with open(path, "r+b", opener=open_no_follow) as file:
             before = os.fstat(file.fileno()).st_size
             file.truncate(offset)
             file.truncate(before if length is None else length)
@@ -212,6 +218,8 @@ def _read(path: Path) -> list[SuspectNote]:
     try:
         if not path.is_file():  # to read a pipe would be to wait
             raise OSError("it is no file")
+        if path.stat().st_size > _MAX_MARK_LENGTH:
+            raise OSError(f"it is longer than {_MAX_MARK_LENGTH} bytes")
         content = path.read_bytes()
     except OSError as error:
         return [_unreadable(path.name, error)]

@@ -57,6 +57,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.time_index.points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
 MAGIC: Final = b"AEROTIDX"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 64
+_MAX_TORN_LENGTH: Final = 1 << 20
+"""What a crash leaves at the end is less than that."""
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _CRC: Final = struct.Struct("<I")
@@ -183,7 +186,13 @@ def read_time_index_bytes(path: Path) -> bytes | None:
             if os.path.lexists(path):
                 raise _damaged(path, "it is no regular file")
             return None
-        return path.read_bytes()
+        with path.open("rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if length else 0
+            if length - hole > _MAX_TORN_LENGTH:
+                raise _damaged(path, f"it is {length} bytes long and has a hole at offset {hole}")
+            file.seek(0)
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -211,7 +220,8 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
     data = provenance.encode() + TimePoints.of(points).encode()
     try:
         try:
-            temporary.write_bytes(data)
+            with open(temporary, "wb", opener=open_no_follow) as file:
+                file.write(data)
             temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)

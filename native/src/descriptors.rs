@@ -4,8 +4,7 @@
 //! and the descriptor: an SBE message body of fixed fields and three strings with 32-bit lengths
 //! (`catalog/layout.py`).
 
-use crate::aeron::Lent;
-use pyo3::buffer::PyBuffer;
+use crate::aeron::{Lent, int64s};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -39,7 +38,7 @@ pub fn find_descriptors<'py>(
     channel_fragment: Option<&[u8]>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, usize)> {
     let catalog = Lent::new(catalog)?;
-    let offsets = PyBuffer::<i64>::get(offsets)?.to_vec(py)?;
+    let offsets = int64s(offsets)?;
     let filter = Filter {
         stream_id,
         channel_fragment: channel_fragment.unwrap_or_default(),

@@ -43,6 +43,10 @@ pub enum Event {
         error_code: i32,
         message: Option<String>,
     },
+    /// The thread of a worker has panicked: it records and replays no more.
+    WorkerFailed {
+        name: String,
+    },
 }
 
 impl Event {
@@ -102,6 +106,7 @@ impl Event {
                 error_code,
                 message,
             } => ("replay_done", id, position, error_code, message).into_pyobject(py),
+            Self::WorkerFailed { name } => ("worker_failed", name).into_pyobject(py),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
 pub mod mailbox;
+mod no_follow;
 mod sbe;
 mod scan;
 pub mod segment;

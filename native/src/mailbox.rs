@@ -126,4 +126,10 @@ impl MailboxHandle {
     pub fn was_woken(&self) -> bool {
         std::mem::take(&mut self.lock().woken)
     }
+
+    /// Take the events that were posted.
+    #[cfg(test)]
+    pub fn posted(&self) -> Vec<Event> {
+        self.lock().events.drain(..).collect()
+    }
 }

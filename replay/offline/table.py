@@ -16,6 +16,7 @@ from aerotape.replay.offline.reader import (
     arrow_batches,
     recording_range,
 )
+from aerotape.text import not_installed
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
@@ -156,9 +157,7 @@ def read_batches(
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise ConfigurationError(
-            "pyarrow is not installed: `pip install pyarrow`, or `pip install aerotape[spark]`"
-        ) from error
+        raise ConfigurationError(not_installed("pyarrow", "arrow")) from error
     payloads = None
     if schema is not None:
         from aerotape.replay.offline.payload_columns import PayloadColumns

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.retrying import Retrying
+from aerotape.catalog.descriptor import segment_base
+from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import (
     AeronError,
     AerotapeError,
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
         Counter,
         CountersReader,
         ExclusivePublication,
-        PendingExclusivePublication,
         ReplayProgress,
         SessionWorker,
     )
@@ -74,7 +77,7 @@ class ReplaySession:
         descriptor: RecordingDescriptor,
         channel: str,
         limit_counter: Counter | tuple[int, int] | None,
-        deadline_ns: int,
+        pending: Retrying[ExclusivePublication],
     ) -> None:
         self.requester = requester
         self.correlation_id = correlation_id
@@ -83,16 +86,20 @@ class ReplaySession:
         self.descriptor = descriptor
         self.channel = channel
         self.limit_counter = limit_counter
-        # Until then the driver is asked again for a publication that it cannot make yet.
-        self.deadline_ns = deadline_ns
-        self.pending: PendingExclusivePublication | None = None
+        self.pending: Retrying[ExclusivePublication] | None = pending
         # Once the replayer has it.
+        self.session_id = NULL_VALUE
         self.progress: ReplayProgress | None = None
         self.is_answered = False
 
     @property
     def recording_id(self) -> int:
         return self.request.recording_id
+
+    @property
+    def state(self) -> str:
+        """How far it has got, by the reference's name."""
+        return "REPLAY" if self.is_answered else "INIT"
 
     @property
     def position(self) -> int:
@@ -151,7 +158,7 @@ class Replays:
         except ArchiveError as error:
             requester.send_error(correlation_id, error.error_code, str(error))
         except ConfigurationError as error:
-            what = f"replay channel cannot be used: {error}"
+            what = f"failed to process replayChannel - {error}"
             self._errors.record("replay not started", what)
             requester.send_error(correlation_id, ErrorCode.GENERIC, what)
         except ClosedError:
@@ -168,7 +175,9 @@ class Replays:
         limit = self._config.max_concurrent_replays
         if len(self) >= limit:
             raise ArchiveError(
-                f"{limit} replays are the most that may run at once", ErrorCode.MAX_REPLAYS
+                f"max concurrent replays reached {limit}: stop one, or raise"
+                " aeron.archive.max.concurrent.replays",
+                ErrorCode.MAX_REPLAYS,
             )
         recording_id = request.recording_id
         if not self._catalog.has_recording(recording_id):
@@ -198,9 +207,11 @@ class Replays:
             descriptor,
             channel,
             limit_counter,
-            time.monotonic_ns() + self._config.connect_timeout_ns,
+            Retrying(
+                partial(self._client.async_add_exclusive_publication, channel, request.stream_id),
+                time.monotonic_ns() + self._config.connect_timeout_ns,
+            ),
         )
-        self._add_publication(session)
         self._pending.append(session)
 
     def _bound(self, counter_id: int) -> tuple[int, int]:
@@ -208,14 +219,11 @@ class Replays:
             self._counters.state(counter_id) != _COUNTER_ALLOCATED
         ):
             raise ArchiveError(
-                f"limit counter id={counter_id} is not an allocated counter", ErrorCode.GENERIC
+                f"unable to create replay limit counter id= {counter_id} because of: Counter id is"
+                f" not allocated: {counter_id}",
+                ErrorCode.GENERIC,
             )
         return counter_id, self._counters.registration_id(counter_id)
-
-    def _add_publication(self, session: ReplaySession) -> None:
-        session.pending = self._client.async_add_exclusive_publication(
-            session.channel, session.request.stream_id
-        )
 
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""
@@ -227,14 +235,13 @@ class Replays:
                 is_temporary = (
                     isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
                 )
-                if is_temporary and time.monotonic_ns() < session.deadline_ns:
-                    self._add_publication(session)
-                    continue
                 self._pending.remove(session)
-                within = (
-                    f" within {self._config.connect_timeout_ns / 1e9:g} s" if is_temporary else ""
+                tried = (
+                    f", tried for {self._config.connect_timeout_ns / 1e9:g} s"
+                    if is_temporary
+                    else ""
                 )
-                what = f"cannot create the replay publication{within}: {error}"
+                what = f"failed to create replay publication: {error}{tried}"
                 self._errors.record("replay not started", what)
                 session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
                 continue
@@ -245,6 +252,7 @@ class Replays:
     def _hand_over(self, session: ReplaySession, publication: ExclusivePublication) -> None:
         replay_id = replay_session_id(self._next_replay_id, publication.session_id)
         self._next_replay_id += 1
+        session.session_id = publication.session_id
         limit_counter = session.limit_counter
         length = session.plan.length
         stop_position = session.plan.stop_position
@@ -315,9 +323,10 @@ class Replays:
             return
         self._session_counter.add(-1)
         if message is not None:
+            base = segment_base(session.descriptor, position)
             detail = (
-                f"{message}, recordingId={session.recording_id} replaySessionId={replay_id}"
-                f" position={position}"
+                f"{message}, recordingId={session.recording_id}, replaySessionId={replay_id},"
+                f" segmentFile={segment_file_name(session.recording_id, base)}"
             )
             self._errors.record("replay failed", detail)
             session.requester.send_error(session.correlation_id, error_code, detail)
@@ -328,10 +337,12 @@ class Replays:
                 f"the replay of recording {session.recording_id} was stopped before it began",
             )
 
-    def stop(self, replay_id: int) -> None:
-        """Stop a replay; one that is not there has stopped already."""
-        if replay_id in self._sessions:
+    def stop(self, replay_id: int) -> bool:
+        """Stop a replay; False when none with this id is running."""
+        is_running = replay_id in self._sessions
+        if is_running:
             self._replayer.stop_replay(replay_id)
+        return is_running
 
     def stop_all(self, recording_id: int = NULL_VALUE) -> None:
         """Stop all replays, or all of one recording."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.mark_files import acquire
+from support.builders.old_directory import build_old, version
 from support.builders.segment_builder import SegmentBuilder
 
 import aerotape
@@ -21,7 +22,9 @@ from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
-from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError
+from aerotape.catalog.time_index.file import Provenance, read_time_index, write_time_index
+from aerotape.catalog.time_index.points import TimePoint
+from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError, StorageError
 from aerotape.tools._cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,12 +45,39 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "catalog is a stump": (lambda d: (d / CATALOG).write_bytes(b"\0\1\3"), "3 bytes long"),
     "catalog is a text": (lambda d: (d / CATALOG).write_text("x" * 900), "of version"),
 }
+TOO_LONG = "more than the 2147483647 that a catalog can have"
+BROKEN_LENGTH: dict[str, tuple[Callable[[Path], object], str]] = {
+    "catalog of holes": (lambda d: make_sparse(d / CATALOG, 1 << 40), TOO_LONG),
+    "catalog that is a byte too long": (lambda d: long_catalog(d, 1 << 31), TOO_LONG),
+}
+BROKEN |= BROKEN_LENGTH
 BROKEN_MARK: dict[str, tuple[Callable[[Path], object], str]] = {
     "mark file is a directory": (lambda d: (d / FILE_NAME).mkdir(), "mark file"),
     "mark file is a pipe": (lambda d: os.mkfifo(d / FILE_NAME), "not a regular file"),
     "mark file is a stump": (lambda d: (d / FILE_NAME).write_bytes(b"\7" * 100), "not the mark"),
     "mark file is a text": (lambda d: (d / FILE_NAME).write_text("x" * 9000), "not the mark"),
+    "link file is long": (
+        lambda d: (d / LINK_FILE_NAME).write_bytes(b"/" + b"x" * (33 << 20)),
+        "longer than the 4096 bytes that a path can have",
+    ),
+    "link file of holes": (
+        lambda d: make_sparse(d / LINK_FILE_NAME, 1 << 40),
+        "longer than the 4096 bytes that a path can have",
+    ),
 }
+
+
+def make_sparse(path: Path, length: int) -> None:
+    with path.open("ab") as file:
+        file.truncate(length)
+
+
+def long_catalog(directory: Path, length: int) -> None:
+    """Make a catalog with its header if there is none, and give it holes up to a length."""
+    if not (directory / CATALOG).exists():
+        with Catalog.open(directory, create=True):
+            pass
+    make_sparse(directory / CATALOG, length)
 
 
 def check_one_line(text: str, expected: str) -> None:
@@ -68,6 +98,24 @@ def test_the_archive_refuses_to_start_in_one_line(
     directory.mkdir()
     spoil(directory)
     before = {p.name: p.stat().st_size for p in directory.iterdir()}
+    check_one_line(refused_start(directory, aeron_dir), expected)
+    after = {p.name: p.stat().st_size for p in directory.iterdir()}
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, CATALOG])
+def test_a_start_makes_no_file_through_a_link(tmp_path: Path, aeron_dir: Path, name: str) -> None:
+    """One that leads to nowhere is refused and named."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    (directory / name).symlink_to("../outside")
+    expected = f"{name} is a symbolic link, not a regular file"
+    check_one_line(refused_start(directory, aeron_dir), expected)
+    assert not (tmp_path / "outside").exists()
+
+
+def refused_start(directory: Path, aeron_dir: Path) -> str:
+    """Run an archive that is to refuse its start; return what it writes to standard error."""
     command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
     command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
     refused = subprocess.run(
@@ -78,11 +126,8 @@ def test_the_archive_refuses_to_start_in_one_line(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         timeout=60,
     )
-    assert refused.returncode == 1
-    check_one_line(refused.stderr, expected)
-    assert refused.stdout == ""
-    after = {p.name: p.stat().st_size for p in directory.iterdir()}
-    assert {name: after[name] for name in before} == before
+    assert (refused.returncode, refused.stdout) == (1, "")
+    return refused.stderr
 
 
 @pytest.mark.parametrize("command", ["describe", "verify", "count-entries"])
@@ -98,6 +143,80 @@ def test_the_tool_says_so_in_one_line(
     spoil(tmp_path)
     assert main(["tool", str(tmp_path), command]) == 1
     check_one_line(capsys.readouterr().err, expected)
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]], ids=["", "dry-run"])
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [*BROKEN_LENGTH.values(), BROKEN_MARK["link file is long"]],
+    ids=[*BROKEN_LENGTH, "link file is long"],
+)
+def test_migrate_refuses_what_is_too_long(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    spoil: Callable[[Path], object],
+    expected: str,
+) -> None:
+    """In one line, before any of it is read."""
+    directory = build_old(tmp_path / "archive", version(2))
+    spoil(directory)
+    names = sorted(directory.iterdir())
+    assert main(["tool", str(directory), "migrate", *(options or ["--yes"])]) == 1
+    check_one_line(capsys.readouterr().err, expected)
+    assert sorted(directory.iterdir()) == names
+
+
+MEMORY_OF = """
+import resource, sys
+from aerotape.tools._cli.main import main
+code = main(["tool", sys.argv[1], *sys.argv[2:]])
+print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["describe-all", "count-entries", "migrate --dry-run"])
+def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> None:
+    """One that is as long as it can be is read in less memory than a tenth of that."""
+    if command.startswith("migrate"):
+        build_old(tmp_path / "archive", version(2))
+    else:
+        (tmp_path / "archive").mkdir()
+        add_recording(tmp_path / "archive", fill(SegmentBuilder(), 3))
+    make_sparse(tmp_path / "archive" / CATALOG, layout.MAX_CAPACITY_BYTES)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF, str(tmp_path / "archive"), *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        timeout=120,
+    )
+    code, used = map(int, done.stderr.splitlines()[-1].split())
+    assert (code, used < layout.MAX_CAPACITY_BYTES // 10) == (0, True), done.stderr
+
+
+def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not read, with points before the hole or without; the command reports it."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    path = tmp_path / "aerotape-0.time-index"
+    for points in ([], [TimePoint(1, 0), TimePoint(2, 64)]):
+        if points:
+            write_time_index(path, Provenance(0, 1, 0, 0, 0), points)
+        make_sparse(path, 1 << 40)
+        with pytest.raises(StorageError, match=r"1099511627776 bytes long and has a hole"):
+            read_time_index(path)
+        assert main(["tool", str(tmp_path), "time-index", "0"]) in (0, 1, 3)
+        told = capsys.readouterr()
+        assert "has a hole" in told.out + told.err
+        path.unlink()
+
+
+def test_a_mark_of_holes(tmp_path: Path) -> None:
+    """It is not read, and marks its recording."""
+    make_sparse(tmp_path / suspect_marks.mark_file_name(3), 1 << 40)
+    ((recording_id, [note]),) = suspect_marks.read_marks(tmp_path).items()
+    assert (recording_id, note.outcome) == (3, "unreadable mark")
 
 
 @pytest.mark.parametrize("command", ["pid", "errors"])
@@ -212,22 +331,24 @@ def test_a_segment_that_is_no_file(
     assert main(["tool", str(tmp_path), "verify", "1"]) == 0
 
 
-def test_a_segment_behind_a_link_is_repaired_in_its_place(tmp_path: Path) -> None:
-    """Segments may lie on another volume: the link stays, and so do all bytes before the end."""
+def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> None:
+    """Its end is found; what is after the end stays, and is not copied into the directory."""
     (tmp_path / "archive").mkdir()
     stream = fill(SegmentBuilder(), 3)
     add_recording(tmp_path / "archive", stream, live=True)
     link, target = tmp_path / "archive" / "0-0.rec", tmp_path / "0-0.rec"
     link.rename(target)
     link.symlink_to(target)
-    whole = target.read_bytes()
     with target.open("r+b") as file:
         file.seek(stream.position)
         file.write(b"\xff" * 40)
+    before = target.read_bytes()
     (outcome,) = refresh_all(tmp_path / "archive")
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, stream.position)
+    assert "0-0.rec is a symbolic link" in str(outcome)
     assert link.is_symlink()
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == before
+    assert not list(link.parent.glob("*.quarantine"))
 
 
 @pytest.mark.parametrize("base", [(1 << 47) - 131_072, 1 << 47, (1 << 63) - 131_072])

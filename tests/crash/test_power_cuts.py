@@ -163,14 +163,14 @@ FORCED = (
     "catalog.py Catalog.recording_stopped",
     "catalog.py Catalog.set_start_position",
     "catalog.py Catalog.set_stop_position",
-    "catalog_file.py CatalogFile._force_beginning",
-    "catalog_file.py CatalogFile.grow",
-    "catalog_file.py CatalogFile.rewrite",
+    "mapped_file.py CatalogFile._force_beginning",
+    "mapped_file.py CatalogFile.grow",
+    "mapped_file.py CatalogFile.rewrite",
     "mark_file.py MarkFile._signal",
     "native code, bytes",
     "native code, names",
     "removal.py _truncate_recording",
-    "suspect.py erase_tail",
+    "suspect_marks.py erase_tail",
 )
 
 

@@ -77,6 +77,14 @@ def test_nobody_listens(aeron: aerotape.Aeron) -> None:
             publication.send(b"x", 50_000_000)
         with pytest.raises(AeronTimeoutError, match="no subscriber"):
             publication.wait_connected(50_000_000)
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    for options, names_spies in [("", True), ("|ssc=true", False)]:
+        with (
+            aeron.add_publication(channel + options, 12) as publication,
+            pytest.raises(AeronTimeoutError, match=r"for 0\.05 s") as caught,
+        ):
+            publication.send(b"x", 50_000_000)
+        assert ("is a spy" in str(caught.value)) is names_spies
 
 
 def test_nobody_reads(aeron: aerotape.Aeron) -> None:
@@ -174,7 +182,7 @@ def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
 
 def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
     """The error names the directory, carries Aeron's code and tells how to name another."""
-    with pytest.raises(AeronError, match="--aeron-dir") as caught:
+    with pytest.raises(AeronError, match=r"\(aeron_dir, \$AERON_DIR\)") as caught:
         aerotape.Aeron(tmp_path / "none", driver_timeout_ns=10_000_000)
     assert str(tmp_path / "none") in str(caught.value)
     assert caught.value.code == -1000

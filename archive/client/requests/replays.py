@@ -14,6 +14,7 @@ from aerotape.protocol import (
     REPLAY_ALL_AND_FOLLOW,
     REPLAY_ALL_AND_STOP,
 )
+from aerotape.text import argument
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -65,7 +66,8 @@ def start_replay(
         subscription_id = None
     elif subscription_id is None:
         raise ConfigurationError(
-            f"a replay to {channel} goes to one subscription: give subscription_id",
+            f"a replay to {channel} goes to one subscription: "
+            f"{argument('give subscription_id', 'use --print or --out')}",
             "subscription_id",
         )
     what = _what(recording_id, channel, stream_id)
@@ -100,9 +102,18 @@ def start_bounded_replay(
     )
 
 
-def stop_replay(replay_session_id: int) -> Call[None]:
-    """Stop a replay; one that has ended already is no error."""
-    return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)
+def stop_replay(replay_session_id: int) -> Call[bool]:
+    """Stop a replay; one that has ended already is no error.
+
+    Returns:
+        False when no replay with this id was running. The Java archive does not report that: then
+        the result is True.
+    """
+    return Call(
+        stop_request(replay_session_id),
+        f"stop replay {replay_session_id}",
+        lambda answer: answer.relevant_id != NULL_VALUE,
+    )
 
 
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
@@ -14,19 +14,10 @@ if TYPE_CHECKING:
     from aerotape.archive.control.control_session import ControlSession
 
 
-def _may_list(session: ControlSession, correlation_id: int) -> bool:
-    if not session.is_listing:
-        return True
-    session.send_error(
-        correlation_id, ErrorCode.ACTIVE_LISTING, "the session is still being sent a listing"
-    )
-    return False
-
-
 def _list_recordings(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
 ) -> None:
-    if _may_list(session, request.correlation_id):
+    if may_list(session, request.correlation_id):
         session.begin_listing(
             RangeListing(
                 session,
@@ -41,7 +32,7 @@ def _list_recordings(
 def _list_recordings_for_uri(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsForUriRequest
 ) -> None:
-    if _may_list(session, request.correlation_id):
+    if may_list(session, request.correlation_id):
         session.begin_listing(
             RangeListing(
                 session,
@@ -58,7 +49,7 @@ def _list_recordings_for_uri(
 def _list_recording(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if _may_list(session, request.correlation_id):
+    if may_list(session, request.correlation_id):
         session.begin_listing(
             SingleListing(
                 session, conductor.catalog, request.correlation_id, request.recording_id
@@ -71,7 +62,7 @@ def _list_recording_subscriptions(
     session: ControlSession,
     request: codecs.ListRecordingSubscriptionsRequest,
 ) -> None:
-    if not _may_list(session, request.correlation_id):
+    if not may_list(session, request.correlation_id):
         return
     subscriptions = conductor.recordings.subscriptions.listed()
     if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
@@ -101,7 +92,7 @@ def _find_last_matching(
         session.send_error(
             request.correlation_id,
             ErrorCode.UNKNOWN_RECORDING,
-            f"minRecordingId={request.min_recording_id} is negative",
+            f"minRecordingId={request.min_recording_id} < 0",
         )
         return
     recording_id = conductor.catalog.find_last(

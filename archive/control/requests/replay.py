@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
 from aerotape.codecs.generated import archive as codecs
+from aerotape.protocol import NULL_VALUE
 from aerotape.replay.sessions.request import ReplayRequest
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ def _start(
 def _stop_replay(
     conductor: Conductor, session: ControlSession, request: codecs.StopReplayRequest
 ) -> None:
-    conductor.replays.stop(request.replay_session_id)
-    session.send_ok(request.correlation_id)
+    # The reference answers OK with 0 in both cases, and its clients do not read the number.
+    is_running = conductor.replays.stop(request.replay_session_id)
+    session.send_ok(request.correlation_id, 0 if is_running else NULL_VALUE)
 
 
 def _stop_all_replays(

@@ -1,9 +1,8 @@
 //! Many messages with a common prefix, offered as the subscriber makes room for them.
 
-use super::publication::{BACK_PRESSURED, ERROR, ExclusivePublication, Lent, is_held_up};
+use super::publication::{BACK_PRESSURED, ERROR, ExclusivePublication, Lent, int64s, is_held_up};
 use crate::errors::Result;
 use crate::idle::Backoff;
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -32,7 +31,6 @@ impl Sending {
     #[new]
     #[pyo3(signature = (publication, prefix, source, slices, *, skip=0, is_last=false))]
     fn new(
-        py: Python<'_>,
         publication: Py<ExclusivePublication>,
         prefix: Vec<u8>,
         source: &Bound<'_, PyAny>,
@@ -41,7 +39,7 @@ impl Sending {
         is_last: bool,
     ) -> PyResult<Self> {
         let source = Lent::new(source)?;
-        let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
+        let slices = int64s(slices)?;
         let (mut bodies, mut ends) = (Vec::new(), Vec::with_capacity(slices.len() / 2));
         for body in slice_all(source.as_slice(), &slices, skip)? {
             bodies.extend_from_slice(body);

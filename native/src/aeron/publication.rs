@@ -55,6 +55,15 @@ impl<'py> Lent<'py> {
     }
 }
 
+/// The numbers of an array of int64.
+pub fn int64s(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    // The memory of an empty one may lie anywhere, and is refused as not aligned.
+    if array.len()? == 0 {
+        return Ok(Vec::new());
+    }
+    PyBuffer::<i64>::get(array)?.to_vec(array.py())
+}
+
 /// Offer until it goes through, fails for good or the time is up; the interpreter is released.
 fn offer_within(
     py: Python<'_>,
@@ -307,7 +316,7 @@ publication_class!(
             patience_ns: u64,
         ) -> PyResult<(usize, i64)> {
             let source = Lent::new(source)?;
-            let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
+            let slices = int64s(slices)?;
             let bodies = slice_all(source.as_slice(), &slices, skip)?;
             let patience = Duration::from_nanos(patience_ns);
             py.detach(|| offer_patiently(self, prefix, &bodies, patience))

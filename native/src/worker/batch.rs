@@ -2,7 +2,7 @@
 
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, STREAM_ID_OFFSET};
-use crate::geometry::StreamGeometry;
+use crate::geometry::{FrameFault, StreamGeometry};
 
 /// What the frames of one replay are checked against and changed to.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,9 @@ pub enum Follows {
     PartOfFrame,
     /// A padding frame of this length, header included.
     Padding(usize),
-    /// Bytes that are not a frame of the recording, and why.
-    Damage(String),
+    /// Bytes that are not a frame of the recording: what, in the reference's words where it has
+    /// some, and the values.
+    Damage(&'static str, String),
 }
 
 /// The whole data frames at the start of a buffer: their length in bytes, and what follows.
@@ -57,7 +58,8 @@ pub fn prepare(
         };
         // Where the recording ends is the caller's concern: a frame may not be complete yet.
         if let Err(fault) = geometry.check(&header, position + length as i64, i64::MAX) {
-            break Follows::Damage(fault.to_string());
+            let (what, why) = describe(fault);
+            break Follows::Damage(what, why);
         }
         if header.is_padding() {
             break Follows::Padding(header.frame_length as usize);
@@ -66,12 +68,34 @@ pub fn prepare(
         let Some(frame) = rest.get_mut(..aligned_length) else {
             break Follows::PartOfFrame;
         };
-        if let Err(damage) = rewrite_frame(frame, header.session_id, rewrite) {
-            break Follows::Damage(damage);
+        if let Err(why) = rewrite_frame(frame, header.session_id, rewrite) {
+            break Follows::Damage("CRC checksum mismatch", why);
         }
         length += aligned_length;
     };
     Batch { length, follows }
+}
+
+/// What is in place of a frame, in the reference's words where it has some, and the values.
+fn describe(fault: FrameFault) -> (&'static str, String) {
+    match fault {
+        FrameFault::NoFrame { length } | FrameFault::TooShort { length } => (
+            "unexpected end of recording",
+            format!("frame length {length}"),
+        ),
+        FrameFault::UnknownType { frame_type } => {
+            ("unknown frame type", format!("frame type {frame_type}"))
+        }
+        FrameFault::Misplaced {
+            field,
+            actual,
+            expected,
+        } => (
+            "frame of another place",
+            format!("{field} {actual}, expected {expected}"),
+        ),
+        fault => ("invalid frame", fault.to_string()),
+    }
 }
 
 fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Result<(), String> {
@@ -82,7 +106,7 @@ fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Resu
         let computed = checksum.compute(payload);
         if computed != recorded {
             return Err(format!(
-                "checksum mismatch: recorded {recorded}, computed {computed}"
+                "recorded checksum={recorded}, computed checksum={computed}"
             ));
         }
     }
@@ -188,13 +212,13 @@ mod tests {
         bytes[100] ^= 1;
         let batch = prepared(&mut bytes, i64::MAX, 0, Some(checksum));
         assert_eq!(batch.length, 64);
-        assert!(matches!(batch.follows, Follows::Damage(why) if why.contains("checksum")));
+        assert!(matches!(batch.follows, Follows::Damage(what, _) if what.contains("checksum")));
     }
 
     #[test]
     fn damage_is_distinguished_from_the_end() {
         let damage = |bytes: &mut [u8]| match prepared(bytes, i64::MAX, 0, None).follows {
-            Follows::Damage(why) => why,
+            Follows::Damage(what, why) => format!("{what}: {why}"),
             other => panic!("{other:?}"),
         };
         assert!(damage(&mut [0; 64]).contains("unexpected end"));

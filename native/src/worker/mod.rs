@@ -21,6 +21,7 @@ mod time_index;
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
 use crate::checksum::Checksum;
 use crate::errors::Error;
+use crate::event::Event;
 use crate::fork;
 use crate::idle::Backoff;
 use crate::mailbox::MailboxHandle;
@@ -33,6 +34,7 @@ use replay::ReplayRequest;
 use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -188,7 +190,7 @@ impl SessionWorker {
         let (commands, receiver) = channel();
         let checksum = Checksum::parse(record_checksum)?;
         let duty_cycle = DutyCycle {
-            mailbox,
+            mailbox: mailbox.clone(),
             commands: receiver,
             storage: Arc::new(Storage {
                 archive_dir,
@@ -207,7 +209,7 @@ impl SessionWorker {
             read: traffic(read_counters),
             cycle_time: cycle_time(cycle_counters),
         };
-        let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
+        let thread = spawn(name, mailbox, move || duty_cycle.run())?;
         Ok(Self {
             running: Mutex::new(Some(Running {
                 commands,
@@ -357,6 +359,19 @@ impl SessionWorker {
     }
 }
 
+/// Start a thread; that it has panicked is posted to the mailbox.
+fn spawn(
+    name: String,
+    mailbox: MailboxHandle,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    Builder::new().name(name.clone()).spawn(move || {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            mailbox.post(Event::WorkerFailed { name });
+        }
+    })
+}
+
 impl Running {
     fn end(self) {
         if !self.process.is_this() {
@@ -384,4 +399,21 @@ impl Drop for SessionWorker {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReplayProgress>()?;
     module.add_class::<SessionWorker>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_thread_is_posted() {
+        let mailbox = MailboxHandle::default();
+        let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
+        thread.expect("a thread").join().expect("no panic is left");
+        let events = mailbox.posted();
+        let [Event::WorkerFailed { name }] = events.as_slice() else {
+            panic!("{} events", events.len());
+        };
+        assert_eq!(name, "recorder");
+    }
 }

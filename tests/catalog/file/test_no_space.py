@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from support.builders.mark_files import acquire
+from support.damage.small_disk import small_disk
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
-from aerotape.catalog.mark import ownership
+from aerotape.catalog.mark import mark_file, ownership
 from aerotape.catalog.mark.layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.errors import CatalogError, MarkFileError
@@ -92,6 +93,29 @@ def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
     assert path.stat().st_blocks * 512 >= 1 << 20
 
 
+def test_holes_are_not_filled_as_far_as_there_is_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is too little nothing is taken: what holes have got is never given back."""
+    calls: list[int] = []
+
+    def allocate(*_: int) -> None:
+        calls.append(1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with small_disk(tmp_path / "disk", 16 << 20) as disk:
+        with Catalog.open(disk.path, create=True) as catalog:
+            add(catalog)
+        os.truncate(disk.path / CATALOG_FILE_NAME, 64 << 20)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.posix_fallocate", allocate)
+            with pytest.raises(CatalogError, match=r"cannot reserve 67108864 bytes.*No space left"):
+                Catalog.open(disk.path)
+        assert not calls
+        with Catalog.open(disk.path, read_only=True) as catalog:
+            assert len(catalog) == 1
+
+
 def test_a_mark_file_that_is_taken_away_while_it_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,12 +147,11 @@ def test_a_link_is_written_whole_or_not_at_all(
     link = archive / LINK_FILE_NAME
     before = link.read_bytes()
 
-    def write(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(data[:3])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    def open_full(path: str, flags: int) -> int:
+        Path(path).write_bytes(b"/ha")
+        return os.open("/dev/full", os.O_WRONLY)
 
-    monkeypatch.setattr(Path, "write_bytes", write)
+    monkeypatch.setattr(mark_file, "open_no_follow", open_full)
     with pytest.raises(MarkFileError, match="No space left"):
         acquire(archive, mark_file_dir=second)
     assert link.read_bytes() == before

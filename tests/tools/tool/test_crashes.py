@@ -300,47 +300,47 @@ SCENARIOS: dict[str, Callable[[Path, CutShort, pytest.CaptureFixture[str]], None
 }
 # Left out together, for the one covers the other.
 TOGETHER = (
-    "catalog_file.py CatalogFile.close",
+    "mapped_file.py CatalogFile.close",
     "repair.py _take_out",
-    "migration.py migrate|migration_journal.py write_journal",
+    "migrate_version.py migrate|migration_journal.py write_journal",
 )
 # What needs to be on storage only when the command says that it is done.
 AT_THE_END = {
-    "compact": ["shrinking.py ShrinkingCatalog.compact < leftovers.py compact"],
-    "migrate": ["migration_journal.py remove_journal < migration.py migrate"],
+    "compact": ["compaction.py ShrinkingCatalog.compact < orphans.py compact"],
+    "migrate": ["migration_journal.py remove_journal < migrate_version.py migrate"],
     "repair": [
-        "catalog_file.py CatalogFile.close",
+        "mapped_file.py CatalogFile.close",
         "repair.py _fill < repair.py _take_out",
-        "suspect.py erase_tail < repair.py _take_out",
+        "suspect_marks.py erase_tail < repair.py _take_out",
     ],
     "repair --cut": [
-        "catalog_file.py CatalogFile.close",
+        "mapped_file.py CatalogFile.close",
         "repair.py _take_out",
-        "suspect.py erase_tail < repair.py _take_out",
+        "suspect_marks.py erase_tail < repair.py _take_out",
     ],
-    "repair of what is gone": ["catalog_file.py CatalogFile.close"],
-    "import": ["catalog_file.py CatalogFile.close"],
+    "repair of what is gone": ["mapped_file.py CatalogFile.close"],
+    "import": ["mapped_file.py CatalogFile.close"],
 }
 OTHERS_COVER = {
     # Nothing was stored in the catalog after it was written anew.
-    "compact": ["catalog_file.py CatalogFile.close"],
+    "compact": ["mapped_file.py CatalogFile.close"],
     # The names of the quarantine, and of what is copied into a folder of it: the same directories
     # are forced for the mark and the note, before anything goes.
     "repair": [
         "quarantine.py make_folder < repair.py repair",
-        "suspect.py copy_tail < repair.py _copy",
+        "suspect_marks.py copy_tail < repair.py _copy",
     ],
     # That of the mark: files that are moved away from beside it afterwards.
     "repair --cut": [
         "quarantine.py make_folder < repair.py repair",
-        "suspect.py add_notes < repair.py repair",
-        "suspect.py copy_tail < repair.py _copy",
+        "suspect_marks.py add_notes < repair.py repair",
+        "suspect_marks.py copy_tail < repair.py _copy",
     ],
     # Names of new files, and of the new catalog: changes to a directory come in their order, and
     # the files come into the archive's after it, by a rename that is in both directories or none.
     "import": [
-        "catalog.py Catalog.insert_recording < transfer.py _enter",
-        "transfer.py _write < transfer.py import_recording",
+        "catalog.py Catalog.insert_recording < export_import.py _enter",
+        "export_import.py _write < export_import.py import_recording",
     ],
 }
 
