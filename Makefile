@@ -7,6 +7,8 @@ PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
 DEMO_ARGS   ?=
 BENCH_ARGS  ?=
+# Cargo's profile: release, or dev-release for quick builds (native/Cargo.toml).
+PROFILE     ?= release
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -36,7 +38,7 @@ demo: $(STAMPS)/installed ## Record, list, replay, crash, repair and take to Par
 
 test: setup ## Run all tests, those of the native crate first (PYTEST_ARGS=…)
 	@echo "aerotape: testing the native crate"
-	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --release --no-default-features --lib
+	@eval "$$($(PY) native/build_environment.py)" && cd native && PYO3_PYTHON="$(CURDIR)/$(PY)" cargo test --quiet --profile $(PROFILE) --no-default-features --lib
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 bench: setup ## Measure against the Java archive (BENCH=recording, control, listing, scan, parquet, tools or startup; BENCH_ARGS=…)
@@ -45,7 +47,7 @@ bench: setup ## Measure against the Java archive (BENCH=recording, control, list
 check: $(STAMPS)/installed ## Lint and type-check Python and Rust
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
-	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --check && cargo clippy --release --all-targets -- -D warnings
+	eval "$$($(PY) native/build_environment.py)" && cd native && cargo fmt --check && cargo clippy --profile $(PROFILE) --all-targets -- -D warnings
 
 format: $(STAMPS)/installed ## Sort imports and format the Rust sources
 	$(VENV)/bin/ruff check --select I --fix
@@ -74,7 +76,7 @@ $(STAMPS)/environment: $(STAMPS)/prerequisites pyproject.toml
 
 $(STAMPS)/installed: $(STAMPS)/environment setup.py $(NATIVE)
 	@echo "aerotape: building the native extension (the first time takes some minutes) and installing"
-	@$(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
+	@SETUPTOOLS_RUST_CARGO_PROFILE=$(PROFILE) $(PY) -m pip install --quiet --no-build-isolation --editable '.[spark,plot,dev]'
 	@$(PY) -m compileall -q aerotape archive catalog codecs replay spark tools
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The contract of the native core: what Python may ask of it.
+"""The interface of the native core for Python.
 
 Units are in the names: positions and lengths are bytes, `_ns` nanoseconds, `_ms` milliseconds.
 Every call that can wait releases the interpreter. Failures are the classes of `aerotape.errors`.
@@ -56,7 +56,7 @@ class MediaDriver:
 class AeronClient:
     """One Aeron client: a connection to a media driver through its directory.
 
-    The client's conductor is a C thread of its own. Objects made here keep the client alive.
+    The client's conductor is a native thread. Objects created here keep the client alive.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AeronClient:
         self, type_id: int, key: bytes, label: str, timeout_ns: int = 10_000_000_000
     ) -> Counter: ...
     def close(self) -> None:
-        """Close the client and all that was made by it. Idempotent."""
+        """Close the client and all objects created by it. Idempotent."""
 
 class _Pending(Generic[_T]):
     @property
@@ -242,12 +242,12 @@ class Image:
         """Pass over up to `fragment_limit` fragments that begin before `position`, and padding;
         return how many."""
     def reject(self, reason: str) -> None:
-        """Cut the publisher off: its publication is disconnected from this subscription and it is
-        told the reason (at most 1023 bytes). Nothing happens once the image has been released."""
+        """Disconnect the publisher from this subscription and send it the reason (at most 1023
+        bytes). Nothing happens once the image has been released."""
     def release(self) -> None:
-        """Give the image back. Done by the destructor too."""
+        """Release the image, as the destructor does."""
 
-# A message (fragments put back together):
+# A message (reassembled from its fragments):
 # (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value)
 # where term_id/term_offset/flags/reserved_value are those of the message's first frame.
 _Message = tuple[bytes, int, int, int, int, int, int, int]
@@ -257,7 +257,7 @@ class MessageReader:
     """Reads a stream from one image after the other.
 
     A message whose first fragments came from one image may be completed from the next, as long as
-    that goes on at the same position. For one consumer.
+    that continues at the same position. For one consumer.
     """
 
     def __init__(self) -> None: ...
@@ -311,7 +311,7 @@ class Subscription:
     def add_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def remove_destination(self, channel: str, timeout_ns: int = 10_000_000_000) -> None: ...
     def close(self) -> None:
-        """Close, and with it the images had from here, whoever holds them."""
+        """Close the subscription and all images taken from it."""
 
 @final
 class Counter:
@@ -326,9 +326,9 @@ class Counter:
     def add(self, delta: int) -> int:
         """Add and return the value before."""
     def propose_max(self, candidate: int) -> None:
-        """Set the value unless it is as high already; safe beside others who do the same."""
+        """Set the value unless it is at least as high; atomic."""
     def set_reference_id(self, reference_id: int) -> None:
-        """Say what the counter belongs to (a registration id); readers see it in `rows`."""
+        """Set the registration id of the owner of the counter; readers see it in `rows`."""
     def close(self) -> None: ...
 
 # (counter_id, type_id, key (112 bytes), label, registration_id, owner_id, reference_id, value)
@@ -348,27 +348,26 @@ class CountersReader:
     def key(self, counter_id: int) -> bytes: ...
     def label(self, counter_id: int) -> str: ...
 
-# ---- mailbox.rs --------------------------------------------------------------------------------
+# ---- conductor_wait.rs -------------------------------------------------------------------------
 
 # Events, by their first item:
 # ("message", subscription_registration_id, image_correlation_id, session_id, payload, position):
-#   of a message longer than 65537 bytes only so many
+#   of a longer message only the first 65537 bytes
 # ("image_available", Image)
 # ("image_unavailable", subscription_registration_id, image_correlation_id)
-# ("client_closed",)                      the driver or the client's conductor went away
+# ("client_closed",)                      the driver or the client's conductor is gone
 # ("client_error", code, message)
 # ("recording_stopped", recording_id, position, error_code, error_message or None)
 # ("time_index_failed", recording_id, message)
-# ("replay_ready", replay_session_id)     checks passed: the client may be told OK
-# ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
+# ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
+# ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
 # ("worker_failed", thread_name)          a worker has panicked: it records and replays no more
-# ("listing_left", control_session_id, correlation_id, next_recording_id, count)
 Event = tuple[Any, ...]
 
 @final
 class Mailbox:
-    """What native threads leave for one Python consumer, the conductor."""
+    """The queue of events from native threads to one Python consumer, the conductor."""
 
     def __init__(self) -> None: ...
     def wait(
@@ -376,26 +375,27 @@ class Mailbox:
         subscriptions: Sequence[Subscription] = (),
         timeout_ns: int = 0,
         fragment_limit: int = 10,
-        lookups: tuple[Lookups, Buffer] | None = None,
         sendings: Sequence[Sending] = (),
     ) -> list[Event]:
-        """Return what has come, oldest first: events, and whole messages polled from
-        `subscriptions`, but for those that `lookups` has answered from the catalog that goes with
-        it, which is in use only within the call. When there is nothing, wait
-        up to the timeout, idling as the Java archive's default (backoff to 1 ms) with the
-        interpreter released. Meanwhile `sendings` go on, in turns; when one that is not
-        `is_last` is over, or one never can be, return too."""
+        """Return events, oldest first, and whole messages polled from `subscriptions`.
+
+        Without any, wait up to the timeout with the interpreter released, idling as the Java
+        archive does by default (backoff to 1 ms). Meanwhile offer the messages of `sendings` in
+        turns; return also when one of these is over, except with `is_last` and all sent."""
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
 
 @final
 class Sending:
-    """Messages that `Mailbox.wait` sends as there is room for them: `prefix`, then bytes of
+    """Messages that `Mailbox.wait` offers as there is room for them: `prefix`, then bytes of
     `source`, for each slice.
 
-    `source` and `slices` are in use only within a wait. `slices` is an array of int64: offset and
-    length of each, in bytes, of which the first `skip` bytes are left out. With `is_last`
-    nothing is to follow, and nobody waits for the end.
+    The bytes are copied. `slices` is an array of int64: offset and length of each, in bytes, of
+    which the first `skip` bytes are left out. With `is_last` nothing follows, and the wait does
+    not end when all are sent.
+
+    Raises:
+        ValueError: a slice is not within `source`.
     """
 
     def __init__(
@@ -408,90 +408,45 @@ class Sending:
         skip: int = 0,
         is_last: bool = False,
     ) -> None: ...
+    def offer(self) -> int:
+        """Offer the next messages, as many as a wait does at once; return how many were sent."""
     @property
     def sent(self) -> int:
-        """How many messages have gone out."""
+        """The number of messages sent so far."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all are sent, or the next one never can be."""
     @property
     def result(self) -> int:
         """Of the last offer; 0 where the next message is longer than `max_message_length`."""
     @property
     def failure(self) -> str | None:
-        """Why it was given up, with an error (-6) as the result."""
+        """The error of the last offer, whose result is then -6."""
 
-# ---- lookups/ ----------------------------------------------------------------------------------
+# ---- descriptors.rs ----------------------------------------------------------------------------
 
-@final
-class DescriptorIndex:
-    """Where descriptors are in a catalog: recordings ascending, from the first one on."""
+def find_descriptors(
+    catalog: Buffer,
+    offsets: Buffer,
+    limit: int,
+    *,
+    stream_id: int | None = None,
+    channel_fragment: bytes | None = None,
+) -> tuple[bytes, bytes, int]:
+    """Find recording descriptors in a mapped catalog file, in the order of `offsets`.
 
-    def __init__(self) -> None: ...
-    def extend(self, ids: Buffer, slices: Buffer) -> None:
-        """Add recordings behind the last one: arrays of int64, with offset and length of each
-        descriptor, in bytes, in `slices`. The end is not known then.
+    Args:
+        catalog: the catalog file.
+        offsets: array of int64 with the offset of each descriptor, in bytes; others than valid
+            ones, and damaged descriptors, are left out.
+        limit: how many to find at most.
+        stream_id: the stream id that they must have.
+        channel_fragment: what their original channel must contain.
 
-        Raises:
-            ValueError: they are not ascending, or not as many slices.
-        """
-    def clear(self) -> None:
-        """Know nothing."""
-    def remove(self, recording_id: int) -> None:
-        """Forget a recording, if it is known; the others stay where they are."""
-    @property
-    def end_id(self) -> int | None:
-        """From which id on there are no recordings, None while there may be more than are known."""
-    def set_end(self, end_id: int | None) -> None:
-        """Say that there are no recordings from an id on, or that there may be."""
-    def between(self, from_id: int, to_id: int) -> tuple[bytes, bytes]:
-        """Return ids and slices of the recordings from one id on and before another, as the
-        memory of arrays of int64."""
-
-@final
-class Lookups:
-    """Requests for one recording, or for all from one on, that `Mailbox.wait` answers.
-
-    A request is answered when its session is served and came on that session's image, and there
-    is nothing in it that takes thinking: a recording that is in the index and can be sent at once,
-    or a listing once the end of the index is known. All others go to Python; so does the rest of a
-    listing that gets no further ("listing_left").
+    Returns:
+        Recording ids as the memory of an array of int64; likewise offset and length of each
+        descriptor without its padding, in bytes; and how many of `offsets` were looked at.
     """
-
-    def __init__(
-        self,
-        index: DescriptorIndex,
-        *,
-        schema_id: int,
-        one: int,
-        many: int,
-        descriptor: bytes,
-        unknown: bytes,
-    ) -> None:
-        """Answer requests with these template ids: the first fields of their bodies are control
-        session id, correlation id and recording id, then for `many` how many.
-
-        Args:
-            descriptor: what precedes the descriptor in an answer: 24 bytes, of which 8 to 24
-                (control session and correlation id) will be those of the request, and take the
-                place of the first 16 of the descriptor.
-            unknown: what ends a listing of less than was asked for; likewise, and bytes 24 to 32
-                will be the next recording id.
-
-        Raises:
-            ValueError: one of these is shorter than that.
-        """
-    def serve(
-        self,
-        control_session_id: int,
-        image_correlation_id: int,
-        publication: ExclusivePublication,
-    ) -> None:
-        """Answer for a session, on its response publication."""
-    def leave(self, control_session_id: int) -> tuple[int, int, int] | None:
-        """Answer no more for a session; what is left of its listing: correlation id, next
-        recording id, how many."""
-    def list(self, control_session_id: int, correlation_id: int, from_id: int, count: int) -> bool:
-        """Begin a listing for a session that is served; whether that can be done here."""
-    def is_listing(self, control_session_id: int) -> bool:
-        """Whether a listing for the session is under way."""
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
@@ -529,14 +484,12 @@ class SessionWorker:
 
         Args:
             idle: spins, yields, min park ns, max park ns.
-            write_counters: kept up to date with what recordings write: longest time for one
-                block (ns), total bytes, total time (ns).
+            write_counters: statistics of what recordings write: longest time for one block
+                (ns), total bytes, total time (ns).
             read_counters: the same for what replays read.
-            cycle_counters: longest turn (ns), count of turns longer than a threshold, that
-                threshold (ns). A turn lasts until the next begins; while there is no session
-                there are no turns. The counters may be others' too."""
-    def expect_recording(self) -> None:
-        """Be awake for the next call of `record`, which comes within a millisecond or so."""
+            cycle_counters: longest duty cycle (ns), count of cycles longer than a threshold, that
+                threshold (ns). Without a session no cycles are counted. Other workers may use the
+                same counters."""
     def record(
         self,
         image: Image,
@@ -552,18 +505,18 @@ class SessionWorker:
 
         The worker takes over the image. The counter is set (release) to the position that
         has been written, and at sync levels 1 and 2 made durable. Creating or writing a
-        segment that fails stops the recording at its last whole frame and says so.
+        segment that fails stops the recording at its last whole frame, with an error.
         `start_position` is the recording's; writing begins at the image's join position.
         `events` are the messages RecordingStarted, RecordingProgress and RecordingStopped for
         `publish_events`; the position at the end of the last two is filled in here.
-        `time_index` is the path of the file that remembers when the recording had which
-        position, what a new one begins with, whether one that is there is another recording's
-        and makes room, and how far its points are apart: at least so many nanoseconds, and so
-        many bytes unless ten times as long has passed. A file that cannot be written is told
-        with `time_index_failed`, once; the recording goes on."""
+        `time_index` is the path of the file of times and positions, the header of a new file,
+        whether an existing file is another recording's and is replaced, and the least distance of
+        its points in nanoseconds and in bytes; the bytes do not count after ten times as long. A
+        file that cannot be written is reported with `time_index_failed`, once; the recording
+        continues."""
     def publish_events(self, publication: ExclusivePublication) -> None:
-        """Tell in `publication`, which the worker takes over, what becomes of recordings that
-        begin from now on. Events that it does not take at once are dropped: progress is told
+        """Publish events of recordings that begin from now on to `publication`, which the worker
+        takes over. Events that it does not accept at once are dropped: progress is published
         again with the next position, start and stop are not."""
     def stop_recording(self, recording_id: int) -> None: ...
     def replay(
@@ -654,14 +607,14 @@ class SegmentScan:
     ) -> None:
         """Prepare a scan; no file is opened yet. ValueError for arguments that make no sense.
 
-        `mode` is what becomes of messages with a frame that fails its checksum: an error, nothing,
+        `mode` is how messages with a frame that fails its checksum are handled: an error, no row,
         or a row without payload and with the reason in `_corrupt`. That column is among those of
         `columns=None` in the last case only. `nullable` makes the schema say that any column may
         hold null; otherwise only those two may. `given`: no file is opened; when the next batch is
         None and `wanted` is not, the caller has to `give` bytes of the recording, or to `refuse`,
-        and to ask for the batch again. `archive_dir` is then just what errors name.
+        and to request the batch again. `archive_dir` then only appears in errors.
 
-        `from_boundary` tells that a message ended at `from_position`: the scan begins there instead
+        `from_boundary`: a message is known to end at `from_position`; the scan begins there instead
         of at the start of its term."""
     @property
     def wanted(self) -> int | None:
@@ -673,11 +626,11 @@ class SegmentScan:
     @property
     def schema(self) -> ArrowSchema: ...
     def next_batch(self) -> ArrowRecordBatch | None:
-        """Return the next batch with the columns asked for, None at the end."""
+        """Return the next batch with the requested columns, None at the end."""
     def next_messages(self) -> list[_RecordedMessage] | None:
         """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side.
 
-        ValueError in mode PERMISSIVE, of which a tuple could not tell the reason."""
+        ValueError in mode PERMISSIVE, as a tuple has no column for the reason."""
     @property
     def position(self) -> int:
         """Position after the last frame that was looked at."""
@@ -722,11 +675,11 @@ class _Range(Protocol):
 
 @final
 class RecordingPass:
-    """One pass over a range of a recording that counts what is there, and what is not.
+    """One pass over a range of a recording that counts messages and gaps.
 
-    Nothing ends it early: where there is no frame (a file is missing or too short, nothing was
-    written, something else stands there) it goes on at the next frame that can be found. Memory
-    does not depend on the size of the recording.
+    Damage does not end it: where there is no frame (a file is missing or too short, nothing was
+    written, other bytes are there) it continues at the next frame that can be found. Memory does
+    not depend on the size of the recording.
     """
 
     def __init__(self, range: _Range, edges: Sequence[int]) -> None:
@@ -781,7 +734,7 @@ class RecordingCounts:
     def gap_bytes(self) -> int: ...
     @property
     def gaps(self) -> list[tuple[int, int, Literal["missing", "unwritten", "damaged"], str]]:
-        """The first 1000: positions from and to, kind, what a reader would be told there."""
+        """The first 1000: positions from and to, kind, the error that a reader would get there."""
     @property
     def bins(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
         """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
@@ -800,21 +753,21 @@ class ArrowArray(Protocol):
 class SbeDecoder:
     """Decodes SBE payloads into Arrow columns by a plan (`aerotape.codecs.payload_plan.Plan`).
 
-    The columns are the template names if asked for, then those of the plan's messages (of a flat
-    plan the message's own, else one struct a message), then the errors if asked for. A payload of
-    another schema or template is null in all of them. Safe for several threads.
+    The columns are the template names if requested, then those of the plan's messages (of a flat
+    plan the message's fields, else one struct a message), then the errors if requested. A payload
+    of another schema or template is null in all of them. Safe for several threads.
     """
 
     def __init__(
         self, plan: object, *, template_column: str | None = None, error_column: str | None = None
     ) -> None:
-        """Take a plan over. ValueError, TypeError or OverflowError if it is none."""
+        """Adopt a plan. ValueError, TypeError or OverflowError if it is not one."""
     @property
     def schema(self) -> ArrowSchema: ...
     def decode(self, payloads: ArrowArray) -> ArrowRecordBatch:
         """Decode a binary array (Arrow's Binary, else TypeError); null stays null.
 
-        A payload that is not what the plan says is a null row with its error in the error column;
+        A payload that does not match the plan is a null row with its error in the error column;
         without that column CodecError with the number of the row. OverflowError if a column would
         be longer than Arrow's 32-bit offsets reach."""
     def decode_messages(
@@ -826,7 +779,7 @@ class SbeDecoder:
     ) -> tuple[ArrowRecordBatch, ArrowArray | None, list[tuple[int, str]]]:
         """Decode those payloads that are to be rows; the decoder must have no error column.
 
-        `malformed` is what becomes of one that is not what the plan says: decoding ends before it,
+        `malformed` is how one that does not match the plan is handled: decoding ends before it,
         it is left out, or a row of nulls. `keep_others` makes payloads of other schemas and
         templates rows of nulls; else they are left out. Nulls stay.
 
@@ -897,7 +850,7 @@ def walk_segment(
 
 @final
 class BadFrame:
-    """A place of a segment file where there is no good frame."""
+    """A place of a segment file without a good frame."""
 
     @property
     def offset(self) -> int:
@@ -941,7 +894,7 @@ class SegmentCheck:
         """Its length as in its header, not aligned; -1 when there is none."""
     @property
     def behind(self) -> SegmentWalk | None:
-        """A walk over what is behind the end, when it was asked for."""
+        """A walk over the frames after `end_offset`, if requested."""
     @property
     def error(self) -> str | None:
         """Why the file could not be read."""
@@ -993,9 +946,9 @@ def check_segments(
 ) -> list[SegmentCheck]:
     """Check segment files on all processors, each from `start_offset` to `end_offset`.
 
-    Behind a bad place it goes on with the next frame that says of itself that it is where it is.
-    With a `limit` beyond `end_offset`, what is behind is walked as by `walk_segment`.
-    `progress` is called with the bytes that are behind us; what it raises ends the check.
+    After a bad place it continues with the next frame whose header belongs to its place.
+    With a `limit` beyond `end_offset`, the frames up to it are walked as by `walk_segment`.
+    `progress` is called with the number of bytes done; what it raises ends the check.
     A file that cannot be read is an `error` of its check."""
 
 @final

@@ -28,7 +28,6 @@ from aerotape.archive.control.control_session import (
     ControlSession,
 )
 from aerotape.archive.control.control_session_adapter import Reception
-from aerotape.archive.control.listing import native_lookups
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.recordings import Recordings
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
@@ -42,7 +41,6 @@ from aerotape.archive.security.authentication import Authenticator, GuardedAuthe
 from aerotape.archive.security.authorisation import (
     AuthorisationService,
     GuardedAuthorisation,
-    allows_everything,
 )
 from aerotape.catalog.recovery.trailing_segment import make_next_segments
 from aerotape.channel_uri import ChannelUri
@@ -50,7 +48,7 @@ from aerotape.clock import epoch_ms
 from aerotape.errors import AeronError, AerotapeError, ClosedError
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Lookups, Mailbox, SessionWorker, Subscription
+    from aerotape._native import AeronClient, Mailbox, SessionWorker, Subscription
     from aerotape.archive.retention.retention import Retention
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.mark.mark_file import MarkFile
@@ -73,8 +71,6 @@ class Conductor:
         archive_id: which archive this is, among those on one driver.
         archive_dir: where its recordings are.
         failure: what ended the conductor, None after a stop that was asked for.
-        lookups: answers requests for descriptors without the interpreter; None where each request
-            has to be authorised.
     """
 
     def __init__(
@@ -105,9 +101,6 @@ class Conductor:
         self.catalog = catalog
         self.errors = errors
         self.failure: BaseException | None = None
-        self.lookups: Lookups | None = None
-        if allows_everything(authorisation_service):
-            self.lookups = native_lookups(catalog.index)
         self._client = client
         self._mailbox = mailbox
         self._mark_file = mark_file
@@ -212,7 +205,6 @@ class Conductor:
             "replay_ready": self.replays.on_ready,
             "replay_answered": self.replays.on_answered,
             "replay_done": self.replays.on_done,
-            "listing_left": self._reception.on_listing_left,
             "worker_failed": self._on_worker_failed,
         }
 
@@ -294,7 +286,6 @@ class Conductor:
                         subscriptions,
                         self._timeout_ns(),
                         FRAGMENT_LIMIT,
-                        None if self.lookups is None else (self.lookups, self.catalog.data),
                         [sending for sending in sendings if sending is not None],
                     )
                 )

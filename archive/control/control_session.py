@@ -137,19 +137,19 @@ class ControlSession(ResponseSender):
     @property
     def is_busy(self) -> bool:
         """Whether there is more to do than to see now and then whether the client is there."""
-        return self.state is not State.ACTIVE or self._listing is not None or bool(self._queue)
+        return self.state is not State.ACTIVE or self.listing is not None or bool(self._queue)
 
     @property
     def wants_within_ns(self) -> int | None:
         """How soon there is something to look after, None when the client has nothing coming."""
-        if self._listing is not None:
-            return None if self._listing.sending is not None else self._listing.retry_after_ns
+        if self.listing is not None:
+            return None if self.listing.sending is not None else self.listing.retry_after_ns
         return SOON_NS if self.state in _WAITING or self._queue else None
 
     @property
     def sending(self) -> Sending | None:
         """What is sent to the client while the conductor waits, if anything is."""
-        return None if self._listing is None else self._listing.sending
+        return None if self.listing is None else self.listing.sending
 
     @property
     def ended_badly(self) -> bool:
@@ -203,11 +203,10 @@ class ControlSession(ResponseSender):
         if self.state is not State.DONE:
             self.state = State.DONE
             self.end_reason = reason
-            self._answer_all()
 
     def close(self) -> None:
         """Give back the publication and the counter. What the client has not read is dropped."""
-        self.listing = self._list_rest = None
+        self.listing = None
         self._queue.clear()
         if self._publication is not None:
             self._publication.revoke()
@@ -254,7 +253,7 @@ class ControlSession(ResponseSender):
             case State.ACTIVE:
                 self._check_liveness()
                 self._drain()
-                self._go_on_listing()
+                self._advance_listing()
             case State.REJECTED:
                 self._send_refusal(ErrorCode.AUTHENTICATION_REJECTED, self._refusal)
 

@@ -122,14 +122,6 @@ class Reception:
         else:
             self._errors.record("control message is no request", type(message).__name__)
 
-    def on_listing_left(
-        self, control_session_id: int, correlation_id: int, from_recording_id: int, count: int
-    ) -> None:
-        """Have a session go on with a listing that does not get on natively."""
-        session = self.sessions.get(control_session_id)
-        if session is not None:
-            session.go_on_listing(correlation_id, from_recording_id, count)
-
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
         """Return the session that a message is for, None when it may not be over this image."""
         has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)

@@ -1,61 +1,46 @@
 """Listings of recordings: descriptors streamed to a client as fast as it takes them.
 
-A listing of many sends its descriptors and, when there are fewer than were asked for, ends with a
+A listing of many sends its descriptors and, when there are fewer than requested, ends with a
 RECORDING_UNKNOWN response that carries the next recording id. Recording subscriptions are listed
 in the same way, with SUBSCRIPTION_UNKNOWN at the end.
 """
 
 from __future__ import annotations
 
-from array import array
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from aerotape._native import Lookups
 from aerotape.archive.control import responses
-from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import CatalogError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
     import mmap
+    from array import array
 
-    from aerotape._native import DescriptorIndex, Sending
+    from aerotape._native import Sending
     from aerotape.archive.recording.recording_session import RecordingSubscription
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
 
-# Recordings that a listing looks at in a turn of the conductor: of all, those that no listing has
-# looked at before, and of those that have to pass a filter, which Python looks at one by one.
-MAX_SENT_PER_CYCLE = 4_096
-MAX_NEW_PER_CYCLE = 1_024
-MAX_FILTERED_PER_CYCLE = 256
-# How soon a client that has no room is tried again, nanoseconds.
+# Descriptors that are copied from the catalog at once; the client gets them as of that moment.
+MAX_PAGE_LENGTH = 4_096
+# Recordings that a listing looks at in a duty cycle of the conductor.
+MAX_SCANNED_PER_CYCLE = 16_384
+# Subscriptions that a listing sends in a duty cycle.
+MAX_SUBSCRIPTIONS_PER_CYCLE = 256
+# Pauses between attempts under back pressure, nanoseconds.
 MIN_RETRY_NS = 2_000
 MAX_RETRY_NS = 1_000_000
 
 
-def native_lookups(index: DescriptorIndex) -> Lookups:
-    """Make what answers requests for recordings that are in a catalog's index."""
-    unknown = codecs.ControlResponseCode.RECORDING_UNKNOWN
-    return Lookups(
-        index,
-        schema_id=codecs.SCHEMA_ID,
-        one=codecs.ListRecordingRequest.TEMPLATE_ID,
-        many=codecs.ListRecordingsRequest.TEMPLATE_ID,
-        descriptor=responses.descriptor_prefix(0, 0),
-        unknown=responses.control_response(0, 0, 0, unknown),
-    )
-
-
 class ListingSession(Protocol):
-    """Where a listing sends to."""
+    """The control session that a listing sends to."""
 
     @property
     def is_done(self) -> bool: ...
-    def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool: ...
     def begin_sending(
         self,
         correlation_id: int,
@@ -78,12 +63,12 @@ class ListingSession(Protocol):
 
 
 class _Listing:
-    """What all kinds of listing share.
+    """Base of all listings.
 
     Attributes:
         is_done: whether everything has been sent, or the listing has failed.
-        retry_after_ns: when to go on: 0 at once, more while the client has no room.
-        sending: what goes out while the conductor waits, which then goes on when that is over.
+        retry_after_ns: the pause until the next attempt; 0 without back pressure.
+        sending: descriptors that are offered while the conductor waits, if any.
     """
 
     def __init__(self, session: ListingSession, correlation_id: int) -> None:
@@ -95,11 +80,11 @@ class _Listing:
 
     @property
     def is_sent(self) -> bool:
-        """Whether all has gone out that was to be sent, and nothing is to follow."""
+        """Whether everything has been sent."""
         return self.is_done
 
     def _note_progress(self, any_sent: bool) -> None:
-        """Go on at once while the client takes something, else after longer and longer."""
+        """Continue at once while the client takes something, else after growing pauses."""
         if any_sent:
             self.retry_after_ns = 0
         else:
@@ -107,17 +92,67 @@ class _Listing:
 
 
 class _RecordingListing(_Listing):
-    """What the listings of recordings share."""
+    """Pages of descriptors, which are copied out of the mapped catalog and sent natively."""
 
-    def __init__(self, session: ListingSession, catalog: Catalog, correlation_id: int) -> None:
+    def __init__(
+        self, session: ListingSession, catalog: Catalog, correlation_id: int, count: int
+    ) -> None:
         super().__init__(session, correlation_id)
         self._catalog = catalog
+        self._remaining = count
+        self._page: DescriptorRun | None = None
+        self.is_done = count <= 0
+
+    def do_work(self) -> None:
+        """Account for what was sent of the page, and begin the next one when it is over."""
+        if self.sending is not None and self._page is not None:
+            sent = self._session.note_sending(self.sending)
+            if not self.sending.is_over and not self._session.is_done:
+                return
+            self.sending = None
+            self._take_note(self._page, sent)
+        if self.is_done:
+            return
+        self._page = page = self._next_page()
+        if page is None:
+            return
+        if not page.ids:
+            self._note_progress(True)
+            self._end_page(page, 0)
+            return
+        self.sending = self._session.begin_sending(
+            self._correlation_id,
+            self._catalog.data,
+            page.slices,
+            is_last=self._remaining == len(page.ids),
+        )
+        self._note_progress(self.sending is not None)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether everything has been sent, which the session has not noted yet."""
+        return self.sending is not None and self.sending.sent == self._remaining
+
+    def _take_note(self, page: DescriptorRun, sent: int) -> None:
+        self._remaining -= sent
+        self.is_done = self._remaining == 0 or self._session.is_done
+        if not self.is_done and sent < len(page.ids):
+            self._refuse_if_too_long(page.ids[sent], page.slices[2 * sent + 1])
+        if not self.is_done:
+            self._end_page(page, sent)
+
+    @abstractmethod
+    def _next_page(self) -> DescriptorRun | None:
+        """Return the next descriptors to send; None when the listing has ended instead."""
+
+    def _end_page(self, page: DescriptorRun, sent: int) -> None:
+        """Continue after a page of which `sent` descriptors were sent."""
 
     def _refuse_if_too_long(self, recording_id: int, descriptor_length: int) -> bool:
         """End the listing at a descriptor that no message of the response channel has room for.
 
         Two channels of the greatest length are more than a response stream's smallest term can
-        carry in a message. The reference loses the session over this.
+        carry in a message. The Java archive ends the session in this case.
         """
         length = responses.MESSAGE_HEADER_LENGTH + descriptor_length
         if length <= self._session.max_message_length:
@@ -134,10 +169,10 @@ class _RecordingListing(_Listing):
 
 
 class RangeListing(_RecordingListing):
-    """Up to `count` recordings from an id on, of those that a filter accepts; no damaged ones.
+    """Up to `count` recordings from an id on, optionally of a stream id and a channel fragment.
 
-    Nobody could read a damaged descriptor, and an error would end the listing of the others: they
-    are named when the archive starts, and to who asks for one of them alone.
+    Recordings with a damaged descriptor are left out: no client could decode it, and an error would
+    end the listing of the others. The archive logs them when it starts.
     """
 
     def __init__(
@@ -147,113 +182,56 @@ class RangeListing(_RecordingListing):
         correlation_id: int,
         from_recording_id: int,
         count: int,
-        accept: Callable[[int], bool] | None = None,
+        *,
+        stream_id: int | None = None,
+        channel_fragment: bytes = b"",
     ) -> None:
-        super().__init__(session, catalog, correlation_id)
+        super().__init__(session, catalog, correlation_id, count)
         self._next_recording_id = from_recording_id
-        self._remaining = count
-        self._accept = accept
-        self._run: DescriptorRun | None = None
-        self.is_done = count <= 0
+        self._stream_id = stream_id
+        self._channel_fragment = channel_fragment
 
-    def do_work(self) -> None:
-        """Take note of what has been sent, and begin with what comes next."""
-        sending, self.sending = self.sending, None
-        if sending is not None and self._run is not None:
-            self._note_sent(self._run, self._session.note_sending(sending))
-        if self.is_done:
-            return
-        # Asked for anew each time: the catalog may have changed since.
-        self._run = run = self._next_run()
-        if not run.ids:
-            self._note_progress(True)
-            self._end_run(run)
-            return
-        self.sending = self._session.begin_sending(
-            self._correlation_id,
-            self._catalog.data,
-            run.slices,
-            is_last=self._remaining == len(run.ids),
+    def _next_page(self) -> DescriptorRun:
+        return self._catalog.descriptors(
+            self._next_recording_id,
+            min(self._remaining, MAX_PAGE_LENGTH),
+            scan_limit=MAX_SCANNED_PER_CYCLE,
+            stream_id=self._stream_id,
+            channel_fragment=self._channel_fragment,
         )
-        self._note_progress(self.sending is not None)
 
-    @property
-    def is_sent(self) -> bool:
-        """Whether all has gone out, which the session has not noted yet."""
-        return self.sending is not None and self.sending.sent == self._remaining
-
-    def _note_sent(self, run: DescriptorRun, sent: int) -> None:
-        self._remaining -= sent
-        if sent == len(run.ids):
-            self._end_run(run)
+    def _end_page(self, page: DescriptorRun, sent: int) -> None:
+        if sent < len(page.ids):
+            self._next_recording_id = page.ids[sent]
             return
-        self._next_recording_id = run.ids[sent]
-        self.is_done = self._session.is_done
-        if not self.is_done:
-            self._refuse_if_too_long(run.ids[sent], run.slices[2 * sent + 1])
-
-    def _end_run(self, run: DescriptorRun) -> None:
-        self._next_recording_id = run.next_id
-        if self._remaining == 0:
+        self._next_recording_id = page.next_id
+        if next(self._catalog.recording_ids(page.next_id), None) is None:
+            self._session.send_recording_unknown(self._correlation_id, page.next_id)
             self.is_done = True
-        elif run.is_last and self._catalog.descriptors(run.next_id, 1).next_id == run.next_id:
-            # Nor has any come while these were sent.
-            self._session.send_recording_unknown(self._correlation_id, self._next_recording_id)
-            self.is_done = True
-
-    def _next_run(self) -> DescriptorRun:
-        """Return what is next to be sent, no more than is asked for."""
-        if self._accept is None:
-            limit = min(self._remaining, MAX_SENT_PER_CYCLE)
-            run = self._catalog.descriptors(self._next_recording_id, limit, MAX_NEW_PER_CYCLE)
-            return run if len(run.ids) <= self._remaining else self._cut(run)
-        run = self._catalog.descriptors(self._next_recording_id, MAX_FILTERED_PER_CYCLE)
-        ids, slices = array("q"), array("q")
-        for index, recording_id in enumerate(run.ids):
-            if self._accept(recording_id):
-                ids.append(recording_id)
-                slices.extend(run.slices[2 * index : 2 * index + 2])
-        run = replace(run, ids=ids, slices=slices)
-        return run if len(ids) <= self._remaining else self._cut(run)
-
-    def _cut(self, run: DescriptorRun) -> DescriptorRun:
-        count = self._remaining
-        return replace(run, ids=run.ids[:count], slices=run.slices[: 2 * count])
 
 
 class SingleListing(_RecordingListing):
-    """One recording by its id.
-
-    Attributes:
-        was_sent: whether its descriptor has been sent.
-    """
+    """One recording by its id."""
 
     def __init__(
         self, session: ListingSession, catalog: Catalog, correlation_id: int, recording_id: int
     ) -> None:
-        super().__init__(session, catalog, correlation_id)
+        super().__init__(session, catalog, correlation_id, 1)
         self._recording_id = recording_id
-        self.was_sent = False
 
-    def do_work(self) -> None:
-        """Send the descriptor once it can be sent."""
-        if self.is_done:
-            return
-        if not self._catalog.has_recording(self._recording_id):
+    def _next_page(self) -> DescriptorRun | None:
+        if self._catalog.has_recording(self._recording_id):
+            page = self._catalog.descriptors(self._recording_id, 1, scan_limit=1)
+            if page.ids:
+                return page
+            try:
+                self._catalog.wire_descriptor(self._recording_id)
+            except CatalogError as error:
+                self._session.send_error(self._correlation_id, ErrorCode.GENERIC, str(error))
+        else:
             self._session.send_recording_unknown(self._correlation_id, self._recording_id)
-            self.is_done = True
-            return
-        try:
-            descriptor = self._catalog.wire_descriptor(self._recording_id)
-        except CatalogError as error:
-            self._session.send_error(self._correlation_id, ErrorCode.GENERIC, str(error))
-            self.is_done = True
-            return
-        if self._refuse_if_too_long(self._recording_id, len(descriptor)):
-            return
-        self.was_sent = self._session.send_descriptor(self._correlation_id, descriptor)
-        self._note_progress(self.was_sent)
-        self.is_done = self.was_sent or self._session.is_done
+        self.is_done = True
+        return None
 
 
 class SubscriptionListing(_Listing):
@@ -280,7 +258,7 @@ class SubscriptionListing(_Listing):
         if self.is_done:
             return
         sent = 0
-        while self._remaining and self._subscriptions and sent < MAX_FILTERED_PER_CYCLE:
+        while self._remaining and self._subscriptions and sent < MAX_SUBSCRIPTIONS_PER_CYCLE:
             source = self._subscriptions[0]
             if not self._session.send_subscription_descriptor(
                 self._correlation_id, source.registration_id, source.stream_id, source.channel

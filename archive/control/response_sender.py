@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-    from aerotape._native import ExclusivePublication, Lookups
+    from aerotape._native import ExclusivePublication
 
 _SEND_ATTEMPTS = 3
-# A client that asks and does not read must not fill the memory before its time is up.
+# A client that sends requests and does not read must not fill the memory before its timeout.
 MAX_QUEUED_LENGTH = 16 * 1024 * 1024
 
 RESPONSE_NOT_CONNECTED = "control response publication is not connected"
 
 
 class Listing(Protocol):
-    """What a session streams to its client piece by piece."""
+    """A listing that a session sends to its client page by page."""
 
     @property
     def is_done(self) -> bool: ...
@@ -65,16 +65,13 @@ class ResponseSender(ABC):
         self._publication: ExclusivePublication | None = None
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
-        # None while the client takes what it is sent.
+        # None while offers succeed.
         self._activity_deadline_ms: int | None = now_ms + connect_timeout_ms
-        # Where the publication stood when it began not to.
+        # Position of the publication when offers began to fail.
         self._position_before = 0
         self._queue: deque[bytes] = deque()
         self._queued_length = 0
-        self._listing: Listing | None = None
-        # While this is set it answers for the session too: not while answers have to wait.
-        self._lookups: Lookups | None = None
-        self._list_rest: Callable[[int, int, int], Listing] | None = None
+        self.listing: Listing | None = None
 
     @property
     @abstractmethod
@@ -86,64 +83,22 @@ class ResponseSender(ABC):
         """End the session."""
 
     @property
-    def listing(self) -> Listing | None:
-        return self._listing
-
-    @listing.setter
-    def listing(self, listing: Listing | None) -> None:
-        self._answer_all()
-        self._listing = listing
-
-    @property
     def is_listing(self) -> bool:
-        """Whether a listing is in progress, which is not so once all of it has gone out."""
-        if self._lookups is not None:
-            return self._lookups.is_listing(self.session_id)
-        if self._listing is not None and self._listing.is_sent:
-            self._go_on_listing()
-        return self._listing is not None
+        """Whether a listing is in progress: some of it has not been sent yet."""
+        if self.listing is not None and self.listing.is_sent:
+            self._advance_listing()
+        return self.listing is not None
 
-    def _go_on_listing(self) -> None:
-        if self._listing is not None:
-            self._listing.do_work()
-            if self._listing.is_done:
+    def begin_listing(self, listing: Listing) -> None:
+        """Start a listing and send of it what can be sent at once."""
+        self.listing = listing
+        self._advance_listing()
+
+    def _advance_listing(self) -> None:
+        if self.listing is not None:
+            self.listing.do_work()
+            if self.listing.is_done:
                 self.listing = None
-
-    def share(
-        self, lookups: Lookups, list_rest: Callable[[int, int, int], Listing]
-    ) -> Lookups | None:
-        """Let requests that need no thinking be answered without this session, if that can be now.
-
-        Args:
-            list_rest: makes what goes on with a listing that was begun there, of a correlation id,
-                from a recording id on, of so many recordings.
-
-        Returns:
-            What answers for the session, None while it has to do so itself.
-        """
-        if (
-            self._lookups is None
-            and self._publication is not None
-            and not self.is_done
-            and self._listing is None
-            and not self._queue
-        ):
-            self._lookups, self._list_rest = lookups, list_rest
-            lookups.serve(self.session_id, self.image_id, self._publication)
-        return self._lookups
-
-    def _answer_all(self) -> None:
-        """Answer all requests here, and go on with the listing that is under way."""
-        if self._lookups is not None:
-            left = self._lookups.leave(self.session_id)
-            self._lookups = None
-            if left is not None:
-                self.go_on_listing(*left)
-
-    def go_on_listing(self, correlation_id: int, from_recording_id: int, count: int) -> None:
-        """Send the rest of a listing that was begun elsewhere."""
-        if self._list_rest is not None and not self.is_done:
-            self.listing = self._list_rest(correlation_id, from_recording_id, count)
 
     @property
     def max_message_length(self) -> int:
@@ -151,13 +106,13 @@ class ResponseSender(ABC):
         return 0 if self._publication is None else self._publication.max_message_length
 
     def send_ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Answer a request with success and the id or position it asked for."""
+        """Respond OK to a request, with the id or position that it requested."""
         self._send_response(correlation_id, relevant_id, ControlResponseCode.OK)
 
     def ok_to_send(
         self, correlation_id: int, relevant_id: int
     ) -> tuple[ExclusivePublication, bytes] | None:
-        """Return a success that another thread may send, and where; None while answers wait."""
+        """Return an OK for another thread to send, and where; None while responses are queued."""
         if self._queue or self._publication is None or self.is_done:
             return None
         message = responses.control_response(
@@ -166,15 +121,15 @@ class ResponseSender(ABC):
         return self._publication, message
 
     def send_error(self, correlation_id: int, error_code: ErrorCode | int, message: str) -> None:
-        """Answer a request with an error code and what is to be said about it."""
+        """Respond to a request with an error code and a message."""
         self._send_response(correlation_id, error_code, ControlResponseCode.ERROR, message)
 
     def send_recording_unknown(self, correlation_id: int, recording_id: int) -> None:
-        """Say that there is no (further) recording, which also ends a listing."""
+        """Respond that there is no (further) recording, which also ends a listing."""
         self._send_response(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
 
     def send_subscription_unknown(self, correlation_id: int) -> None:
-        """Say that there is no (further) recording subscription, which also ends a listing."""
+        """Respond that there is no (further) recording subscription, which also ends a listing."""
         self._send_response(correlation_id, 0, ControlResponseCode.SUBSCRIPTION_UNKNOWN)
 
     def send_signal(
@@ -185,7 +140,7 @@ class ResponseSender(ABC):
         position: int,
         signal: RecordingSignal,
     ) -> None:
-        """Tell the client what has happened to a recording by its request."""
+        """Send the client a signal of a recording that its request has changed."""
         message = responses.recording_signal(
             self.session_id, correlation_id, recording_id, subscription_id, position, signal
         )
@@ -194,16 +149,8 @@ class ResponseSender(ABC):
             self.tell_others(self.session_id, message)
 
     def pass_on(self, message: bytes) -> None:
-        """Send what has been encoded for this session elsewhere."""
+        """Send a message that another session has encoded for this one."""
         self._send(message)
-
-    def send_descriptor(self, correlation_id: int, wire_descriptor: bytes) -> bool:
-        """Send a recording's descriptor; False under back pressure: try again later."""
-        if self._queue or self._publication is None or self.is_done:
-            return False
-        return self._offer(
-            responses.recording_descriptor(self.session_id, correlation_id, wire_descriptor)
-        )
 
     def begin_sending(
         self,
@@ -213,15 +160,17 @@ class ResponseSender(ABC):
         *,
         is_last: bool,
     ) -> Sending | None:
-        """Return descriptors from the mapped catalog to be sent; None while answers have to wait.
+        """Return descriptors to be sent while the conductor waits; None while responses are queued.
 
         Args:
+            correlation_id: of the request.
+            catalog_data: the mapped catalog, from which the descriptors are copied.
             slices: offset and length of each descriptor in the catalog file, bytes.
-            is_last: whether the listing is done with them.
+            is_last: whether the listing ends with them.
         """
         if self._queue or self._publication is None or self.is_done:
             return None
-        return Sending(
+        sending = Sending(
             self._publication,
             responses.descriptor_prefix(self.session_id, correlation_id),
             catalog_data,
@@ -229,12 +178,14 @@ class ResponseSender(ABC):
             skip=responses.DESCRIPTOR_ADDRESS_LENGTH,
             is_last=is_last,
         )
+        sending.offer()
+        return sending
 
     def note_sending(self, sending: Sending) -> int:
-        """Return how many descriptors have gone out; the session may have ended over it."""
+        """Return the number of descriptors sent so far; end the session if no more can be sent."""
         if sending.failure is not None:
             self.abort(f"failed with exception: {sending.failure}")
-        self._note_offer(sending.result, sending.sent > 0)
+        self._note_offer(sending.result, any_sent=sending.is_over and sending.sent > 0)
         return sending.sent
 
     def send_subscription_descriptor(
@@ -267,10 +218,9 @@ class ResponseSender(ABC):
             return
         if self._queue or not self._offer(message):
             self._queue.append(message)
-            self._answer_all()
             self._queued_length += len(message)
             if self._queued_length > MAX_QUEUED_LENGTH:
-                self.abort(f"{len(self._queue)} responses wait to be read, and no more are kept")
+                self.abort(f"{len(self._queue)} responses are queued and the client does not read")
 
     def _offer(self, message: bytes) -> bool:
         publication = self._publication
@@ -283,7 +233,7 @@ class ResponseSender(ABC):
         return False
 
     def _note_offer(self, result: int, any_sent: bool) -> None:
-        """Draw the conclusions from what an offer has answered."""
+        """Evaluate the result of an offer."""
         if any_sent:
             self._activity_deadline_ms = None
         if result == NOT_CONNECTED:
@@ -296,7 +246,7 @@ class ResponseSender(ABC):
                 self._position_before = self._publication.position
 
     def _has_been_sent_to(self) -> bool:
-        """Whether something has gone out, natively, since this session could send nothing."""
+        """Whether anything was sent natively since the last offer that failed."""
         publication = self._publication
         if publication is None or publication.position == self._position_before:
             return False
@@ -304,6 +254,6 @@ class ResponseSender(ABC):
         return True
 
     def _drain(self) -> None:
-        """Send what waits, as far as it can be sent."""
+        """Send queued responses, as many as can be sent."""
         while self._queue and not self.is_done and self._offer(self._queue[0]):
             self._queued_length -= len(self._queue.popleft())

@@ -9,7 +9,6 @@ the subscription with it.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from aerotape.archive.recording.recording_session import (
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
 from aerotape.codecs.generated.archive import RecordingSignal, SourceLocation
-from aerotape.errors import AerotapeError, ClosedError
+from aerotape.errors import AerotapeError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
@@ -198,10 +197,6 @@ class Recordings:
         self._sessions[session.recording_id] = session
         self._session_counter.add(1)
         self._pending_sessions.append(session)
-        # Its thread takes as long to wake up as the driver to make a counter. If it is closed, it
-        # says so when it gets the recording.
-        with contextlib.suppress(ClosedError):
-            self._recorder.expect_recording()
 
     # ---- the driver's answers -----------------------------------------------------------------
 

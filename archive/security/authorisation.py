@@ -48,11 +48,6 @@ class AllowAllActions:
         return True
 
 
-def allows_everything(service: AuthorisationService) -> bool:
-    """Whether a service need not be asked; one derived from AllowAllActions may refuse some."""
-    return type(service) is AllowAllActions
-
-
 class DenyAllActions:
     """Refuses every request, the first of a client included."""
 

@@ -216,7 +216,8 @@ class Catalog(CompactableCatalog, Closing):
         self._places.append(place)
         self._valid[recording_id] = place
         self._ids.append(recording_id)
-        self._note_end()
+        if self._offsets is not None:
+            self._offsets.append(place.body_offset)
         return recording_id
 
     def insert_recording(self, descriptor: RecordingDescriptor, state: RecordingState) -> None:
@@ -364,7 +365,8 @@ class Catalog(CompactableCatalog, Closing):
             del self._valid[recording_id]
             index = bisect_left(self._ids, recording_id)
             del self._ids[index]
-            self._forget_descriptor(recording_id, index)
+            if self._offsets is not None:
+                del self._offsets[index]
 
     def stored_state(self, recording_id: int) -> int:
         """Return what the entry of a recording has for a state, also what cannot be one.

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import NULL_VALUE, RecordingDescriptor, RecordingExtent
@@ -29,26 +28,21 @@ from aerotape.catalog.file.mapped_file import CatalogFile
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 
-if TYPE_CHECKING:
-    from aerotape._native import DescriptorIndex
-
 
 @dataclass(frozen=True, slots=True)
 class DescriptorRun:
     """Where the descriptors of some recordings are in the catalog file, for sending them.
 
     Attributes:
-        ids: the recordings, ascending; damaged ones are left out.
+        ids: the recordings, ascending, without damaged ones.
         slices: offset in the file and length of each descriptor without its padding, bytes: two
             int64 a recording.
         next_id: the first recording id that was not looked at.
-        is_last: whether there are no recordings from `next_id` on.
     """
 
     ids: array[int]
     slices: array[int]
     next_id: int
-    is_last: bool
 
 
 class CatalogLookup:
@@ -62,7 +56,8 @@ class CatalogLookup:
         self._file = file
         self._checksum: ChecksumName = checksum
         self._alignment = int(layout.INT.unpack_from(file.data, layout.ALIGNMENT_OFFSET)[0])
-        self._index: DescriptorIndex | None = None
+        # Offset of each descriptor in the order of `_ids`, -1 if damaged; None until needed.
+        self._offsets: array[int] | None = None
         self._find_entries()
 
     def _find_entries(self) -> None:
@@ -150,78 +145,47 @@ class CatalogLookup:
         """The whole file. Another one after the catalog has grown."""
         return self._file.data
 
-    @property
-    def index(self) -> DescriptorIndex:
-        """Where descriptors are in `data`, of the recordings up to some id but for damaged ones.
-
-        Its end is known once it has those of all recordings.
-        """
-        if self._index is None:
-            from aerotape._native import DescriptorIndex
-
-            self._index = DescriptorIndex()
-        return self._index
-
-    def descriptors(self, from_id: int, limit: int, new_limit: int | None = None) -> DescriptorRun:
-        """Return where the descriptors of recordings from `from_id` on are, looking at `limit`.
-
-        What was found once is kept in `index`, so that listing a long catalog again is cheap.
+    def descriptors(
+        self,
+        from_id: int,
+        limit: int,
+        *,
+        scan_limit: int | None = None,
+        stream_id: int | None = None,
+        channel_fragment: bytes = b"",
+    ) -> DescriptorRun:
+        """Return where the descriptors of recordings from `from_id` on are.
 
         Args:
-            new_limit: how many to look at, of those that it has not looked at before.
+            from_id: the first recording id to consider.
+            limit: the number of recordings to return at most.
+            scan_limit: the number of recordings to look at, at most; None for no limit.
+            stream_id: the stream id that they must have; None for any.
+            channel_fragment: bytes that their original channel must contain.
         """
+        from aerotape._native import find_descriptors
+
+        if self._offsets is None:
+            places = map(self._valid.__getitem__, self._ids)
+            self._offsets = array("q", map(_descriptor_offset, places))
         begin = bisect_left(self._ids, from_id)
-        if new_limit is not None:
-            limit = min(limit, max(self._known - begin, 0) + new_limit)
-        end = min(begin + limit, len(self._ids))
-        next_id = self._ids[end - 1] + 1 if end > begin else from_id
-        if begin > self._known:
-            found = self._find_descriptors(self._ids[begin:end])
-        else:
-            self.index_descriptors(end - self._known)
-            ids, slices = self.index.between(from_id, next_id)
-            found = array("q", ids), array("q", slices)
-        return DescriptorRun(*found, next_id, end == len(self._ids))
-
-    def index_descriptors(self, limit: int) -> None:
-        """Put the descriptors of up to `limit` more recordings into `index`, in order."""
-        if self._known < len(self._ids) and limit > 0:
-            new = self._ids[self._known : self._known + limit]
-            self.index.extend(*self._find_descriptors(new))
-            self._known += len(new)
-            self._note_end()
-
-    def _find_descriptors(self, recording_ids: list[int]) -> tuple[array[int], array[int]]:
-        data = self._file.data
-        ids, slices = array("q"), array("q")
-        for recording_id in recording_ids:
-            place = self._valid[recording_id]
-            begin = place.body_offset
-            end = -1 if place.damage else end_of_strings(data, begin, begin + place.length)
-            if end >= 0:
-                ids.append(recording_id)
-                slices.extend((begin, end - begin))
-        return ids, slices
+        end = len(self._ids) if scan_limit is None else begin + scan_limit
+        offsets = self._offsets[begin:end]
+        if not offsets:
+            return DescriptorRun(offsets, offsets, from_id)
+        ids, slices, scanned = find_descriptors(
+            self._file.data,
+            offsets,
+            limit,
+            stream_id=stream_id,
+            channel_fragment=channel_fragment,
+        )
+        next_id = self._ids[begin + scanned - 1] + 1 if scanned else from_id
+        return DescriptorRun(array("q", ids), array("q", slices), next_id)
 
     def _forget_descriptors(self) -> None:
-        """Entries have moved, or come elsewhere than at the end."""
-        # Of how many recordings, in order, the descriptors have been looked for.
-        self._known = 0
-        if self._index is not None:
-            self._index.clear()
-
-    def _forget_descriptor(self, recording_id: int, place: int) -> None:
-        """The recording that was at this place in the order of ids is gone."""
-        if place < self._known:
-            self._known -= 1
-            self.index.remove(recording_id)
-        self._note_end()
-
-    def _note_end(self) -> None:
-        """Say in the index where the recordings end, if it has them all."""
-        if self._index is not None:
-            is_complete = 0 < self._known == len(self._ids)
-            self._index.set_end(self._ids[-1] + 1 if is_complete else None)
+        """Find the descriptors again at the next listing: entries have moved."""
+        self._offsets = None
 
     def entries(self) -> Iterator[CatalogEntry]:
         """Iterate all entries in file order, those that are invalid or damaged too."""
@@ -370,22 +334,6 @@ class CatalogLookup:
                 return recording_id
         return NULL_VALUE
 
-    def matches(self, recording_id: int, stream_id: int, channel_fragment: bytes) -> bool:
-        """Whether a recording has this stream id and its original channel contains these bytes.
-
-        Raises:
-            UnknownRecordingError: there is no such valid recording.
-            CatalogError: its entry is damaged; not always found out when it does not match.
-        """
-        begin = self._place(recording_id).body_offset
-        # First what needs no decoding: a listing looks at every recording there is.
-        (stored,) = layout.INT.unpack_from(self._file.data, begin + layout.STREAM_ID_OFFSET)
-        if stored != stream_id:
-            return False
-        return self._has_in_channel(recording_id, channel_fragment) and bool(
-            self._sound(recording_id)
-        )
-
     # ---- within --------------------------------------------------------------------------------
 
     def _frame_length(self, place: EntryPlace) -> int:
@@ -424,6 +372,11 @@ class CatalogLookup:
                 self.path,
             )
         return entry
+
+
+def _descriptor_offset(place: EntryPlace) -> int:
+    """Return the offset of a descriptor in the file; -1 when its entry is damaged."""
+    return -1 if place.damage else place.body_offset
 
 
 @lru_cache(maxsize=1024)

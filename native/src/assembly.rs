@@ -1,4 +1,4 @@
-//! Putting the fragments of messages back together.
+//! Assembles fragmented messages.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -66,7 +66,7 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// For messages that nobody reads beyond `max_length` bytes.
+    /// Drop the bytes of a message past `max_length`.
     pub fn keeping(max_length: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -78,8 +78,8 @@ impl Assembler {
 
     fn keep(&mut self, payload: &[u8]) {
         let room = self.max_length.saturating_sub(self.buffer.len());
-        self.buffer
-            .extend_from_slice(&payload[..payload.len().min(room)]);
+        let kept = payload.get(..room).unwrap_or(payload);
+        self.buffer.extend_from_slice(kept);
     }
 
     /// A message has begun and not ended.
@@ -165,7 +165,7 @@ impl Messages {
         let mut start = 0;
         let mut tuples = Vec::with_capacity(self.rows.len());
         for (end, header, position) in &self.rows {
-            let payload = PyBytes::new(py, &self.payloads[start..*end]);
+            let payload = PyBytes::new(py, self.payloads.get(start..*end).unwrap_or_default());
             start = *end;
             tuples.push(
                 (

@@ -1,4 +1,4 @@
-//! Frame checksums: what `aeron.archive.record.checksum` puts in place of a frame's sessionId.
+//! Frame checksums, which `aeron.archive.record.checksum` stores in place of a frame's sessionId.
 //!
 //! The sum covers the frame after its header up to the aligned end, so padding bytes count.
 

@@ -1,9 +1,9 @@
-//! Telling a process from the one it was forked from.
+//! Detects that a process was forked.
 //!
-//! A child has a copy of every object and none of the threads behind them, while the memory shared
-//! with the media driver is its parent's. To close anything there would wait for ever for a thread
-//! that is not, or tell the driver that the parent has gone. So objects remember where they were
-//! made and are "closed" anywhere else.
+//! A child has a copy of every object and none of their threads, while the memory shared with the
+//! media driver is its parent's. Closing an object there would wait forever for a thread that does
+//! not exist, or report to the driver that the parent has closed. So objects remember the process
+//! that created them and are "closed" in any other.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -45,20 +45,19 @@ impl FrameHeader {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let header: &[u8; HEADER_LENGTH] = bytes.get(..HEADER_LENGTH)?.try_into().ok()?;
         let int = |at: usize| {
-            i32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+            let bytes = header.get(at..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*bytes))
         };
-        let mut reserved = [0u8; 8];
-        reserved.copy_from_slice(&header[RESERVED_VALUE_OFFSET..]);
         Some(Self {
-            frame_length: int(0),
+            frame_length: int(0)?,
             version: header[4],
             flags: header[FLAGS_OFFSET],
             frame_type: u16::from_le_bytes([header[TYPE_OFFSET], header[TYPE_OFFSET + 1]]),
-            term_offset: int(TERM_OFFSET_OFFSET),
-            session_id: int(SESSION_ID_OFFSET),
-            stream_id: int(STREAM_ID_OFFSET),
-            term_id: int(TERM_ID_OFFSET),
-            reserved_value: i64::from_le_bytes(reserved),
+            term_offset: int(TERM_OFFSET_OFFSET)?,
+            session_id: int(SESSION_ID_OFFSET)?,
+            stream_id: int(STREAM_ID_OFFSET)?,
+            term_id: int(TERM_ID_OFFSET)?,
+            reserved_value: i64::from_le_bytes(*header.last_chunk()?),
         })
     }
 
@@ -78,22 +77,6 @@ impl FrameHeader {
 #[inline]
 pub const fn align(length: usize) -> usize {
     (length + FRAME_ALIGNMENT - 1) & !(FRAME_ALIGNMENT - 1)
-}
-
-/// Position in the stream of the first byte of the segment file that holds `position`.
-///
-/// Segment files start on the term boundary at or before `start_position` and follow each other
-/// without gaps. All arguments are bytes; both lengths are powers of two.
-#[inline]
-pub const fn segment_base_position(
-    start_position: i64,
-    position: i64,
-    term_length: i64,
-    segment_length: i64,
-) -> i64 {
-    let first_term_base = start_position - (start_position & (term_length - 1));
-    let into_recording = position - first_term_base;
-    first_term_base + (into_recording - (into_recording & (segment_length - 1)))
 }
 
 #[cfg(test)]
@@ -117,21 +100,5 @@ mod tests {
         assert_eq!((header.stream_id, header.term_id), (10, 9));
         assert_eq!(header.reserved_value, -1);
         assert!(FrameHeader::read(&bytes[..31]).is_none());
-    }
-
-    #[test]
-    fn segments_start_at_the_first_terms_base() {
-        assert_eq!(
-            segment_base_position(98_304, 98_304, 65_536, 262_144),
-            65_536
-        );
-        assert_eq!(
-            segment_base_position(98_304, 327_680, 65_536, 262_144),
-            327_680
-        );
-        assert_eq!(
-            segment_base_position(98_304, 327_679, 65_536, 262_144),
-            65_536
-        );
     }
 }

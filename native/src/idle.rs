@@ -51,14 +51,6 @@ impl Backoff {
         Some(park)
     }
 
-    /// The default, but giving way so often.
-    pub fn yielding(max_yields: u32) -> Self {
-        Self {
-            max_yields,
-            ..Self::default()
-        }
-    }
-
     pub fn idle(&mut self) {
         if let Some(park) = self.next_park() {
             std::thread::sleep(park);

@@ -1,9 +1,9 @@
 //! `aerotape._native`: everything in aerotape that must not wait for the interpreter.
 //!
-//! One folder or file here is one concept; `aerotape/_native.pyi` is the contract that the Python
-//! side relies on. Unsafe code is confined to `aeron/` (the C client and driver), to the processor
-//! instruction in `checksum.rs`, to the fork handler in `fork.rs` and to the kernel's advice in
-//! `large_pages.rs`; each block says why it is sound.
+//! Each folder or file is one concept; `aerotape/_native.pyi` is the interface for Python. Unsafe
+//! code is confined to `aeron/` (the C client and driver), to the processor instruction in
+//! `checksum.rs`, to the fork handler in `fork.rs` and to the advice for the kernel in
+//! `large_pages.rs`; each block states why it is sound.
 
 #![deny(unsafe_code)]
 
@@ -12,19 +12,24 @@ pub mod aeron;
 pub mod assembly;
 #[allow(unsafe_code)]
 pub mod checksum;
+pub mod conductor_wait;
+mod descriptors;
 pub mod errors;
+pub mod event;
 #[allow(unsafe_code)]
 mod fork;
 pub mod frame;
+pub mod geometry;
 pub mod idle;
 #[allow(unsafe_code)]
 mod large_pages;
-pub mod lookups;
 pub mod mailbox;
 mod no_follow;
 mod sbe;
 mod scan;
 pub mod segment;
+#[cfg(test)]
+mod test_support;
 mod time_points;
 pub mod worker;
 
@@ -39,8 +44,11 @@ mod _native {
         super::fork::watch();
         super::aeron::register(module)?;
         super::checksum::register(module)?;
-        module.add_class::<super::mailbox::Mailbox>()?;
-        super::lookups::register(module)?;
+        module.add_class::<super::conductor_wait::Mailbox>()?;
+        module.add_function(wrap_pyfunction!(
+            super::descriptors::find_descriptors,
+            module
+        )?)?;
         super::sbe::register(module)?;
         super::scan::register(module)?;
         super::time_points::register(module)?;

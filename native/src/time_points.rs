@@ -26,8 +26,9 @@ fn int(bytes: &[u8]) -> u32 {
     bytes.try_into().map(u32::from_le_bytes).unwrap_or_default()
 }
 
-/// Read the points behind `begin`. Whatever fails its checksum at the end is left out, being what
-/// a crash has left; with a good point behind it the file is damaged.
+/// Read the points from `begin` on. Points at the end that fail their checksum are the rest of a
+/// crash and are left out; followed by a good point they are damage.
+#[expect(clippy::indexing_slicing, reason = "chunks of POINT_LENGTH bytes")]
 fn decode(file: &[u8], begin: usize) -> Points {
     let body = file.get(begin..).unwrap_or_default();
     let mut points = Points::default();

@@ -118,7 +118,7 @@ def test_a_slice_outside_of_its_buffer_sends_nothing(
     """Bad places are an error before the first message goes out."""
     publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
     slices = array("q", [0, 5, *place])
-    with pytest.raises(ValueError, match="no offset and length within 20000 bytes"):
+    with pytest.raises(ValueError, match="not an offset and length within 20000 bytes"):
         publication.offer_slices(b"", bytes(20_000), slices, skip=5)
     assert publication.position == 0
 

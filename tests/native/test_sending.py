@@ -1,4 +1,4 @@
-"""Messages that go out while somebody waits at a mailbox."""
+"""Messages that are offered while a thread waits at a mailbox."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def bodies(*numbers: int) -> list[bytes]:
 def test_all_go_out_in_a_wait_that_ends_with_them(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """More than there is room for at once, to somebody who reads; the buffer is free then."""
+    """More than there is room for at once, to a subscriber that reads."""
     publication, subscription = streams
     numbers = [number % 10_000 for number in range(3, 9_000 + COUNT)]
     sending = _native.Sending(publication, b"<", source, slices(*numbers))
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.extend(taken(subscription, len(numbers))))
     reader.start()
-    assert _native.Mailbox().wait([subscription], 60 * SECOND_NS, 0, None, [sending]) == []
+    assert _native.Mailbox().wait([subscription], 60 * SECOND_NS, 0, [sending]) == []
     reader.join()
     assert sending.sent == len(numbers)
     assert sending.result == publication.position
@@ -79,7 +79,7 @@ def test_all_go_out_in_a_wait_that_ends_with_them(
 def test_a_wait_goes_on_where_the_last_one_ended(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Nobody reads: the wait ends in time, having sent what there was room for."""
+    """Without a reader the wait ends in time, having sent what there was room for."""
     publication, subscription = streams
     numbers = list(range(3_000))
     sending = _native.Sending(publication, b"<", source, slices(*numbers))
@@ -87,7 +87,7 @@ def test_a_wait_goes_on_where_the_last_one_ended(
     read: list[bytes] = []
     results = []
     while sending.sent < len(numbers):
-        mailbox.wait([], 1_000_000, 10, None, [sending])
+        mailbox.wait([], 1_000_000, 10, [sending])
         results.append(sending.result)
         read += taken(subscription, sending.sent - len(read))
     assert BACK_PRESSURED in results
@@ -98,30 +98,30 @@ def test_a_wait_goes_on_where_the_last_one_ended(
 def test_events_end_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """What has come goes first, whatever is still to be sent."""
+    """Events have priority over messages that are still to be sent."""
     publication, _ = streams
     sending = _native.Sending(publication, b"<", source, slices(*range(5_000)))
     mailbox = _native.Mailbox()
     mailbox.wake()
-    assert mailbox.wait([], 60 * SECOND_NS, 10, None, [sending]) == []
+    assert mailbox.wait([], 60 * SECOND_NS, 10, [sending]) == []
     assert 0 < sending.sent < 5_000
 
 
 def test_the_last_one_ends_no_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
 ) -> None:
-    """Nobody has to do anything about it; one that cannot be sent is another matter."""
+    """Nothing follows it; one that cannot be sent does end the wait."""
     publication, subscription = streams
     mailbox = _native.Mailbox()
     sending = _native.Sending(publication, b"<", source, slices(5, 6), is_last=True)
     timer = threading.Timer(0.3, mailbox.wake)
     timer.start()
-    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, None, [sending]) == []
+    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [sending]) == []
     assert timer.finished.is_set()
     assert (sending.sent, taken(subscription, 2)) == (2, bodies(5, 6))
     publication.close()
     late = _native.Sending(publication, b"<", source, slices(7), is_last=True)
-    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, None, [late]) == []
+    assert mailbox.wait([subscription], 60 * SECOND_NS, 0, [late]) == []
     assert (late.sent, late.result) == (0, CLOSED)
 
 
@@ -130,7 +130,7 @@ def test_two_take_turns(
     streams: tuple[_native.ExclusivePublication, _native.Subscription],
     source: mmap.mmap,
 ) -> None:
-    """One that nobody reads does not keep another from going out."""
+    """One without a reader does not delay another."""
     publication, _ = streams
     other = client.add_exclusive_publication("aeron:ipc?term-length=64k", 9)
     reading = client.add_subscription("aeron:ipc", 9)
@@ -138,9 +138,9 @@ def test_two_take_turns(
     taken(reading, 1)
     stuck = _native.Sending(publication, b"<", source, slices(*range(5_000)))
     mailbox = _native.Mailbox()
-    mailbox.wait([], 1_000_000, 10, None, [stuck])
+    mailbox.wait([], 1_000_000, 10, [stuck])
     sending = _native.Sending(other, b"<", source, slices(1, 2, 3))
-    assert mailbox.wait([], 60 * SECOND_NS, 10, None, [stuck, sending]) == []
+    assert mailbox.wait([], 60 * SECOND_NS, 10, [stuck, sending]) == []
     assert stuck.result == BACK_PRESSURED
     assert (sending.sent, taken(reading, 3)) == (3, bodies(1, 2, 3))
 
@@ -149,20 +149,44 @@ def test_what_can_never_go_out_ends_the_wait(
     streams: tuple[_native.ExclusivePublication, _native.Subscription],
     source: mmap.mmap,
 ) -> None:
-    """Messages that are too long, slices that are none, a stream that is closed."""
+    """A message that is too long, and a stream that is closed."""
     publication, subscription = streams
     mailbox = _native.Mailbox()
 
     def outcome(places: array[int]) -> tuple[int, int, str | None]:
         sending = _native.Sending(publication, b"<", source, places)
-        assert mailbox.wait([], 60 * SECOND_NS, 10, None, [sending]) == []
+        assert mailbox.wait([], 60 * SECOND_NS, 10, [sending]) == []
+        assert sending.is_over
         return sending.sent, sending.result, sending.failure
 
     assert publication.max_message_length < 9_000
     assert outcome(array("q", [0, 4, 0, 9_000])) == (1, 0, None)
     assert taken(subscription, 1) == bodies(0)
-    sent, result, failure = outcome(array("q", [0, 4, 40_000, 1]))
-    assert (sent, result) == (0, ERROR)
-    assert failure is not None and "no offset and length within 40000 bytes" in failure
     publication.close()
     assert outcome(slices(1)) == (0, CLOSED, None)
+
+
+def test_a_first_part_is_offered_without_a_wait(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription], source: mmap.mmap
+) -> None:
+    """From a copy: the source may be closed meanwhile, and parts of slices are left out."""
+    publication, subscription = streams
+    sending = _native.Sending(publication, b"<", source, slices(5, 6), skip=1)
+    source.close()
+    assert sending.offer() == sending.sent == 2
+    assert sending.is_over
+    assert taken(subscription, 2) == [b"<" + body[2:] for body in bodies(5, 6)]
+
+
+@pytest.mark.parametrize(
+    "place", [(0, 40_001), (-1, 5), (40_000, 1), (0, -1), (1 << 62, 1 << 62), (0, 4)]
+)
+def test_a_slice_outside_of_its_buffer_is_refused(
+    streams: tuple[_native.ExclusivePublication, _native.Subscription],
+    source: mmap.mmap,
+    place: tuple[int, int],
+) -> None:
+    """Bad places are an error before the first message is sent."""
+    places = array("q", [0, 5, *place])
+    with pytest.raises(ValueError, match="not an offset and length within 40000 bytes"):
+        _native.Sending(streams[0], b"", source, places, skip=5)

@@ -1,8 +1,7 @@
-"""Requests that ask for descriptors and positions."""
+"""Handlers of requests for descriptors and positions."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
@@ -11,71 +10,51 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape._native import Lookups
     from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
-
-# Recordings whose descriptors are looked for when one or many are asked for, beyond these.
-MAX_INDEXED = 256
 
 
 def _list_recordings(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
 ) -> None:
     if may_list(session, request.correlation_id):
-        wanted = (request.correlation_id, request.from_recording_id, request.record_count)
-        lookups = _shared(conductor, session)
-        if lookups is None or not lookups.list(session.session_id, *wanted):
-            session.listing = RangeListing(session, conductor.catalog, *wanted)
-
-
-def _shared(conductor: Conductor, session: ControlSession) -> Lookups | None:
-    """Have further requests for descriptors answered natively, from more and more of the catalog.
-
-    Who asks for one recording by its id mostly goes on to others, and who lists all does it again.
-
-    Returns:
-        What answers them for this session, None where that cannot be for now.
-    """
-    if conductor.lookups is None:
-        return None
-    conductor.catalog.index_descriptors(MAX_INDEXED)
-    return session.share(conductor.lookups, partial(RangeListing, session, conductor.catalog))
+        session.begin_listing(
+            RangeListing(
+                session,
+                conductor.catalog,
+                request.correlation_id,
+                request.from_recording_id,
+                request.record_count,
+            )
+        )
 
 
 def _list_recordings_for_uri(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsForUriRequest
 ) -> None:
-    if not may_list(session, request.correlation_id):
-        return
-    catalog = conductor.catalog
-    fragment = request.channel.encode("ascii")
-
-    def accept(recording_id: int) -> bool:
-        return catalog.matches(recording_id, request.stream_id, fragment)
-
-    session.listing = RangeListing(
-        session,
-        catalog,
-        request.correlation_id,
-        request.from_recording_id,
-        request.record_count,
-        accept,
-    )
+    if may_list(session, request.correlation_id):
+        session.begin_listing(
+            RangeListing(
+                session,
+                conductor.catalog,
+                request.correlation_id,
+                request.from_recording_id,
+                request.record_count,
+                stream_id=request.stream_id,
+                channel_fragment=request.channel.encode("ascii"),
+            )
+        )
 
 
 def _list_recording(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if not may_list(session, request.correlation_id):
-        return
-    recording_id = request.recording_id
-    listing = SingleListing(session, conductor.catalog, request.correlation_id, recording_id)
-    listing.do_work()
-    if not listing.is_done:
-        session.listing = listing
-    elif listing.was_sent:
-        _shared(conductor, session)
+    if may_list(session, request.correlation_id):
+        session.begin_listing(
+            SingleListing(
+                session, conductor.catalog, request.correlation_id, request.recording_id
+            )
+        )
 
 
 def _list_recording_subscriptions(
@@ -90,7 +69,7 @@ def _list_recording_subscriptions(
         session.send_subscription_unknown(request.correlation_id)
         return
     by_stream_id = request.apply_stream_id is codecs.BooleanType.TRUE
-    session.listing = SubscriptionListing(
+    listing = SubscriptionListing(
         session,
         request.correlation_id,
         (
@@ -101,6 +80,7 @@ def _list_recording_subscriptions(
         ),
         request.subscription_count,
     )
+    session.begin_listing(listing)
 
 
 def _find_last_matching(

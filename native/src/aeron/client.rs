@@ -1,8 +1,8 @@
 //! The Aeron client: connection to a driver, and the factory of everything else.
 
-use super::conducting::{Awaiting, Conducting};
+use super::conductor::{Awaiting, ConductorThread};
 use super::counter::{Counter, CountersReader};
-use super::listening::{Audience, Listening};
+use super::image_listener::{Audience, ImageListener};
 use super::pending::{
     Command, PendingCounter, PendingExclusivePublication, PendingPublication, PendingSubscription,
 };
@@ -10,8 +10,9 @@ use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
+use crate::event::Event;
 use crate::fork;
-use crate::mailbox::{Event, Mailbox, MailboxHandle};
+use crate::mailbox::MailboxHandle;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::cell::Cell;
@@ -39,8 +40,8 @@ struct Shared {
     aeron: RwLock<Option<Raw>>,
     aeron_dir: String,
     /// What the image callbacks of C subscriptions point at, until C has done with each.
-    listenings: Mutex<Vec<Arc<Listening>>>,
-    /// Commands that C cannot take back and nobody waits for; their records stay until polled.
+    listenings: Mutex<Vec<Arc<ImageListener>>>,
+    /// Commands that C cannot cancel and no caller waits for; their records stay until polled.
     left: Mutex<Vec<Command>>,
     /// The process that made the client. In a child of it the client's threads do not run.
     process: fork::Process,
@@ -49,7 +50,7 @@ struct Shared {
 struct Raw {
     aeron: *mut c::aeron_t,
     context: *mut c::aeron_context_t,
-    conducting: Conducting,
+    conducting: ConductorThread,
     /// What the C callbacks point at; freed after the C client.
     listener: *mut Listener,
 }
@@ -72,12 +73,12 @@ impl Entered<'_> {
         self.0.as_ref().map_or(null_mut(), |raw| raw.aeron)
     }
 
-    /// Take note that the driver owes an answer; it is asked for by who waits, or soon.
+    /// Count an outstanding response of the driver, so that it is polled for often.
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
     }
 
-    /// Have the driver asked at once for what it owes.
+    /// Poll the driver for its responses at once.
     pub fn hurry(&self) {
         if let Some(raw) = self.0.as_ref() {
             raw.conducting.hurry();
@@ -98,7 +99,7 @@ impl ClientHandle {
         guard.is_some().then_some(Entered(guard))
     }
 
-    /// As `enter`, but give up at once when the client is being closed. For code that may run on
+    /// As `enter`, but return at once when the client is being closed. For code that may run on
     /// the client's own conductor thread, or where the client is entered already.
     pub(super) fn try_enter(&self) -> Option<Entered<'_>> {
         if !self.0.process.is_this() {
@@ -118,12 +119,12 @@ impl ClientHandle {
     }
 
     /// Keep what the callbacks of a C subscription point at, until `forget` or the client's end.
-    pub(super) fn keep(&self, listening: Arc<Listening>) {
+    pub(super) fn keep(&self, listening: Arc<ImageListener>) {
         lock(&self.0.listenings).push(listening);
     }
 
     /// C calls these callbacks no more.
-    pub(super) fn forget(&self, listening: *const Listening) {
+    pub(super) fn forget(&self, listening: *const ImageListener) {
         let mut listenings = lock(&self.0.listenings);
         let index = listenings
             .iter()
@@ -133,12 +134,12 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    /// Take over a command without an answer, for `poll_left`.
+    /// Take over a command without a response, for `poll_left`.
     pub(super) fn leave(&self, command: Command) {
         lock(&self.0.left).push(command);
     }
 
-    /// Forget the commands left behind that `is_answered` says so of. Call inside the client.
+    /// Drop the commands left that `is_answered` holds for. Call inside the client.
     pub(super) fn poll_left(&self, is_answered: impl Fn(&Command) -> bool) {
         lock(&self.0.left).retain(|command| !is_answered(command));
     }
@@ -185,7 +186,7 @@ impl ClientHandle {
                 return Err(error);
             }
             let longest_park = Duration::from_nanos(idle_sleep_ns.max(1_000));
-            let conducting = match Conducting::start(aeron, context, longest_park, mailbox) {
+            let conducting = match ConductorThread::start(aeron, context, longest_park, mailbox) {
                 Ok(conducting) => conducting,
                 Err(error) => {
                     c::aeron_close(aeron);
@@ -256,16 +257,16 @@ fn await_driver(dir: &CStr, timeout_ms: u64, what: &str) -> Result<()> {
 struct Closing {
     raw: Raw,
     /// Dropped by `run` only: where that never runs, C may still call.
-    listenings: ManuallyDrop<Vec<Arc<Listening>>>,
+    listenings: ManuallyDrop<Vec<Arc<ImageListener>>>,
 }
 
 impl Closing {
     fn run(self) {
         let Self { raw, listenings } = self;
-        // SAFETY: the pointers were made together, taken out once, and nobody is inside the
-        // client any more, since the write lock was had after the last reader. A client that
-        // cannot be closed still runs: what it points at stays.
         raw.conducting.stop();
+        // SAFETY: the pointers were created together and taken out once, and no thread is inside
+        // the client any more, since the write lock was acquired after the last reader. A client
+        // that cannot be closed still runs: what it points at stays.
         unsafe {
             if c::aeron_close(raw.aeron) < 0 {
                 return;
@@ -369,9 +370,8 @@ impl AeronClient {
         client_name: &str,
         driver_timeout_ms: u64,
         idle_sleep_ns: u64,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
     ) -> PyResult<Self> {
-        let mailbox = mailbox.map(Mailbox::handle);
         let handle = py.detach(|| {
             ClientHandle::connect(
                 aeron_dir,
@@ -437,10 +437,10 @@ impl AeronClient {
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
         tells_losses: bool,
     ) -> PyResult<PendingSubscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), tells_losses));
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         Ok(pending.handed_on(py))
     }
@@ -485,10 +485,10 @@ impl AeronClient {
         py: Python<'_>,
         channel: &str,
         stream_id: i32,
-        mailbox: Option<&Mailbox>,
+        mailbox: Option<MailboxHandle>,
         timeout_ns: u64,
     ) -> PyResult<Subscription> {
-        let audience = mailbox.map(|mailbox| Audience::new(mailbox.handle(), true));
+        let audience = mailbox.map(|mailbox| Audience::new(mailbox, true));
         let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
         pending.wait(py, timeout_ns, channel)
     }

@@ -1,7 +1,7 @@
 //! Counters: our own, and those that anybody allocated in the driver.
 
-use super::cell::ClientCell;
 use super::client::ClientHandle;
+use super::guarded::Guarded;
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 pub struct CounterHandle(Arc<Shared>);
 
 struct Shared {
-    cell: ClientCell<c::aeron_counter_t>,
+    cell: Guarded<c::aeron_counter_t>,
     id: i32,
     registration_id: i64,
-    /// The value when it was closed, for those who follow it and come late.
+    /// The value when it was closed, for readers after that.
     last: AtomicI64,
     closed: AtomicBool,
 }
@@ -102,7 +102,7 @@ impl CounterHandle {
 impl Shared {
     fn close(&self) {
         self.cell.take(|counter| {
-            // SAFETY: taken out for good, so nobody uses the counter after this.
+            // SAFETY: taken out, so the counter is not used after this.
             unsafe {
                 self.last
                     .store(value(counter).load(Ordering::Acquire), Ordering::Release);
@@ -133,7 +133,7 @@ impl Counter {
             raw.assume_init()
         };
         let shared = Shared {
-            cell: ClientCell::new(client, counter, "counter"),
+            cell: Guarded::new(client, counter, "counter"),
             id: constants.counter_id,
             registration_id: constants.registration_id,
             last: AtomicI64::new(0),
@@ -310,7 +310,7 @@ impl Reader<'_> {
         self.checked(counter_id)?;
         self.with(|reader| {
             let mut label = [0u8; LABEL_LENGTH];
-            // SAFETY: the id is in range and the buffer as long as said.
+            // SAFETY: the id is in range and the buffer has the given length.
             let length = unsafe {
                 c::aeron_counters_reader_counter_label(
                     reader,
@@ -320,7 +320,8 @@ impl Reader<'_> {
                 )
             };
             let length = usize::try_from(length).unwrap_or(0).min(LABEL_LENGTH);
-            String::from_utf8_lossy(&label[..length]).into_owned()
+            let label = label.get(..length).unwrap_or(&label);
+            String::from_utf8_lossy(label).into_owned()
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Destinations: where a manual multi-destination subscription takes its stream from, and where a
 //! manual multi-destination publication sends to.
 
-use super::cell::ClientCell;
 use super::client::ClientHandle;
+use super::guarded::Guarded;
 use super::pending::{Outstanding, Record, Withdraw, wait_for};
 use super::{c_string, last_error};
 use crate::errors::Result;
@@ -41,7 +41,7 @@ pub struct PendingDestination {
 }
 
 impl PendingDestination {
-    pub(super) fn add<T: Destinations>(cell: &ClientCell<T>, channel: &str) -> Result<Self> {
+    pub(super) fn add<T: Destinations>(cell: &Guarded<T>, channel: &str) -> Result<Self> {
         let what = format!(
             "cannot add the destination {channel} to the {}",
             cell.what()
@@ -49,7 +49,7 @@ impl PendingDestination {
         Self::start(cell, channel, what, T::ADD)
     }
 
-    pub(super) fn remove<T: Destinations>(cell: &ClientCell<T>, channel: &str) -> Result<Self> {
+    pub(super) fn remove<T: Destinations>(cell: &Guarded<T>, channel: &str) -> Result<Self> {
         let what = format!(
             "cannot remove the destination {channel} from the {}",
             cell.what()
@@ -57,7 +57,7 @@ impl PendingDestination {
         Self::start(cell, channel, what, T::REMOVE)
     }
 
-    fn start<T>(cell: &ClientCell<T>, channel: &str, what: String, ask: Ask<T>) -> Result<Self> {
+    fn start<T>(cell: &Guarded<T>, channel: &str, what: String, ask: Ask<T>) -> Result<Self> {
         let uri = c_string(channel, "the destination")?;
         let outstanding = cell.call_in(|entered, object| {
             cell.client()

@@ -16,6 +16,7 @@ pub struct ImageConstants {
     pub subscription_registration_id: i64,
     pub join_position: i64,
     pub session_id: i32,
+    pub stream_id: i32,
     pub initial_term_id: i32,
     pub term_buffer_length: usize,
     pub mtu_length: usize,
@@ -32,7 +33,7 @@ pub(super) struct WeakImage(Weak<Retained>);
 
 struct Retained {
     constants: Arc<ImageConstants>,
-    /// Locked before the client is entered, as `Listening` is.
+    /// Locked before the client is entered, as `ImageListener` is.
     count: RwLock<Option<Count>>,
 }
 
@@ -42,9 +43,9 @@ struct Count {
     image: *mut c::aeron_image_t,
 }
 
-// SAFETY: an image may be used by any thread as long as a count of it is held, and a count is given
-// back once, when nobody is inside `Retained::count`. Two threads that poll one image may both see
-// a frame, but neither sees memory that is gone.
+// SAFETY: an image may be used by any thread as long as a count of it is held, and a count is
+// released once, when no thread is inside `Retained::count`. Two threads that poll one image may
+// both see a frame, but neither sees freed memory.
 unsafe impl Send for Count {}
 // SAFETY: as above.
 unsafe impl Sync for Count {}
@@ -125,9 +126,11 @@ impl ImageHandle {
                 return None;
             }
             let raw = raw.assume_init();
+            let of_subscription = of_subscription.assume_init();
             ImageConstants {
                 correlation_id: raw.correlation_id,
-                subscription_registration_id: of_subscription.assume_init().registration_id,
+                subscription_registration_id: of_subscription.registration_id,
+                stream_id: of_subscription.stream_id,
                 join_position: raw.join_position,
                 session_id: raw.session_id,
                 initial_term_id: raw.initial_term_id,
@@ -173,6 +176,10 @@ impl ImageHandle {
 
     pub fn join_position(&self) -> i64 {
         self.0.constants.join_position
+    }
+
+    pub fn stream_id(&self) -> i32 {
+        self.0.constants.stream_id
     }
 
     pub fn initial_term_id(&self) -> i32 {
@@ -240,7 +247,7 @@ impl ImageHandle {
         })
     }
 
-    /// Have the driver tell the publisher that nobody here will take its stream any more.
+    /// Reject the image: the driver disconnects the publisher and sends it the reason.
     fn reject(&self, reason: &CStr) -> Result<()> {
         let rejected = self.with(|image| {
             // SAFETY: the image is retained, the client open, and the reason copied by the call.

@@ -1,35 +1,34 @@
-//! The Aeron C client and media driver, made safe: the only room where C pointers live.
+//! Safe wrappers of the Aeron C client and media driver: the only module with C pointers.
 //!
-//! Everything made by a client keeps that client alive through an `Arc`. C frees all of a
-//! client's objects when the client closes, so each call on an object first enters the client
-//! (a read lock that closing takes for writing) and then its own pointer, which closing takes
-//! away. After either is gone a call is answered as "closed" instead of touching freed memory.
+//! Every object of a client keeps that client alive through an `Arc`. C frees all of a client's
+//! objects when the client closes, so each call on an object first enters the client (a read lock
+//! that closing takes for writing) and then reads its pointer, which closing takes away. After that
+//! a call returns "closed" instead of touching freed memory.
 
-mod answer;
-mod cell;
+mod bulk_offer;
 mod client;
-mod conducting;
+mod conductor;
 mod counter;
+mod deferred_response;
 mod destination;
 mod driver;
+mod guarded;
 mod image;
-mod listening;
+mod image_listener;
+mod message_reader;
 mod pending;
 mod publication;
-mod reading;
-mod sending;
 mod subscription;
 
-pub use answer::Answer;
+pub use bulk_offer::Sending;
 pub use client::{AeronClient, ClientHandle};
-pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
+pub use deferred_response::DeferredResponse;
 pub use image::{Image, ImageHandle};
 pub use publication::{
     CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, int64s,
     is_held_up,
 };
-pub use sending::{MAX_SENT_PER_TURN, Sending, SendingRun, Slices};
 pub use subscription::{Subscription, SubscriptionHandle};
 
 use crate::errors::Error;
@@ -50,7 +49,7 @@ pub(crate) fn last_error(what: &str) -> Error {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         };
         let code = c::aeron_errcode();
-        // Told once: a later failure without words of its own must not repeat these.
+        // Returned once: a later failure without a message must not repeat this one.
         c::aeron_err_clear();
         (code, text)
     };
@@ -76,7 +75,7 @@ fn tidy(text: &str) -> String {
     }
 }
 
-/// Lock `mutex` whatever happened to those who had it before.
+/// Lock `mutex`, also if it is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
@@ -101,10 +100,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<destination::PendingDestination>()?;
     module.add_class::<publication::Publication>()?;
     module.add_class::<publication::ExclusivePublication>()?;
-    module.add_class::<sending::Sending>()?;
+    module.add_class::<bulk_offer::Sending>()?;
     module.add_class::<subscription::Subscription>()?;
     module.add_class::<image::Image>()?;
-    module.add_class::<reading::MessageReader>()?;
+    module.add_class::<message_reader::MessageReader>()?;
     module.add_class::<counter::Counter>()?;
     module.add_class::<counter::CountersReader>()?;
     Ok(())

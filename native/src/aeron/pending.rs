@@ -1,9 +1,9 @@
-//! Asynchronous commands: what was asked of the driver and is not answered yet.
+//! Asynchronous commands: those to which the driver has not responded yet.
 
 use super::client::{ClientHandle, Entered};
-use super::conducting::Awaiting;
+use super::conductor::Awaiting;
 use super::counter::Counter;
-use super::listening::{Audience, Listening, on_closed};
+use super::image_listener::{Audience, ImageListener, on_closed};
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
 use super::{c_string, last_error, lock};
@@ -38,16 +38,16 @@ pub(super) struct Command {
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl Send for Command {}
 
-/// What becomes of a command that nobody waits for any more.
+/// The cancellation of a command whose result is no longer wanted.
 pub(super) enum Withdraw {
     Cancel(CancelRecord),
-    Subscription(CancelRecord, Arc<Listening>),
-    /// C has no way to take it back: somebody else asks for its answer, or C keeps it for ever.
+    Subscription(CancelRecord, Arc<ImageListener>),
+    /// C cannot cancel it: another caller polls for its response, or C retains it forever.
     Leave(fn(&ClientHandle, Command)),
 }
 
 impl Outstanding {
-    /// Have `ask` give C a command.
+    /// Let `ask` pass a command to C.
     fn ask(
         client: &ClientHandle,
         what: String,
@@ -86,7 +86,7 @@ impl Outstanding {
     ) -> Self {
         Self {
             client: client.clone(),
-            // SAFETY: nobody else polls the command, so its record is there.
+            // SAFETY: no other thread polls the command, so its record exists.
             registration_id: unsafe { registration_id(record) },
             command: Mutex::new(Some(Command {
                 record,
@@ -132,7 +132,7 @@ impl Outstanding {
         answer.map_err(|()| {
             let error = last_error(&self.what);
             if let Withdraw::Subscription(_, listening) = &self.withdraw {
-                // There is no C subscription, so nobody calls.
+                // There is no C subscription, so there are no callbacks.
                 self.client.forget(Arc::as_ptr(listening));
             }
             error
@@ -293,7 +293,7 @@ pending_class!(
     |asked, pointer| {
         let listening = match &asked.withdraw {
             Withdraw::Subscription(_, listening) => listening.clone(),
-            _ => Listening::new(&asked.client, None),
+            _ => ImageListener::new(&asked.client, None),
         };
         Subscription::new(asked.client.clone(), pointer, listening)
     }
@@ -347,7 +347,7 @@ impl PendingSubscription {
         audience: Option<Audience>,
     ) -> Result<Self> {
         let uri = c_string(channel, "the channel")?;
-        let listening = Listening::new(client, audience);
+        let listening = ImageListener::new(client, audience);
         let (available, unavailable, clientd) = listening.callbacks();
         let outstanding = Outstanding::ask(
             client,

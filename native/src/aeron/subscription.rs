@@ -1,15 +1,15 @@
-//! Subscriptions: polling messages, and telling a mailbox about images.
+//! Subscriptions: polling messages, and reporting images to a mailbox.
 
-use super::cell::ClientCell;
 use super::client::{ADD_TIMEOUT_NS, ClientHandle};
 use super::destination::PendingDestination;
+use super::guarded::Guarded;
 use super::image::{Image, ImageHandle, on_fragment};
+use super::image_listener::{ImageListener, Images, Polled, on_closed};
 use super::last_error;
-use super::listening::{Images, Listening, Polled, on_closed};
-use super::reading::poll_within;
+use super::message_reader::poll_within;
 use crate::assembly::{Assembler, Header, Messages, RecordedAs, with_recorded_ids};
 use crate::errors::{Error, Result};
-use crate::mailbox::Event;
+use crate::event::Event;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
-/// A subscription shared with whoever polls it.
+/// A subscription shared with the threads that poll it.
 #[derive(Clone)]
 pub struct SubscriptionHandle(Arc<Shared>);
 
 struct Shared {
-    cell: ClientCell<c::aeron_subscription_t>,
-    listening: Arc<Listening>,
+    cell: Guarded<c::aeron_subscription_t>,
+    listening: Arc<ImageListener>,
     channel: String,
     stream_id: i32,
     registration_id: i64,
@@ -35,7 +35,7 @@ impl SubscriptionHandle {
     fn new(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
-        listening: Arc<Listening>,
+        listening: Arc<ImageListener>,
     ) -> Self {
         let mut raw = MaybeUninit::<c::aeron_subscription_constants_t>::uninit();
         // SAFETY: C has just given us the subscription, fills in the struct, and the channel
@@ -47,7 +47,7 @@ impl SubscriptionHandle {
             (channel, raw.stream_id, raw.registration_id)
         };
         Self(Arc::new(Shared {
-            cell: ClientCell::new(client, subscription, "subscription"),
+            cell: Guarded::new(client, subscription, "subscription"),
             listening,
             channel,
             stream_id,
@@ -178,7 +178,7 @@ impl Shared {
     fn close(&self) {
         self.listening.close_images();
         self.cell.take(|subscription| {
-            // SAFETY: taken out for good, so nobody uses the subscription after this; what the
+            // SAFETY: taken out, so the subscription is not used after this; what the
             // callbacks work on is kept until C is done with them.
             unsafe {
                 if self.listening.has_callbacks() {
@@ -207,7 +207,7 @@ impl Subscription {
     pub(super) fn new(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
-        listening: Arc<Listening>,
+        listening: Arc<ImageListener>,
     ) -> Self {
         Self {
             handle: SubscriptionHandle::new(client, subscription, listening),
@@ -309,7 +309,7 @@ impl Subscription {
             return Ok(Some(endpoint.clone()));
         }
         let mut address = [0u8; 256];
-        // SAFETY: the pointer is valid within the call and the buffer as long as said.
+        // SAFETY: the pointer is valid within the call and the buffer has the given length.
         let found = self.handle.0.cell.call(|subscription| unsafe {
             c::aeron_subscription_resolved_endpoint(
                 subscription,

@@ -1,4 +1,4 @@
-//! From places to Arrow arrays, one column after the other, and what types they have.
+//! Builds Arrow arrays and their types from the places of values, one column after the other.
 
 use std::sync::Arc;
 

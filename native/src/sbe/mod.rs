@@ -1,9 +1,9 @@
 //! SBE payloads to Arrow columns.
 //!
-//! `plan` is what Python has compiled from a schema. `walk` goes through each payload once and
-//! notes where its blocks and variable data lie; it alone decides whether a payload is sound, so
-//! whatever reads afterwards stays within the payload. `columns` then builds one column after the
-//! other from these places, `values` the leaves of it, and `python` is what the interpreter sees.
+//! `plan` is compiled by Python from a schema. `walk` goes through each payload once and records
+//! the places of its blocks and variable data; it alone decides whether a payload is sound, so
+//! later reads stay within the payload. `columns` builds one column after the other from these
+//! places, `values` their leaves, and `python` is the interface for Python.
 
 mod columns;
 mod plan;

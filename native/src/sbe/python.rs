@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::values::strings;
 use super::walk::{Outcome, Walk};
 
-/// What becomes of payloads that are not what the plan says.
+/// How payloads that do not match the plan are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Malformed {
     /// Decoding ends before the first one.
@@ -131,7 +131,7 @@ impl SbeDecoder {
         let malformed = Malformed::parse(malformed)?;
         if self.error_column.is_some() {
             return Err(PyValueError::new_err(
-                "problems are told apart from the batch: make the decoder without error column",
+                "problems are returned separately: create the decoder without an error column",
             ));
         }
         let decoded = self.decode_payloads(py, &payloads, malformed, keep_others)?;
@@ -161,6 +161,10 @@ impl SbeDecoder {
             .map_err(|error| PyOverflowError::new_err(error.to_string()))
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "Arrow has one offset more than rows"
+    )]
     fn decode_array(
         &self,
         payloads: &BinaryArray,
@@ -210,11 +214,9 @@ impl SbeDecoder {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(templates) = templates {
             let messages = &self.plan.messages;
-            columns.push(strings(
-                templates
-                    .iter()
-                    .map(|index| index.map(|index| messages[index].name.as_str())),
-            )?);
+            columns.push(strings(templates.iter().map(|index| {
+                messages.get((*index)?).map(|message| message.name.as_str())
+            }))?);
         }
         for (message, found) in self.plan.messages.iter().zip(&walk.found) {
             let built = message_columns(message, found, data, rows)?;

@@ -47,7 +47,9 @@ impl<'a> Source<'a> {
         if let Some(constant) = &column.constant {
             return constant;
         }
-        let start = self.starts[row] + column.offset;
+        let Some(start) = self.starts.get(row).map(|start| start + column.offset) else {
+            return &[];
+        };
         let size = column.length * column.primitive.size();
         self.data.get(start..start + size).unwrap_or_default()
     }
@@ -273,8 +275,8 @@ pub fn fixed_text(
         } else if characters == Characters::Bytes {
             built.push(value)?;
         } else {
-            let end = value.iter().position(|byte| *byte == 0);
-            built.push_characters(&value[..end.unwrap_or(value.len())], characters)?;
+            let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
+            built.push_characters(text, characters)?;
         }
     }
     built.finish(characters)
@@ -354,7 +356,9 @@ pub fn flags(source: &Source, column: &Column) -> Vec<ArrayRef> {
     let values = source.unsigned(column);
     let flag = |bit: u64| -> ArrayRef {
         let set = |value: u64| bit < 64 && value >> bit & 1 == 1;
-        let buffer = BooleanBuffer::collect_bool(values.len(), |row| set(values[row]));
+        let buffer = BooleanBuffer::collect_bool(values.len(), |row| {
+            values.get(row).is_some_and(|value| set(*value))
+        });
         Arc::new(BooleanArray::new(buffer, None))
     };
     column.names.iter().map(|(bit, _)| flag(*bit)).collect()

@@ -111,6 +111,10 @@ impl<'a> Walk<'a> {
     /// Take in the payload `start..end`. What is wrong with it is told in words, and nothing of
     /// it is kept.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`message` returns a valid index; the caller's range is within the data"
+    )]
     pub fn payload(&mut self, row: u32, start: usize, end: usize) -> Result<Outcome, String> {
         let Some(payload) = self.data.get(start..end) else {
             return Err("payload lies outside of its column".to_owned());
@@ -153,7 +157,7 @@ impl<'a> Walk<'a> {
                 .iter()
                 .position(|message| message.template_id == template_id)?;
         }
-        Some((self.last, &messages[self.last]))
+        Some((self.last, messages.get(self.last)?))
     }
 }
 
@@ -246,10 +250,8 @@ impl Cursor<'_> {
                 continue;
             }
             let header = self.take(data.header_size as u64, &data.name, "a length")?;
-            let length = data
-                .length
-                .read(&self.data[header..self.position])
-                .unwrap_or(u64::MAX);
+            let header = self.data.get(header..self.position).unwrap_or_default();
+            let length = data.length.read(header).unwrap_or(u64::MAX);
             let start = self.take(length, &data.name, "variable data")?;
             if data.wanted {
                 places.push(Some((start, self.position - start)));
@@ -262,7 +264,7 @@ impl Cursor<'_> {
         let known = self.version >= group.since_version;
         if known {
             let start = self.take(group.header_size as u64, &group.name, "a group header")?;
-            let header = &self.data[start..self.position];
+            let header = self.data.get(start..self.position).unwrap_or_default();
             let (Some(block_length), Some(count)) =
                 (group.block_length.read(header), group.count.read(header))
             else {

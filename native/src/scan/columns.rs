@@ -1,4 +1,4 @@
-//! Messages laid out as Arrow columns, only those that were asked for.
+//! Messages laid out as Arrow columns, only the requested ones.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub const COLUMNS: [(&str, Column); 12] = [
     ("_corrupt", Column::Corrupt),
 ];
 
-/// What becomes of a message with a frame that fails its checksum.
+/// How a message with a frame that fails its checksum is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It ends the scan with an error.
@@ -113,7 +113,7 @@ struct First {
     reserved_value: i64,
 }
 
-/// Collects messages of one batch. A column that nobody asked for stays empty.
+/// Collects messages of one batch. A column that was not requested stays empty.
 pub struct Messages {
     limits: BatchLimits,
     mode: Mode,
@@ -144,6 +144,7 @@ pub struct Messages {
 
 impl Messages {
     /// `expected_bytes` is a hint: no more payload than this is to come.
+    #[expect(clippy::indexing_slicing, reason = "one flag for each column")]
     pub fn new(columns: &[Column], limits: BatchLimits, mode: Mode, expected_bytes: usize) -> Self {
         let wanted = COLUMNS.map(|(_, column)| columns.contains(&column));
         let with_payload = wanted[Column::Payload as usize];
@@ -177,6 +178,7 @@ impl Messages {
     }
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "one flag for each column")]
     fn wants(&self, column: Column) -> bool {
         self.wanted[column as usize]
     }
@@ -195,7 +197,7 @@ impl Messages {
                 Column::RecordingId => int64(vec![recording.recording_id; rows]),
                 Column::Position => int64(take(&mut self.position)),
                 Column::EndPosition => int64(take(&mut self.end_position)),
-                Column::StreamId => int32(vec![recording.stream_id; rows]),
+                Column::StreamId => int32(vec![recording.geometry.stream_id; rows]),
                 Column::SessionId => int32(vec![recording.session_id; rows]),
                 Column::TermId => int32(take(&mut self.term_id)),
                 Column::TermOffset => int32(take(&mut self.term_offset)),

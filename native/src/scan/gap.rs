@@ -1,31 +1,31 @@
-//! Where a recording has no frames though it should, and where its frames go on behind that.
+//! Gaps: ranges of a recording without frames, and the next frame after a gap.
 //!
-//! Frames can only be found one after the other, so the first that is missing or damaged hides all
-//! that follow. But each one tells where it lies: term id, term offset and stream id together are
-//! twelve bytes that hardly stand by chance at just the place that they name. The next 32-byte
-//! boundary with such a header is where the frames go on.
+//! A frame is found from the length of the preceding one, so the first that is missing or damaged
+//! hides all that follow. But each header contains its place: term id, term offset and stream id
+//! are twelve bytes that hardly occur by chance at the place that they name. The recording
+//! continues at the next 32-byte boundary with such a header.
 
 use super::recording::Recording;
-use super::walk;
 use super::window::Window;
-use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
+use crate::geometry::parse_segment_name;
 
 /// So many segment files in a row are tried before the directory is asked which there are.
 const TRIED: usize = 16;
 
-/// Which segment files a recording has, asked for once: a directory may be long, and gaps many.
+/// The segment files of a recording, listed once: a directory may be long, and gaps many.
 #[derive(Debug, Default)]
 pub struct SegmentBases {
-    /// Base positions, ascending; none before they were asked for.
+    /// Base positions, ascending; `None` before the first use.
     listed: Option<Vec<i64>>,
     #[cfg(test)]
     pub listings: usize,
 }
 
 impl SegmentBases {
-    /// Base position of the first segment file behind the one at `base`, if there is any.
+    /// Base position of the first segment file after the one at `base`, if there is any.
     ///
-    /// To try each would take for ever where a damaged stop position lies very far away.
+    /// Trying each base would not end in time where a damaged stop position is very high.
     fn next(&mut self, recording: &Recording, base: i64) -> Option<i64> {
         if self.listed.is_none() {
             self.listed = Some(list(recording));
@@ -40,14 +40,14 @@ impl SegmentBases {
     }
 }
 
-/// What stands where a frame should.
+/// What there is in place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapKind {
     /// No segment file, or one that ends before, or one that cannot be read.
     Missing,
     /// Zeros: nothing was ever written there.
     Unwritten,
-    /// Something that is no frame of that place.
+    /// Bytes that are not a frame of that place.
     Damaged,
 }
 
@@ -114,17 +114,16 @@ pub fn end(window: &mut Window, bases: &mut SegmentBases, position: i64, limit: 
 
 /// Base positions of all segment files of a recording that may be opened, ascending.
 fn list(recording: &Recording) -> Vec<i64> {
-    let prefix = format!("{}-", recording.recording_id);
     let Ok(entries) = std::fs::read_dir(&recording.archive_dir) else {
         return Vec::new();
     };
     let mut bases: Vec<i64> = entries
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
-            let number = name.to_str()?.strip_prefix(&prefix)?;
-            number.strip_suffix(".rec")?.parse::<i64>().ok()
+            let (recording_id, base) = parse_segment_name(name.as_encoded_bytes())?;
+            (recording_id == recording.recording_id).then_some(base)
         })
-        .filter(|&base| base >= 0 && recording.segment_base(base) == base)
+        .filter(|&base| recording.segment_base(base) == base)
         .collect();
     bases.sort_unstable();
     bases
@@ -132,18 +131,15 @@ fn list(recording: &Recording) -> Vec<i64> {
 
 #[inline]
 fn is_frame(recording: &Recording, position: i64, limit: i64, header: &FrameHeader) -> bool {
-    header.frame_length > 0
-        && header.stream_id == recording.stream_id
-        && header.term_offset == recording.term_offset(position)
-        && matches!(header.frame_type, TYPE_DATA | TYPE_PAD)
-        && walk::check(recording, position, limit, header).is_ok()
+    recording.geometry.check(header, position, limit).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::scratch_dir::ScratchDir;
-    use crate::worker::test_frames::data_frame;
+    use crate::geometry::StreamGeometry;
+    use crate::test_support::frames::data_frame;
+    use crate::test_support::scratch_dir::ScratchDir;
 
     const TERM: i64 = 65_536;
 
@@ -154,11 +150,13 @@ mod tests {
             archive_dir: folder.path().to_owned(),
             recording_id: 3,
             start_position: 0,
-            term_length: TERM,
             segment_length: TERM,
-            initial_term_id: 0,
             session_id: 1,
-            stream_id: 1001,
+            geometry: StreamGeometry {
+                initial_term_id: 0,
+                term_length: TERM,
+                stream_id: 1001,
+            },
         };
         // A frame in each thirtieth segment. Of those in between most are not there, and the
         // others cannot be read.

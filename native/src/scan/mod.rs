@@ -1,11 +1,11 @@
 //! Reading recordings offline: from segment files to messages, as Arrow columns or tuples.
 //!
-//! `recording` says where a position lies, `window` reads bytes from segment files, `walk` goes
-//! from frame to frame and puts fragments back together, `columns` lays messages out as Arrow
-//! arrays, and `python` is what the interpreter sees. Only `window` knows of files.
+//! `recording` maps positions to segment files, `window` reads bytes from them, `walk` iterates
+//! over the frames and reassembles fragmented messages, `columns` lays messages out as Arrow
+//! arrays, and `python` is the interface for Python. Only `window` reads files.
 //!
-//! `statistics` counts on the same walk instead (`histogram`), and goes past what is no frame
-//! (`gap`); `python_statistics` shows it to the interpreter.
+//! `statistics` counts on the same walk instead (`histogram`), and continues after gaps
+//! (`gap`); `python_statistics` is its interface for Python.
 
 mod columns;
 mod gap;

@@ -15,6 +15,7 @@ use super::recording::Recording;
 use super::walk::{Range, Walk};
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
+use crate::geometry::StreamGeometry;
 
 const MAX_BATCH_BYTES: usize = 1 << 30;
 
@@ -40,7 +41,7 @@ struct Scan {
     unfinished: Option<Messages>,
     /// Why these bytes cannot be had.
     refused: Option<Error>,
-    /// Why the scan cannot go on. Raised after the messages before it have been given.
+    /// Why the scan cannot continue. Raised after the preceding messages have been returned.
     failure: Option<Error>,
 }
 
@@ -68,7 +69,7 @@ impl Scan {
             if messages.rows == 0 {
                 return Err(error);
             }
-            // The failed message may have left fragments behind.
+            // Fragments of the failed message may remain.
             super::walk::Sink::abandon(&mut messages);
         }
         self.rows += messages.rows as u64;
@@ -128,11 +129,13 @@ impl SegmentScan {
             archive_dir,
             recording_id,
             start_position,
-            term_length,
             segment_length,
-            initial_term_id,
             session_id,
-            stream_id,
+            geometry: StreamGeometry {
+                initial_term_id,
+                term_length,
+                stream_id,
+            },
         };
         recording.check().map_err(PyValueError::new_err)?;
         if batch_rows == 0 || batch_bytes == 0 || batch_bytes > MAX_BATCH_BYTES {
@@ -142,7 +145,7 @@ impl SegmentScan {
         }
         if from_position < 0 || from_position > to_position {
             return Err(PyValueError::new_err(format!(
-                "positions {from_position} to {to_position} are no range"
+                "positions {from_position} to {to_position} are not a range"
             )));
         }
         let mode = Mode::parse(mode).map_err(PyValueError::new_err)?;
@@ -227,12 +230,18 @@ impl SegmentScan {
         Ok(batch.map(PyRecordBatch::new))
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each column has a value for each row, and `offsets` one more"
+    )]
     fn next_messages<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let taken = self.with(py, |scan| {
             (scan.mode != Mode::Permissive).then(|| scan.next(&TUPLE_COLUMNS))
         })?;
         let Some(messages) = taken.ok_or_else(|| {
-            PyValueError::new_err("mode PERMISSIVE is for batches: tuples cannot tell the reason")
+            PyValueError::new_err(
+                "mode PERMISSIVE requires batches: tuples have no column for the error",
+            )
         })??
         else {
             return Ok(None);

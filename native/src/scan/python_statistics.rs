@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use super::recording::Recording;
 use super::statistics::{Bin, Counts, Gap, Pass};
 use super::walk::Range;
+use crate::geometry::StreamGeometry;
 
 /// `aerotape.replay.offline.reader.RecordingRange`.
 #[derive(FromPyObject)]
@@ -75,23 +76,25 @@ impl RecordingPass {
             archive_dir: range.archive_dir,
             recording_id: range.recording_id,
             start_position: range.start_position,
-            term_length: range.term_length,
             segment_length: range.segment_length,
-            initial_term_id: range.initial_term_id,
             session_id: range.session_id,
-            stream_id: range.stream_id,
+            geometry: StreamGeometry {
+                initial_term_id: range.initial_term_id,
+                term_length: range.term_length,
+                stream_id: range.stream_id,
+            },
         };
         recording.check().map_err(PyValueError::new_err)?;
         let (from, to) = (range.from_position, range.to_position);
         if from < recording.start_position || from > to || to > range.limit_position {
             return Err(PyValueError::new_err(format!(
-                "positions {from} to {to} are no range of what is recorded"
+                "positions {from} to {to} are not a range of the recording"
             )));
         }
         let fits = match edges.as_slice() {
             [] => true,
             [first, .., last] => {
-                *first == from && *last == to && edges.windows(2).all(|pair| pair[0] < pair[1])
+                *first == from && *last == to && edges.is_sorted_by(|one, next| one < next)
             }
             [_] => false,
         };
@@ -152,6 +155,7 @@ fn gap_row(gap: &Gap) -> (i64, i64, String, String) {
     (gap.from, gap.to, kind, gap.detail.clone())
 }
 
+#[expect(clippy::indexing_slicing, reason = "windows of two")]
 fn bin_rows(counts: &Counts, edges: &[i64]) -> Vec<BinRow> {
     let row = |(bin, edges): (&Bin, &[i64])| {
         (

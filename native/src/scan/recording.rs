@@ -1,24 +1,22 @@
-//! What of a recording's descriptor tells where a position lies on disk and in which term.
+//! The fields of a recording's descriptor that a scan needs.
 
 use std::path::PathBuf;
 
 use crate::errors::Error;
-use crate::frame::segment_base_position;
+use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
 
 /// Smallest and largest term and segment length in bytes (64 KiB and 1 GiB).
 const LENGTHS: std::ops::RangeInclusive<i64> = 64 * 1024..=1024 * 1024 * 1024;
 
-/// The fields of a recording descriptor that a scan needs.
+/// A recording and the directory of its segment files.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub archive_dir: PathBuf,
     pub recording_id: i64,
     pub start_position: i64,
-    pub term_length: i64,
     pub segment_length: i64,
-    pub initial_term_id: i32,
     pub session_id: i32,
-    pub stream_id: i32,
+    pub geometry: StreamGeometry,
 }
 
 impl Recording {
@@ -26,7 +24,7 @@ impl Recording {
     pub fn check(&self) -> Result<(), String> {
         let id = self.recording_id;
         for (name, length) in [
-            ("term length", self.term_length),
+            ("term length", self.geometry.term_length),
             ("segment length", self.segment_length),
         ] {
             if !LENGTHS.contains(&length) || length.count_ones() != 1 {
@@ -35,10 +33,10 @@ impl Recording {
                 ));
             }
         }
-        if self.segment_length < self.term_length {
+        if self.segment_length < self.geometry.term_length {
             return Err(format!(
                 "recording {id}: segment length {} is less than term length {}",
-                self.segment_length, self.term_length
+                self.segment_length, self.geometry.term_length
             ));
         }
         if self.start_position < 0 || self.start_position % 32 != 0 {
@@ -56,33 +54,14 @@ impl Recording {
         segment_base_position(
             self.start_position,
             position,
-            self.term_length,
+            self.geometry.term_length,
             self.segment_length,
         )
     }
 
-    /// Path of the segment file that begins at `base`: `<recordingId>-<segmentBasePosition>.rec`.
+    /// Path of the segment file that begins at `base`.
     pub fn segment_path(&self, base: i64) -> PathBuf {
-        self.archive_dir
-            .join(format!("{}-{base}.rec", self.recording_id))
-    }
-
-    /// Position of the first byte of the term that holds `position`.
-    #[inline]
-    pub fn term_base(&self, position: i64) -> i64 {
-        position & !(self.term_length - 1)
-    }
-
-    #[inline]
-    pub fn term_offset(&self, position: i64) -> i32 {
-        (position & (self.term_length - 1)) as i32
-    }
-
-    /// Term ids count on from the initial one and wrap as 32-bit integers.
-    #[inline]
-    pub fn term_id(&self, position: i64) -> i32 {
-        self.initial_term_id
-            .wrapping_add((position >> self.term_length.trailing_zeros()) as i32)
+        segment_path(&self.archive_dir, self.recording_id, base)
     }
 
     /// An error that names the recording, the segment file, the offset in it and the position.

@@ -17,7 +17,7 @@ pub struct Gap {
     pub from: i64,
     pub to: i64,
     pub kind: GapKind,
-    /// What a reader of the recording would be told there.
+    /// The error that a reader of the recording would get there.
     pub detail: String,
 }
 
@@ -72,7 +72,12 @@ impl Counter {
     /// Go to the bin that holds a position, which is never before the last one.
     #[inline]
     fn seek(&mut self, position: i64) {
-        while self.bin + 2 < self.edges.len() && self.edges[self.bin + 1] <= position {
+        while self.bin + 2 < self.edges.len()
+            && self
+                .edges
+                .get(self.bin + 1)
+                .is_some_and(|edge| *edge <= position)
+        {
             self.close_bin();
             self.bin += 1;
         }
@@ -92,6 +97,7 @@ impl Counter {
         self.counts.lengths.drain(&mut self.lengths);
     }
 
+    #[expect(clippy::indexing_slicing, reason = "windows of two")]
     fn gap(&mut self, gap: Gap) {
         let counts = &mut self.counts;
         counts.gap_count += 1;
@@ -155,7 +161,7 @@ impl Sink for Counter {
     }
 }
 
-/// A pass over a range of a recording, past whatever is no frame.
+/// A pass over a range of a recording that continues after gaps.
 pub struct Pass {
     walk: Walk,
     counter: Counter,
@@ -183,7 +189,7 @@ impl Pass {
             edges,
             lengths: Histogram::new(),
             bin: 0,
-            term_length: recording.term_length,
+            term_length: recording.geometry.term_length,
             begin: -1,
             bytes: 0,
             fragments: 0,
@@ -259,6 +265,7 @@ impl Pass {
 mod tests {
     use super::*;
     use crate::frame::{FLAGS_UNFRAGMENTED, TYPE_DATA, TYPE_PAD};
+    use crate::geometry::StreamGeometry;
 
     const TERM: i64 = 65_536;
 
@@ -280,11 +287,13 @@ mod tests {
             archive_dir: folder.clone(),
             recording_id: 0,
             start_position: 0,
-            term_length: TERM,
             segment_length: TERM,
-            initial_term_id: 7,
             session_id: 1,
-            stream_id: 10,
+            geometry: StreamGeometry {
+                initial_term_id: 7,
+                term_length: TERM,
+                stream_id: 10,
+            },
         };
         let range = Range {
             from: 0,
@@ -303,7 +312,7 @@ mod tests {
         let mut bytes = vec![0u8; TERM as usize];
         frame(&mut bytes, 0, 132, TYPE_DATA);
         frame(&mut bytes, 160, 64, TYPE_PAD);
-        // Nothing from 224 to 512; then something that is no frame up to 608.
+        // Nothing from 224 to 512; then bytes that are not a frame up to 608.
         frame(&mut bytes, 512, 64, TYPE_DATA);
         bytes[576..608].fill(0xff);
         frame(&mut bytes, 608, 416, TYPE_DATA);

@@ -1,10 +1,10 @@
-//! From frame to frame through a recording, putting fragmented messages back together.
+//! Iterates over the frames of a recording and reassembles fragmented messages.
 //!
 //! A message belongs to a range when its first frame begins in it, wherever it ends. So ranges
 //! that together cover a recording give each message exactly once, whatever the cuts. The walk
 //! begins at the start of the term that holds the range's start (or of the recording), because
 //! frames can only be found one after the other: a cut that is not a frame boundary is fine too.
-//! Who knows that a message ended at the range's start has the walk begin right there.
+//! With `from_boundary`, a message is known to end at the range's start and the walk begins there.
 //!
 //! Fragments without a message are skipped and counted: the tail of a message whose beginning was
 //! not recorded, and the beginning of one whose end never came (its publisher died and padding
@@ -16,13 +16,13 @@ use super::recording::Recording;
 use super::window::Window;
 use crate::checksum::Checksum;
 use crate::errors::{Error, Result};
-use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_DATA, TYPE_PAD};
+use crate::frame::{FLAG_BEGIN, FLAG_END, FrameHeader, HEADER_LENGTH, TYPE_PAD};
 
 /// Where messages go. After `begin` come one or more `fragment`, then `end` or `abandon`.
 pub trait Sink {
     fn begin(&mut self, position: i64, header: &FrameHeader);
     fn fragment(&mut self, payload: &[u8]);
-    /// Whether to go on when a frame fails its checksum; if not, the walk ends with an error.
+    /// Whether to continue when a frame fails its checksum; if not, the walk ends with an error.
     fn accepts_damage(&self) -> bool;
     /// The fragment that was given last fails its checksum.
     fn damaged(&mut self, why: &Error);
@@ -60,12 +60,12 @@ pub struct Range {
 
 pub struct Walk {
     window: Window,
-    /// What there is behind gaps.
+    /// The segment files after gaps.
     bases: SegmentBases,
     range: Range,
     checksum: Option<Checksum>,
     position: i64,
-    /// Whether the walk has to be given bytes before it can go on.
+    /// Whether the walk needs more bytes to continue.
     starved: bool,
     partial: Partial,
     skipped_fragments: u64,
@@ -80,7 +80,10 @@ impl Walk {
         let position = if range.from_boundary {
             from
         } else {
-            recording.term_base(from).max(recording.start_position)
+            recording
+                .geometry
+                .term_base(from)
+                .max(recording.start_position)
         };
         Self {
             window: Window::new(recording, range.limit),
@@ -113,7 +116,7 @@ impl Walk {
         }
     }
 
-    /// Position of the bytes that have to be given before the walk can go on.
+    /// Position of the bytes that the walk needs to continue.
     pub fn wanted(&self) -> Option<i64> {
         self.starved.then(|| self.window.end())
     }
@@ -134,8 +137,8 @@ impl Walk {
         self.unfinished_fragments
     }
 
-    /// Go on until the sink is full, the range is done or more bytes are wanted. In the last case
-    /// the sink may hold a part of a message, and shall be used again.
+    /// Continue until the sink is full, the range is done or more bytes are needed. In the last
+    /// case the sink may hold a part of a message and must be passed again.
     ///
     /// After an error the walk stays where the bad frame is, and would fail there again.
     pub fn run(&mut self, sink: &mut impl Sink) -> Result<()> {
@@ -151,7 +154,7 @@ impl Walk {
             if !in_message && sink.is_full() {
                 return Ok(());
             }
-            if self.window.recording().term_offset(position) == 0 {
+            if self.window.recording().geometry.term_offset(position) == 0 {
                 self.drop_partial(sink);
             }
             if self.starves(position, HEADER_LENGTH) {
@@ -162,8 +165,9 @@ impl Walk {
                 return Err(self.broken(position, "the frame header is incomplete"));
             };
             let aligned = header.aligned_length();
-            if let Err(what) = check(self.window.recording(), position, limit, &header) {
-                return Err(self.broken(position, &what));
+            let geometry = &self.window.recording().geometry;
+            if let Err(fault) = geometry.check(&header, position, limit) {
+                return Err(self.broken(position, &fault.to_string()));
             }
             match header.frame_type {
                 TYPE_PAD => {
@@ -172,7 +176,7 @@ impl Walk {
                         sink.padding(position, &header);
                     }
                 }
-                TYPE_DATA => {
+                _ => {
                     if self.starves(position, aligned) {
                         return Ok(());
                     }
@@ -232,10 +236,6 @@ impl Walk {
                     self.partial = partial;
                     self.skipped_fragments += skipped;
                 }
-                other => {
-                    let what = format!("frame type {other} is neither data (1) nor padding (0)");
-                    return Err(self.broken(position, &what));
-                }
             }
             self.position = position + aligned as i64;
         }
@@ -292,50 +292,4 @@ impl Walk {
     fn broken(&self, position: i64, what: &str) -> Error {
         self.window.recording().error(position, what)
     }
-}
-
-/// Say what is wrong with a header that should begin a frame at `position`.
-#[inline]
-pub fn check(
-    recording: &Recording,
-    position: i64,
-    limit: i64,
-    header: &FrameHeader,
-) -> std::result::Result<(), String> {
-    let length = header.frame_length;
-    if length <= 0 {
-        return Err(format!(
-            "no frame here (frame length {length}) though the recording reaches position {limit}"
-        ));
-    }
-    if (length as usize) < HEADER_LENGTH {
-        return Err(format!("frame length {length} is less than a header"));
-    }
-    let term_offset = recording.term_offset(position);
-    let term_id = recording.term_id(position);
-    if header.term_offset != term_offset || header.term_id != term_id {
-        return Err(format!(
-            "not a frame of this place: term id {} and term offset {}, expected {term_id} and \
-             {term_offset}",
-            header.term_id, header.term_offset
-        ));
-    }
-    if header.stream_id != recording.stream_id {
-        return Err(format!(
-            "not a frame of this recording: stream id {}, expected {}",
-            header.stream_id, recording.stream_id
-        ));
-    }
-    let aligned = header.aligned_length() as i64;
-    if i64::from(term_offset) + aligned > recording.term_length {
-        return Err(format!(
-            "frame length {length} goes beyond the end of the term"
-        ));
-    }
-    if position + aligned > limit {
-        return Err(format!(
-            "frame length {length} goes beyond the recorded position {limit}"
-        ));
-    }
-    Ok(())
 }

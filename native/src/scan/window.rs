@@ -5,8 +5,8 @@
 //! On a map that is a SIGBUS that takes the whole process down; here it is an error that names
 //! the file. The extra copy stays in the processor's cache, as the window is small.
 //!
-//! Segments in a storage elsewhere are not files of this machine. Then whoever owns the window gives
-//! it their bytes, one piece after the other, and it says when it has come to the end of them.
+//! Segments in remote storage are not local files. Then the owner of the window passes their bytes
+//! in pieces, and the window reports when it needs the next one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,20 +22,20 @@ use crate::segment::open_regular;
 /// Bytes read at once. A data frame is at most 64 KiB (the largest MTU), so it fits many times.
 const WINDOW_BYTES: usize = 512 * 1024;
 
-/// A lock that another one has is asked for so often, so long apart: for a second in all.
+/// Attempts to lock a file that another process has locked, and the pause between them: 1 s in all.
 const LOCK_ATTEMPTS: u32 = 1000;
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// An open segment file. While it is open a shared lock on it says so to who would delete it, where
-/// the file system knows locks.
+/// An open segment file. A shared lock on it, where the file system supports locks, prevents
+/// retention from deleting it.
 enum SegmentFile {
     Locked(Flock<File>),
     Unlocked(File),
 }
 
 impl SegmentFile {
-    /// Retention looks for readers by locking the file for itself, for a moment: that is waited
-    /// for. Whoever keeps it locked for longer is not retention, and nobody to wait for.
+    /// Retention probes for readers with an exclusive lock that it holds for milliseconds: wait for
+    /// that. Any longer lock is not retention's, so read without one.
     fn new(mut file: File) -> Self {
         for _ in 0..LOCK_ATTEMPTS {
             match Flock::lock(file, FlockArg::LockSharedNonblock) {
@@ -109,7 +109,7 @@ impl Window {
         !self.given || position + length as i64 <= self.end()
     }
 
-    /// Bytes from `position` on: at least `length`, or an error that says what is missing.
+    /// Bytes from `position` on: at least `length`, or an error that names what is missing.
     ///
     /// The range must lie below the limit and must not cross the end of a segment.
     #[inline]
@@ -139,7 +139,8 @@ impl Window {
             let passed = (done - self.filled).min(bytes.len());
             self.start = self.end() + passed as i64;
             self.buffer.clear();
-            self.buffer.extend_from_slice(&bytes[passed..]);
+            self.buffer
+                .extend_from_slice(bytes.get(passed..).unwrap_or_default());
         }
         self.filled = self.buffer.len();
     }
@@ -156,7 +157,7 @@ impl Window {
                 self.recording
                     .error(position, &format!("cannot open segment file: {error}"))
             })?;
-            // The segment before is let go of only now: one of the two is seen to be read.
+            // Close the preceding segment only now: one of the two is always locked.
             self.segment = Some(Segment {
                 base,
                 file: SegmentFile::new(file),
@@ -175,11 +176,8 @@ impl Window {
         self.filled = 0;
         while self.filled < wanted {
             let offset = (position - base) as u64 + self.filled as u64;
-            match segment
-                .file
-                .get()
-                .read_at(&mut self.buffer[self.filled..wanted], offset)
-            {
+            let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
+            match segment.file.get().read_at(rest, offset) {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

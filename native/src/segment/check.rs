@@ -1,7 +1,7 @@
-//! Is every frame of a recording what it should be? All damage is found, not only the first.
+//! Checks every frame of a recording. All damage is found, not only the first.
 //!
-//! Behind a frame that cannot be, the next place that can only be a frame is looked for: one whose
-//! header says that it is there, in term offset, term id and stream id. Frames do not cross the
+//! After a bad frame the check continues at the next offset whose header has the term offset, the
+//! term id and the stream id of that place. Frames do not cross the
 //! ends of terms, so segments are checked in pieces of whole terms, by several threads.
 
 use std::io;
@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
-use super::expected::{WalkRange, explain, is_sound};
 use super::parallel::{self, Progress};
 use super::reader::Reader;
-use super::walk::{self, SegmentWalk};
+use super::walk::{self, SegmentWalk, WalkRange};
 use crate::checksum::Checksum;
 use crate::frame::{FRAME_ALIGNMENT, FrameHeader, HEADER_LENGTH};
+use crate::geometry::StreamGeometry;
 
 /// A thread is given about so many bytes at once.
 const PIECE_LENGTH: u64 = 16 << 20;
 /// So many bad places are listed for a piece; the rest is counted.
 const LISTED: usize = 1000;
 
-/// A segment file to be checked, as Python tells it.
+/// A segment file to check, as Python passes it.
 #[derive(Debug, FromPyObject)]
 pub struct SegmentTask {
     pub path: PathBuf,
     /// Offset of the first frame in the file, bytes.
     pub start_offset: u64,
-    /// Offset behind the last one that there should be.
+    /// Offset after the last frame that there should be.
     pub end_offset: u64,
-    /// Up to where to look for what is behind that; no further when it is not more.
+    /// Offset up to which to look for frames after `end_offset`; none if it is not greater.
     pub limit: u64,
     pub base_position: i64,
     pub term_length: u32,
@@ -72,7 +72,7 @@ pub struct SegmentCheck {
     /// Offset of the last good frame, -1 when there is none, and its length, not aligned.
     pub last_frame_offset: i64,
     pub last_frame_length: i64,
-    /// A walk over what is behind the end, when it was asked for.
+    /// A walk over the frames after `end_offset`, if requested.
     pub behind: Option<SegmentWalk>,
     /// Why the file could not be read.
     pub error: Option<String>,
@@ -130,7 +130,7 @@ fn cut(index: usize, task: &SegmentTask) -> Vec<Piece> {
     let step = PIECE_LENGTH.max(term_length);
     let mut pieces = Vec::new();
     let mut start = task.start_offset;
-    // A file whose terms do not begin at its multiples is none of a recording: in one piece.
+    // A base that is not a multiple of the term length is not a recording's: check in one piece.
     let is_aligned = task.base_position & (term_length as i64 - 1) == 0;
     while is_aligned && (start & !(term_length - 1)) + step < task.end_offset {
         let end = (start & !(term_length - 1)) + step;
@@ -159,9 +159,11 @@ fn check_piece(
         start_offset: piece.start,
         limit: piece.end,
         base_position: task.base_position,
-        term_length: task.term_length,
-        initial_term_id: task.initial_term_id,
-        stream_id: task.stream_id,
+        geometry: StreamGeometry {
+            initial_term_id: task.initial_term_id,
+            term_length: i64::from(task.term_length),
+            stream_id: task.stream_id,
+        },
         checksum,
     };
     let mut check = SegmentCheck {
@@ -206,11 +208,11 @@ impl SegmentCheck {
                 self.found_bad(offset, end - offset, "file-end", detail);
                 break;
             };
-            if !is_sound(&header, offset, there, range) {
+            if let Err(fault) = range.check(&header, offset, there) {
                 let (kind, detail) = if header.frame_length == 0 {
                     ("unwritten", "nothing was written there".to_owned())
                 } else {
-                    ("frame", explain_within(&header, offset, there, end, range))
+                    ("frame", fault.to_string())
                 };
                 let next = find_frame(&mut reader, offset, there, end, range)?;
                 self.found_bad(offset, next - offset, kind, detail);
@@ -257,7 +259,7 @@ impl SegmentCheck {
         }
     }
 
-    /// Add what was found in the piece behind.
+    /// Add the results of the next piece.
     fn add(&mut self, next: SegmentCheck) {
         self.file_length = self.file_length.max(next.file_length);
         self.frames += next.frames;
@@ -273,7 +275,7 @@ impl SegmentCheck {
         self.behind = self.behind.take().or(next.behind);
         self.error = self.error.take().or(next.error);
         for bad in next.bad {
-            // What goes on beyond the end of a piece is one bad place.
+            // A bad place that continues past the end of a piece counts once.
             match self.bad.last_mut() {
                 Some(last)
                     if last.end() == bad.offset
@@ -289,7 +291,7 @@ impl SegmentCheck {
     }
 }
 
-/// Find the first offset behind `offset` where there can only be a frame, `end` if there is none.
+/// Find the first offset after `offset` with the header of a frame, `end` if there is none.
 fn find_frame(
     reader: &mut Reader<'_>,
     offset: u64,
@@ -300,27 +302,13 @@ fn find_frame(
     let mut at = offset + FRAME_ALIGNMENT as u64;
     while at + HEADER_LENGTH as u64 <= there {
         let bytes = reader.at(at, HEADER_LENGTH)?;
-        if FrameHeader::read(bytes).is_some_and(|header| is_sound(&header, at, there, range)) {
+        let header = FrameHeader::read(bytes);
+        if header.is_some_and(|header| range.check(&header, at, there).is_ok()) {
             return Ok(at);
         }
         at += FRAME_ALIGNMENT as u64;
     }
     Ok(end)
-}
-
-/// As `explain`, for a frame that may reach beyond `end` while the file goes on there.
-fn explain_within(
-    header: &FrameHeader,
-    offset: u64,
-    there: u64,
-    end: u64,
-    range: &WalkRange,
-) -> String {
-    if there == end && is_sound(header, offset, u64::MAX, range) {
-        let length = header.frame_length;
-        return format!("frame of {length} bytes goes beyond the end of the recording");
-    }
-    explain(header, offset, there, range)
 }
 
 #[cfg(test)]

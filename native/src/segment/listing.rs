@@ -1,18 +1,16 @@
-//! All segment files of a directory with what they take, in one pass.
+//! Lists all segment files of a directory with their storage and times, in one pass.
 //!
-//! A directory may hold tens of thousands of them. The names are those that Python gives
-//! (`catalog/segment_files.py`).
+//! A directory may hold tens of thousands of them.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
 use crate::errors::{Error, Result};
+use crate::geometry::parse_segment_name;
 
 /// What `st_blocks` counts, whatever the file system.
 const BLOCK_LENGTH: i64 = 512;
@@ -32,8 +30,8 @@ fn list(directory: &Path) -> Result<(Vec<Listed>, Vec<String>)> {
     let mut others = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let Some((recording_id, base)) = parse(&name) else {
-            // Such a name is none of ours.
+        let Some((recording_id, base)) = parse_segment_name(name.as_encoded_bytes()) else {
+            // Not the name of a segment file.
             if let Ok(name) = name.into_string() {
                 others.push(name);
             }
@@ -59,50 +57,4 @@ fn list(directory: &Path) -> Result<(Vec<Listed>, Vec<String>)> {
     }
     segments.sort_unstable();
     Ok((segments, others))
-}
-
-/// The two numbers in the name of a segment file.
-fn parse(name: &OsStr) -> Option<(i64, i64)> {
-    let (recording_id, rest) = number(name.as_bytes())?;
-    let (base, suffix) = number(rest.strip_prefix(b"-")?)?;
-    (suffix == b".rec").then_some((recording_id, base))
-}
-
-/// A number at the beginning, as it is written without signs or leading zeros, and what follows.
-fn number(text: &[u8]) -> Option<(i64, &[u8])> {
-    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, rest) = text.split_at(length);
-    if digits.len() > 1 && digits[0] == b'0' {
-        return None;
-    }
-    let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some((number, rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_name_that_two_numbers_are_given_is_taken_apart() {
-        assert_eq!(parse(OsStr::new("0-0.rec")), Some((0, 0)));
-        assert_eq!(
-            parse(OsStr::new("12-9223372036854775807.rec")),
-            Some((12, i64::MAX))
-        );
-        for name in [
-            "0-00.rec",
-            "00-0.rec",
-            "-0.rec",
-            "0-.rec",
-            "0--1.rec",
-            "+1-0.rec",
-            "0-0.rec.del",
-            "0-0",
-            "0-9223372036854775808.rec",
-            " 0-0.rec",
-        ] {
-            assert_eq!(parse(OsStr::new(name)), None, "{name}");
-        }
-    }
 }

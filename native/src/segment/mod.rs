@@ -1,16 +1,19 @@
 //! Segment files looked at from outside a recording or a replay: after a crash, by a check, or
 //! by an offline reader. Only `rewrite` writes.
 //!
+//! There are three buffered readers: `reader` reads one file front to back, in pieces for several
+//! threads; `scan/window.rs` moves through all files of a recording, also remote ones;
+//! `worker/segment_reader.rs` reads straight into the buffer that a replay offers.
+//!
 //! Files are read with pread, not mapped: another process may cut a file short under us, which a
 //! map would answer with SIGBUS.
 
+mod archive_tool_check;
 mod check;
-mod expected;
-mod heads;
+mod first_frames;
 mod listing;
 mod parallel;
 mod reader;
-mod reference;
 mod rewrite;
 pub mod walk;
 
@@ -22,8 +25,8 @@ use pyo3::prelude::*;
 
 use crate::checksum::Checksum;
 use crate::errors::Error;
-use expected::WalkRange;
-use walk::SegmentWalk;
+use crate::geometry::StreamGeometry;
+use walk::{SegmentWalk, WalkRange};
 
 #[pyfunction]
 #[pyo3(signature = (
@@ -47,9 +50,11 @@ fn walk_segment(
         start_offset,
         limit,
         base_position,
-        term_length,
-        initial_term_id,
-        stream_id,
+        geometry: StreamGeometry {
+            initial_term_id,
+            term_length: i64::from(term_length),
+            stream_id,
+        },
         checksum: Checksum::parse(checksum)?,
     };
     py.detach(|| walk::walk(&path, &range).map_err(|error| Error::io(&path, &error)))
@@ -78,12 +83,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SegmentWalk>()?;
     module.add_class::<check::SegmentCheck>()?;
     module.add_class::<check::BadFrame>()?;
-    module.add_class::<reference::ReferenceCheck>()?;
+    module.add_class::<archive_tool_check::ReferenceCheck>()?;
     module.add_class::<rewrite::RewrittenSegment>()?;
     module.add_function(wrap_pyfunction!(walk_segment, module)?)?;
     module.add_function(wrap_pyfunction!(check::check_segments, module)?)?;
     module.add_function(wrap_pyfunction!(listing::list_segments, module)?)?;
-    module.add_function(wrap_pyfunction!(heads::read_segment_heads, module)?)?;
-    module.add_function(wrap_pyfunction!(reference::reference_check, module)?)?;
+    module.add_function(wrap_pyfunction!(first_frames::read_segment_heads, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        archive_tool_check::reference_check,
+        module
+    )?)?;
     module.add_function(wrap_pyfunction!(rewrite::rewrite_checksums, module)?)
 }

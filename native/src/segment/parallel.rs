@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How far the work is, and whether it is to be given up.
+/// The progress of the work, and whether it is cancelled.
 #[derive(Debug, Default)]
 pub struct Progress {
     bytes: AtomicU64,
@@ -29,7 +29,7 @@ impl Progress {
 /// Do `work` for each number below `count`, on as many threads as there are processors.
 ///
 /// The interpreter is free meanwhile; several times a second it is asked whether there was a
-/// signal, and `report` is told the bytes that are behind us. If either raises, what has not been
+/// signal, and `report` receives the number of bytes done. If either raises, what has not been
 /// begun is left, and the exception is raised here.
 pub fn run<R, F>(
     py: Python<'_>,

@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Count the bytes that are read, and end as interrupted when the work is given up.
+    /// Count the bytes that are read, and fail when the work is cancelled.
     pub fn with_progress(mut self, progress: &'a Progress) -> Self {
         self.progress = Some(progress);
         self
@@ -88,11 +88,12 @@ impl<'a> Reader<'a> {
         self.filled = 0;
         if self.progress.is_some_and(Progress::is_cancelled) {
             // Not `Interrupted`, which is for trying again.
-            return Err(io::Error::other("given up"));
+            return Err(io::Error::other("cancelled"));
         }
         while self.filled < wanted {
             let at = offset + self.filled as u64;
-            match self.file.read_at(&mut self.buffer[self.filled..wanted], at) {
+            let rest = self.buffer.get_mut(self.filled..wanted).unwrap_or_default();
+            match self.file.read_at(rest, at) {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -88,7 +88,7 @@ impl RewrittenSegment {
         let mut window = Vec::new();
         while let Some(needed) = self.next_frame(&file, length)? {
             if progress.is_cancelled() {
-                return Err(io::Error::other("given up"));
+                return Err(io::Error::other("cancelled"));
             }
             // At least one frame, however long it is.
             let begin = self.end_offset;

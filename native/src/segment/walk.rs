@@ -1,16 +1,44 @@
-//! From frame to frame through a segment file, as far as its frames are what they should be.
+//! Iterates over the frames of a segment file, up to the first bad one.
 
 use std::io;
 use std::path::Path;
 
 use pyo3::prelude::*;
 
-use super::expected::{WalkRange, explain, is_sound};
 use super::reader::Reader;
+use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH};
+use crate::geometry::{FrameFault, StreamGeometry};
 
 /// So many failing frames are listed by offset; the rest is counted.
 const LISTED_FAILURES: usize = 100;
+
+/// The part of a segment file to walk, and the stream that its frames must belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkRange {
+    /// Offset of the first frame in the file.
+    pub start_offset: u64,
+    /// Offset at which to stop, at most the segment length.
+    pub limit: u64,
+    /// Position in the stream of the file's first byte.
+    pub base_position: i64,
+    pub geometry: StreamGeometry,
+    pub checksum: Option<Checksum>,
+}
+
+impl WalkRange {
+    #[inline]
+    pub fn position(&self, offset: u64) -> i64 {
+        self.base_position.wrapping_add(offset as i64)
+    }
+
+    /// Check a header at `offset` of a file that has `length` bytes.
+    #[inline]
+    pub fn check(&self, header: &FrameHeader, offset: u64, length: u64) -> Result<(), FrameFault> {
+        self.geometry
+            .check(header, self.position(offset), self.position(length))
+    }
+}
 
 /// What was found; offsets are bytes from the start of the file.
 #[pyclass(frozen, get_all, module = "aerotape._native")]
@@ -75,8 +103,8 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
         if header.frame_length == 0 {
             break "unwritten";
         }
-        if !is_sound(&header, offset, limit, range) {
-            found.problem = Some(explain(&header, offset, limit, range));
+        if let Err(fault) = range.check(&header, offset, limit) {
+            found.problem = Some(fault.to_string());
             break "invalid";
         }
         let aligned = header.aligned_length();
@@ -113,7 +141,6 @@ pub fn walk(path: &Path, range: &WalkRange) -> io::Result<SegmentWalk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::Checksum;
     use crate::frame::{TYPE_DATA, TYPE_PAD, align};
 
     const TERM: u32 = 65_536;
@@ -147,9 +174,11 @@ mod tests {
             start_offset: 0,
             limit: 2 * u64::from(TERM),
             base_position: 0,
-            term_length: TERM,
-            initial_term_id: 7,
-            stream_id: 10,
+            geometry: StreamGeometry {
+                initial_term_id: 7,
+                term_length: i64::from(TERM),
+                stream_id: 10,
+            },
             checksum,
         };
         let found = walk(&path, &range).expect("readable");
@@ -195,7 +224,7 @@ mod tests {
         assert_eq!((found.end.as_str(), found.end_offset), ("invalid", 64));
         assert_eq!(
             found.problem.as_deref(),
-            Some("term offset 96 should be 64")
+            Some("not a frame of this place: term offset 96, expected 64")
         );
     }
 

@@ -1,9 +1,8 @@
-//! Makes frames as read from a segment file ready to be offered to a replay's publication.
+//! Verifies frames read from a segment file and rewrites them for a replay's publication.
 
 use crate::checksum::Checksum;
-use crate::frame::{
-    FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, STREAM_ID_OFFSET, TYPE_DATA, TYPE_PAD,
-};
+use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, STREAM_ID_OFFSET};
+use crate::geometry::{FrameFault, StreamGeometry};
 
 /// What the frames of one replay are checked against and changed to.
 #[derive(Clone, Copy, Debug)]
@@ -11,16 +10,6 @@ pub struct FrameRewrite {
     /// Verify each data frame against the checksum in its session id.
     pub checksum: Option<Checksum>,
     pub session_id: i32,
-    pub stream_id: i32,
-}
-
-/// What the headers of the frames of a batch must say, which ends within a term.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Of the first frame.
-    pub term_offset: i64,
-    pub term_id: i32,
-    /// Stream id of the recorded frames.
     pub stream_id: i32,
 }
 
@@ -33,12 +22,12 @@ pub enum Follows {
     PartOfFrame,
     /// A padding frame of this length, header included.
     Padding(usize),
-    /// Something that is no frame of the recording: what, in the reference's words where it has
+    /// Bytes that are not a frame of the recording: what, in the reference's words where it has
     /// some, and the values.
     Damage(&'static str, String),
 }
 
-/// The whole data frames at the start of a buffer: their length in bytes, and what is behind.
+/// The whole data frames at the start of a buffer: their length in bytes, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub length: usize,
@@ -47,9 +36,15 @@ pub struct Batch {
 
 /// Verify and rewrite the data frames of `bytes` that begin before `remaining`.
 ///
-/// The first frame of `bytes` stands at `place`, and `bytes` end within that term. Frames of another
+/// The first frame of `bytes` is at `position`, and `bytes` end within its term. Frames of another
 /// place are damage: segment files may have been confused.
-pub fn prepare(bytes: &mut [u8], remaining: i64, place: Place, rewrite: FrameRewrite) -> Batch {
+pub fn prepare(
+    bytes: &mut [u8],
+    position: i64,
+    remaining: i64,
+    geometry: &StreamGeometry,
+    rewrite: FrameRewrite,
+) -> Batch {
     let mut length = 0;
     let follows = loop {
         if length as i64 >= remaining || length >= bytes.len() {
@@ -61,21 +56,13 @@ pub fn prepare(bytes: &mut [u8], remaining: i64, place: Place, rewrite: FrameRew
         let Some(header) = FrameHeader::read(rest) else {
             break Follows::PartOfFrame;
         };
-        if header.frame_length < HEADER_LENGTH as i32 {
-            break Follows::Damage(
-                "unexpected end of recording",
-                format!("frame length {}", header.frame_length),
-            );
+        // Where the recording ends is the caller's concern: a frame may not be complete yet.
+        if let Err(fault) = geometry.check(&header, position + length as i64, i64::MAX) {
+            let (what, why) = describe(fault);
+            break Follows::Damage(what, why);
         }
-        if let Err(why) = place.check(&header, length) {
-            break Follows::Damage("frame of another place", why);
-        }
-        match header.frame_type {
-            TYPE_PAD => break Follows::Padding(header.frame_length as usize),
-            TYPE_DATA => {}
-            other => {
-                break Follows::Damage("unknown frame type", format!("frame type {other}"));
-            }
+        if header.is_padding() {
+            break Follows::Padding(header.frame_length as usize);
         }
         let aligned_length = header.aligned_length();
         let Some(frame) = rest.get_mut(..aligned_length) else {
@@ -89,26 +76,25 @@ pub fn prepare(bytes: &mut [u8], remaining: i64, place: Place, rewrite: FrameRew
     Batch { length, follows }
 }
 
-impl Place {
-    /// Say what is wrong with the header `length` bytes behind the first one.
-    #[inline]
-    fn check(&self, header: &FrameHeader, length: usize) -> Result<(), String> {
-        for (name, actual, expected) in [
-            (
-                "term offset",
-                i64::from(header.term_offset),
-                self.term_offset + length as i64,
-            ),
-            ("term id", header.term_id.into(), self.term_id.into()),
-            ("stream id", header.stream_id.into(), self.stream_id.into()),
-        ] {
-            if actual != expected {
-                return Err(format!(
-                    "frame header has {name} {actual}, expected {expected}"
-                ));
-            }
+/// What is in place of a frame, in the reference's words where it has some, and the values.
+fn describe(fault: FrameFault) -> (&'static str, String) {
+    match fault {
+        FrameFault::NoFrame { length } | FrameFault::TooShort { length } => (
+            "unexpected end of recording",
+            format!("frame length {length}"),
+        ),
+        FrameFault::UnknownType { frame_type } => {
+            ("unknown frame type", format!("frame type {frame_type}"))
         }
-        Ok(())
+        FrameFault::Misplaced {
+            field,
+            actual,
+            expected,
+        } => (
+            "frame of another place",
+            format!("{field} {actual}, expected {expected}"),
+        ),
+        fault => ("invalid frame", fault.to_string()),
     }
 }
 
@@ -134,15 +120,22 @@ fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::test_frames::{data_frame, padding_frame};
+    use crate::test_support::frames::{data_frame, padding_frame};
 
-    /// Of the frames that `test_frames` makes in term 5.
-    fn at(term_offset: i64) -> Place {
-        Place {
-            term_offset,
-            term_id: 5,
-            stream_id: 1001,
-        }
+    /// Of the frames that `test_support` creates; the position is in term 5.
+    const GEOMETRY: StreamGeometry = StreamGeometry {
+        initial_term_id: 5,
+        term_length: 65_536,
+        stream_id: 1001,
+    };
+
+    fn prepared(
+        bytes: &mut [u8],
+        remaining: i64,
+        position: i64,
+        checksum: Option<Checksum>,
+    ) -> Batch {
+        prepare(bytes, position, remaining, &GEOMETRY, rewrite(checksum))
     }
 
     fn rewrite(checksum: Option<Checksum>) -> FrameRewrite {
@@ -157,7 +150,7 @@ mod tests {
     fn whole_frames_get_the_publications_ids_and_keep_everything_else() {
         let mut bytes = [data_frame(64, 5, b"abc"), data_frame(128, 5, &[7; 100])].concat();
         let before = bytes.clone();
-        let batch = prepare(&mut bytes, i64::MAX, at(64), rewrite(None));
+        let batch = prepared(&mut bytes, i64::MAX, 64, None);
         assert_eq!(
             batch,
             Batch {
@@ -175,18 +168,15 @@ mod tests {
     #[test]
     fn a_frame_that_begins_before_the_end_of_the_replay_is_whole() {
         let mut bytes = [data_frame(0, 5, &[1; 32]), data_frame(64, 5, &[2; 32])].concat();
-        assert_eq!(
-            prepare(&mut bytes.clone(), 64, at(0), rewrite(None)).length,
-            64
-        );
-        assert_eq!(prepare(&mut bytes, 65, at(0), rewrite(None)).length, 128);
+        assert_eq!(prepared(&mut bytes.clone(), 64, 0, None).length, 64);
+        assert_eq!(prepared(&mut bytes, 65, 0, None).length, 128);
     }
 
     #[test]
     fn padding_and_partial_frames_end_a_batch() {
         let mut padded = [data_frame(0, 5, b"x"), padding_frame(64, 5, 4_000)].concat();
         assert_eq!(
-            prepare(&mut padded, i64::MAX, at(0), rewrite(None)),
+            prepared(&mut padded, i64::MAX, 0, None),
             Batch {
                 length: 64,
                 follows: Follows::Padding(4_000)
@@ -194,16 +184,13 @@ mod tests {
         );
         let mut cut = [data_frame(0, 5, b"x"), data_frame(64, 5, &[1; 200])].concat();
         assert_eq!(
-            prepare(&mut cut.clone()[..100], i64::MAX, at(0), rewrite(None)),
+            prepared(&mut cut.clone()[..100], i64::MAX, 0, None),
             Batch {
                 length: 64,
                 follows: Follows::PartOfFrame
             }
         );
-        assert_eq!(
-            prepare(&mut cut[..80], i64::MAX, at(0), rewrite(None)).length,
-            64
-        );
+        assert_eq!(prepared(&mut cut[..80], i64::MAX, 0, None).length, 64);
     }
 
     #[test]
@@ -214,7 +201,7 @@ mod tests {
             let sum = checksum.compute(&bytes[start + 32..start + 64]);
             bytes[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
         }
-        let good = prepare(&mut bytes.clone(), i64::MAX, at(0), rewrite(Some(checksum)));
+        let good = prepared(&mut bytes.clone(), i64::MAX, 0, Some(checksum));
         assert_eq!(
             good,
             Batch {
@@ -223,15 +210,14 @@ mod tests {
             }
         );
         bytes[100] ^= 1;
-        let batch = prepare(&mut bytes, i64::MAX, at(0), rewrite(Some(checksum)));
+        let batch = prepared(&mut bytes, i64::MAX, 0, Some(checksum));
         assert_eq!(batch.length, 64);
         assert!(matches!(batch.follows, Follows::Damage(what, _) if what.contains("checksum")));
     }
 
     #[test]
-    fn what_is_no_frame_is_told_apart_from_the_end() {
-        let damage = |bytes: &mut [u8]| match prepare(bytes, i64::MAX, at(0), rewrite(None)).follows
-        {
+    fn damage_is_distinguished_from_the_end() {
+        let damage = |bytes: &mut [u8]| match prepared(bytes, i64::MAX, 0, None).follows {
             Follows::Damage(what, why) => format!("{what}: {why}"),
             other => panic!("{other:?}"),
         };

@@ -1,4 +1,4 @@
-//! The worker's thread: takes commands, gives each session its turn, posts what became of it.
+//! The worker's thread: executes commands, calls each session in turn, and posts its events.
 
 use super::events::EventStream;
 use super::failure::Failure;
@@ -7,24 +7,17 @@ use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
 use super::statistics::{CycleTime, Traffic};
 use crate::checksum::Checksum;
+use crate::event::Event;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::{Event, MailboxHandle};
+use crate::mailbox::MailboxHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
-use std::time::{Duration, Instant};
 
-/// How long a pause lasts at most after a command, and for how long: a client waits for the first
-/// that it hears of its recording or replay.
-const ALERT_PARK: Duration = Duration::from_micros(16);
-const ALERT_TIME: Duration = Duration::from_millis(1);
-
-/// What Python asks of the thread.
+/// Commands from Python.
 pub enum Command {
     PublishEvents(EventStream),
-    /// The next command comes very soon: be awake then.
-    Expect,
     Record(Box<RecordingRequest>),
     StopRecording(i64),
     Replay(Box<ReplayRequest>),
@@ -39,7 +32,7 @@ pub struct DutyCycle {
     pub replay_checksum: Option<Checksum>,
     pub file_io_max_length: usize,
     pub idle: Backoff,
-    /// Where to tell what becomes of recordings; none unless asked for.
+    /// The recording events stream; `None` unless enabled.
     pub events: Option<EventStream>,
     pub recordings: Vec<RecordingSession>,
     pub replays: Vec<ReplaySession>,
@@ -50,23 +43,14 @@ pub struct DutyCycle {
     pub written: Traffic,
     pub read: Traffic,
     pub cycle_time: CycleTime,
-    /// Until when the pauses are short.
-    pub alert_until: Option<Instant>,
-    /// Whether they are also without any session.
-    pub is_expecting: bool,
 }
 
 impl DutyCycle {
-    /// Run until told to close, or until nobody is left to tell.
+    /// Run until a close command, or until the sender of commands is gone.
     pub fn run(mut self) {
         sleep_precisely();
         while self.take_commands() {
             if self.has_no_session() {
-                self.cycle_time.rest();
-                self.is_expecting = self.is_alert();
-                if self.is_expecting {
-                    self.pause();
-                }
                 continue;
             }
             self.cycle_time.turn();
@@ -76,41 +60,22 @@ impl DutyCycle {
             self.read.publish(is_busy);
             if worked {
                 self.idle.reset();
-            } else if !self.has_no_session() {
-                self.pause();
+            } else if let Some(park) = self.idle.next_park() {
+                // A command that arrives meanwhile ends the park.
+                thread::park_timeout(park);
             }
         }
         self.close();
-    }
-
-    /// Wait a step; a command that comes meanwhile ends a park.
-    fn pause(&mut self) {
-        if let Some(mut park) = self.idle.next_park() {
-            if self.is_alert() {
-                park = park.min(ALERT_PARK);
-            }
-            thread::park_timeout(park);
-        }
-    }
-
-    /// Whether something was asked a moment ago.
-    fn is_alert(&mut self) -> bool {
-        let is_alert = self.alert_until.is_some_and(|end| Instant::now() < end);
-        if !is_alert {
-            self.alert_until = None;
-        }
-        is_alert
     }
 
     fn has_no_session(&self) -> bool {
         self.recordings.is_empty() && self.replays.is_empty()
     }
 
-    /// Carry out waiting commands; without any session, sleep until one comes, unless one is
-    /// expected. False to end.
+    /// Execute pending commands; without any session, sleep until one arrives. False to end.
     fn take_commands(&mut self) -> bool {
         loop {
-            let command = if self.has_no_session() && !self.is_expecting {
+            let command = if self.has_no_session() {
                 self.cycle_time.rest();
                 match self.commands.recv() {
                     Ok(command) => command,
@@ -124,10 +89,7 @@ impl DutyCycle {
                 }
             };
             self.idle.reset();
-            self.alert_until = Instant::now().checked_add(ALERT_TIME);
-            self.is_expecting = matches!(command, Command::Expect);
             match command {
-                Command::Expect => {}
                 Command::PublishEvents(events) => self.events = Some(events),
                 Command::Record(request) => self.start_recording(*request),
                 Command::StopRecording(recording_id) => self.stop_recording(recording_id),
@@ -226,7 +188,7 @@ impl DutyCycle {
                 }
                 ReplayTurn::Ended => self.end_replay(index, false, None),
                 ReplayTurn::Abandoned => self.end_replay(index, true, None),
-                // What was offered before is good: its subscriber is to have it.
+                // What was offered before is good: the subscriber must get it.
                 ReplayTurn::Failed(failure) => self.end_replay(index, false, Some(failure)),
             }
         }
@@ -236,7 +198,7 @@ impl DutyCycle {
     fn end_recording(&mut self, index: usize, failure: Option<Failure>) {
         let session = self.recordings.swap_remove(index);
         let (recording_id, position) = (session.recording_id(), session.recorded_position());
-        // Files and image are let go before anyone acts on the news.
+        // Files and image are closed before any thread acts on the event.
         let time_index_failure = session.end(self.events.as_ref());
         self.post_time_index_failed(recording_id, time_index_failure);
         self.post_recording_stopped(recording_id, position, failure);

@@ -1,7 +1,7 @@
-//! The recording events stream: what becomes of recordings, for whoever subscribes to it.
+//! The recording events stream: start, progress and stop of recordings, for its subscribers.
 //!
 //! Nobody waits for it: an event that the stream does not take is dropped, and the next progress
-//! event tells more.
+//! event contains more.
 
 use crate::aeron::{ExclusivePublicationHandle, NOT_CONNECTED};
 

@@ -1,4 +1,4 @@
-//! Why a session ended before its time, in the terms a control client is told.
+//! Why a session ended early, as it is reported to a control client.
 
 use std::fmt;
 use std::io;
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// An operation on a file failed. Running out of space (or quota) has a code of its own, for
+    /// An operation on a file failed. Running out of space (or quota) has a separate code, for
     /// the remedy is the operator's.
     pub fn storage(action: &str, path: &Path, error: &io::Error) -> Self {
         let out_of_space = matches!(

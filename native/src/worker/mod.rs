@@ -1,9 +1,9 @@
 //! The recorder and the replayer: one native thread that runs sessions of either kind.
 //!
-//! Python says what to record and replay, and hears of it through the mailbox; the bytes go
-//! between Aeron's log buffers and segment files without it. The thread never takes the
-//! interpreter lock. `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` what a session
-//! does in its turn, the `segment_*.rs` files and `batch.rs` what happens to files and frames.
+//! Python sends commands and receives events through the mailbox; the bytes move between Aeron's
+//! log buffers and segment files without Python. The thread never takes the interpreter lock.
+//! `duty_cycle.rs` is the thread, `recording.rs` and `replay.rs` are the sessions, the
+//! `segment_*.rs` files and `batch.rs` handle files and frames.
 
 mod batch;
 mod duty_cycle;
@@ -18,17 +18,13 @@ mod segment_writer;
 mod statistics;
 mod time_index;
 
-#[cfg(test)]
-pub(crate) mod scratch_dir;
-#[cfg(test)]
-pub(crate) mod test_frames;
-
 use crate::aeron::{Counter, ExclusivePublication, ForeignCounter, Image};
 use crate::checksum::Checksum;
 use crate::errors::Error;
+use crate::event::Event;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::{Event, Mailbox, MailboxHandle};
+use crate::mailbox::MailboxHandle;
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -119,7 +115,7 @@ type TrafficArgument<'py> = (
 /// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
 type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
 
-/// Path and header of a time index, whether it is begun anew, nanoseconds and bytes between its
+/// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its
 /// points.
 type TimeIndexArgument = (PathBuf, Vec<u8>, bool, u64, i64);
 
@@ -165,7 +161,7 @@ impl SessionWorker {
         reason = "keyword arguments of the Python contract"
     )]
     fn new(
-        mailbox: &Mailbox,
+        mailbox: MailboxHandle,
         name: String,
         archive_dir: PathBuf,
         file_io_max_length: usize,
@@ -194,7 +190,7 @@ impl SessionWorker {
         let (commands, receiver) = channel();
         let checksum = Checksum::parse(record_checksum)?;
         let duty_cycle = DutyCycle {
-            mailbox: mailbox.handle(),
+            mailbox: mailbox.clone(),
             commands: receiver,
             storage: Arc::new(Storage {
                 archive_dir,
@@ -212,10 +208,8 @@ impl SessionWorker {
             written: traffic(write_counters),
             read: traffic(read_counters),
             cycle_time: cycle_time(cycle_counters),
-            alert_until: None,
-            is_expecting: false,
         };
-        let thread = spawn(name, mailbox.handle(), move || duty_cycle.run())?;
+        let thread = spawn(name, mailbox, move || duty_cycle.run())?;
         Ok(Self {
             running: Mutex::new(Some(Running {
                 commands,
@@ -278,10 +272,6 @@ impl SessionWorker {
         };
         request.check().map_err(PyValueError::new_err)?;
         self.send(Command::Record(Box::new(request)))
-    }
-
-    fn expect_recording(&self) -> PyResult<()> {
-        self.send(Command::Expect)
     }
 
     fn stop_recording(&self, recording_id: i64) -> PyResult<()> {

@@ -7,6 +7,7 @@ use super::statistics::Traffic;
 use super::time_index::{TimeIndex, TimeIndexRequest};
 use crate::aeron::{CounterHandle, ImageHandle};
 use crate::frame::FRAME_ALIGNMENT;
+use crate::geometry::StreamGeometry;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 /// sync at levels 1 and 2 is shared; few, so that a fast stream does not hold up the others.
 const BLOCKS_PER_TURN: usize = 8;
 
-/// What Python asks to be recorded.
+/// A recording as Python requests it.
 pub struct RecordingRequest {
     pub recording_id: i64,
     pub start_position: i64,
@@ -102,9 +103,12 @@ impl RecordingSession {
             recording_id,
             start_position,
             join_position,
-            initial_term_id: image.initial_term_id(),
-            term_length: term_length as i64,
             segment_length,
+            geometry: StreamGeometry {
+                initial_term_id: image.initial_term_id(),
+                term_length: term_length as i64,
+                stream_id: image.stream_id(),
+            },
         };
         position_counter.set_release(join_position);
         let writer =
@@ -135,7 +139,7 @@ impl RecordingSession {
         self.writer.recorded_position()
     }
 
-    /// Let go of files and image, and tell where the recording has ended. Returns why its time index
+    /// Close files and image, and publish where the recording has ended. Returns why its time index
     /// was not written, if that has failed.
     pub fn end(mut self, event_stream: Option<&EventStream>) -> Option<String> {
         let position = self.recorded_position();

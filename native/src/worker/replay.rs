@@ -1,14 +1,17 @@
 //! A replay session: offers a recording's frames to the publication of one client.
 
-use super::batch::{Batch, Follows, FrameRewrite, Place, prepare};
+use super::batch::{Batch, Follows, FrameRewrite, prepare};
 use super::failure::Failure;
 use super::recording::check_segment_length;
 use super::replay_limit::ReplayLimit;
 use super::segment_reader::SegmentReader;
 use super::statistics::Traffic;
-use crate::aeron::{Answer, CLOSED, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up};
+use crate::aeron::{
+    CLOSED, DeferredResponse, ExclusivePublicationHandle, NOT_CONNECTED, is_held_up,
+};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+use crate::geometry::StreamGeometry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,10 +37,10 @@ pub struct ReplayRequest {
     pub file_io_max_length: Option<usize>,
     pub limit: ReplayLimit,
     pub publication: ExclusivePublicationHandle,
-    /// Where the replay says how far it has got.
+    /// The position of the replay, for Python.
     pub progress: Arc<AtomicI64>,
-    /// What the client is told once all checks have passed.
-    pub answer: Option<Answer>,
+    /// The response to the client, sent once all checks have passed.
+    pub answer: Option<DeferredResponse>,
 }
 
 impl ReplayRequest {
@@ -71,7 +74,7 @@ impl ReplayRequest {
 enum State {
     /// The segment file is not there yet, or not checked.
     Opening,
-    /// The client has been told yes; its subscription has not connected.
+    /// The client has been sent OK; its subscription has not connected.
     Connecting,
     Replaying,
 }
@@ -80,7 +83,7 @@ enum State {
 pub enum ReplayTurn {
     /// Bytes offered; zero for an idle turn.
     Replayed(usize),
-    /// All checks passed: the client has been told so, or may be.
+    /// All checks passed: the client has been sent OK, or may be.
     Ready {
         is_answered: bool,
     },
@@ -104,13 +107,13 @@ pub struct ReplaySession {
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
-    /// `None` when that is further off than the clock can tell.
+    /// `None` when it is beyond the range of the clock.
     connect_deadline: Option<Instant>,
     checksum: Option<Checksum>,
     reader: SegmentReader,
     publication: ExclusivePublicationHandle,
     progress: Arc<AtomicI64>,
-    answer: Option<Answer>,
+    answer: Option<DeferredResponse>,
     state: State,
 }
 
@@ -218,13 +221,10 @@ impl ReplaySession {
         if position <= self.start_position || position == self.stop_position {
             return Ok(());
         }
-        let place = self.frame_place();
+        let geometry = self.geometry();
         let bytes = self.reader.read_header()?;
-        let is_frame = FrameHeader::read(&bytes).is_some_and(|header| {
-            i64::from(header.term_offset) == place.term_offset
-                && header.term_id == place.term_id
-                && header.stream_id == place.stream_id
-        });
+        let is_frame = FrameHeader::read(&bytes)
+            .is_some_and(|header| geometry.check_place(&header, position).is_ok());
         if is_frame {
             return Ok(());
         }
@@ -235,16 +235,11 @@ impl ReplaySession {
         )))
     }
 
-    /// What the next frame must say of itself.
-    fn frame_place(&self) -> Place {
-        let position = self.position();
-        let terms = position >> self.publication.position_bits_to_shift();
-        Place {
-            term_offset: position & (self.term_length - 1),
-            term_id: self
-                .publication
-                .initial_term_id()
-                .wrapping_add(terms as i32),
+    /// The geometry of the recording, which the publication shares but for the stream id.
+    fn geometry(&self) -> StreamGeometry {
+        StreamGeometry {
+            initial_term_id: self.publication.initial_term_id(),
+            term_length: self.term_length,
             stream_id: self.recorded_stream_id,
         }
     }
@@ -325,9 +320,10 @@ impl ReplaySession {
             session_id: self.publication.session_id(),
             stream_id: self.publication.stream_id(),
         };
-        let place = self.frame_place();
-        let remaining = self.replay_limit - self.position();
-        let Batch { length, follows } = prepare(bytes, remaining, place, rewrite);
+        let position = self.position();
+        let remaining = self.replay_limit - position;
+        let geometry = self.geometry();
+        let Batch { length, follows } = prepare(bytes, position, remaining, &geometry, rewrite);
         traffic.add(read, began);
         if length > 0 {
             let frames = bytes.get_mut(..length).unwrap_or_default();
@@ -338,7 +334,7 @@ impl ReplaySession {
             self.reader.advance(length);
         }
         match follows {
-            Follows::Padding(frame_length) if self.fits(frame_length)? => {
+            Follows::Padding(frame_length) if self.is_recorded(frame_length) => {
                 self.padding = frame_length;
                 self.append_padding()
             }
@@ -357,16 +353,12 @@ impl ReplaySession {
         }
     }
 
-    /// Whether a padding frame ends within its term and what may be replayed.
-    fn fits(&self, frame_length: usize) -> Result<bool, Failure> {
-        let length = align(frame_length) as i64;
-        if (self.position() & (self.term_length - 1)) + length > self.term_length {
-            return Err(self.damage(&format!("padding of {frame_length} bytes leaves its term")));
-        }
-        Ok(length <= self.stop_position - self.position())
+    /// Whether a padding frame ends at or before what may be replayed.
+    fn is_recorded(&self, frame_length: usize) -> bool {
+        align(frame_length) as i64 <= self.stop_position - self.position()
     }
 
-    /// The limit stands within a frame: go on when it moves past its end.
+    /// The limit is within a frame: continue when it moves past the end of the frame.
     fn wait_for_rest_of_frame(&mut self) -> Result<ReplayTurn, Failure> {
         // One reading for both: the recording may grow a last time between two.
         let (is_extended, is_final) = self.ask_limit();
@@ -375,7 +367,7 @@ impl ReplaySession {
         }
         match self.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
-                "a frame goes on beyond the end, {}",
+                "a frame continues past the stop position {}",
                 self.stop_position
             ))),
             _ if is_final => Ok(ReplayTurn::Ended),

@@ -12,7 +12,7 @@ pub enum ReplayLimit {
     Bound(ForeignCounter),
 }
 
-/// What the limit says now.
+/// The current value of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitReading {
     /// Position up to which may be replayed.

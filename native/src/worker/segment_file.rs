@@ -1,19 +1,11 @@
-//! Names of segment files and how they are opened for writing.
+//! Opens segment files for writing.
 
 use super::failure::Failure;
 use crate::no_follow;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-/// Access to new files, of which the umask may take more away: recordings are not for everyone.
-pub const FILE_MODE: u32 = 0o640;
-
-/// Path of a segment file: `<recordingId>-<basePosition>.rec` in the archive directory.
-pub fn segment_path(archive_dir: &Path, recording_id: i64, base_position: i64) -> PathBuf {
-    archive_dir.join(format!("{recording_id}-{base_position}.rec"))
-}
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// What may already stand at the path of a segment that is about to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +15,7 @@ pub enum Existing {
     /// A file of zeros, as an empty recording or one that stopped right at a segment's start
     /// leaves behind.
     Blank,
-    /// The segment that an extended recording goes on in.
+    /// The segment that an extended recording continues in.
     Required,
 }
 

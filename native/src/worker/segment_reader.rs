@@ -4,8 +4,8 @@
 //! replay, not the process.
 
 use super::failure::Failure;
-use super::segment_file::segment_path;
-use crate::frame::{HEADER_LENGTH, segment_base_position};
+use crate::frame::HEADER_LENGTH;
+use crate::geometry::{segment_base_position, segment_path};
 use crate::segment::open_regular;
 use std::fs::File;
 use std::io;
@@ -156,7 +156,7 @@ impl SegmentReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::scratch_dir::ScratchDir;
+    use crate::test_support::scratch_dir::ScratchDir;
 
     const TERM: i64 = 65_536;
 

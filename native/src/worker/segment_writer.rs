@@ -1,15 +1,14 @@
-//! Writes the blocks of one recording at their place in its segment files.
+//! Writes the blocks of one recording to its segment files.
 //!
-//! Knows files, frames and durability; where blocks come from is `recording.rs`'s business. A
-//! failed write or sync poisons the writer: nothing is written after it, and `recorded_position`
-//! says how far the recording is good.
+//! It owns files, frames and durability; `recording.rs` polls the blocks. A failed write or sync
+//! poisons the writer: nothing is written after it, and `recorded_position` is where the recording
+//! is good up to.
 
 use super::failure::Failure;
-use super::segment_file::{Existing, open_for_writing, segment_path};
+use super::segment_file::{Existing, open_for_writing};
 use crate::checksum::Checksum;
-use crate::frame::{
-    FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD, segment_base_position,
-};
+use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_OFFSET, TYPE_PAD};
+use crate::geometry::{StreamGeometry, segment_base_position, segment_path};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -56,9 +55,8 @@ pub struct Placement {
     pub start_position: i64,
     /// Where the first block will stand: the start position, or beyond it in an extended one.
     pub join_position: i64,
-    pub initial_term_id: i32,
-    pub term_length: i64,
     pub segment_length: i64,
+    pub geometry: StreamGeometry,
 }
 
 pub struct SegmentWriter {
@@ -78,10 +76,10 @@ impl SegmentWriter {
         let Placement {
             start_position,
             join_position,
-            term_length,
             segment_length,
             ..
         } = placement;
+        let term_length = placement.geometry.term_length;
         let base_position =
             segment_base_position(start_position, join_position, term_length, segment_length);
         let path = segment_path(&storage.archive_dir, placement.recording_id, base_position);
@@ -124,7 +122,7 @@ impl SegmentWriter {
             // The body of a padding frame means nothing: only its header is kept.
             _ if is_padding => {
                 length = HEADER_LENGTH.min(length);
-                self.write(&block[..length], block.len())?;
+                self.write(block.get(..length).unwrap_or(block), block.len())?;
             }
             None => self.write(block, length)?,
             Some(checksum) => self.write_summed(block, checksum, scratch)?,
@@ -143,7 +141,7 @@ impl SegmentWriter {
         self.recorded_position != self.written_position
     }
 
-    /// Make what was written durable as the sync level says.
+    /// Make what was written durable according to the sync level.
     pub fn sync(&mut self) -> Result<(), Failure> {
         if self.recorded_position == self.written_position {
             return Ok(());
@@ -162,37 +160,29 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// A block that does not follow the last one means that the image was polled elsewhere too:
-    /// written here it would stand at the wrong place.
+    /// A block that does not follow the last one means that the image is polled by another caller
+    /// too: written here it would be at the wrong place.
     fn check_place(&mut self, block: &[u8]) -> Result<(), Failure> {
         let header = FrameHeader::read(block)
             .ok_or_else(|| Failure::generic("block is shorter than a frame header"))?;
         let Placement {
-            initial_term_id,
-            term_length,
+            recording_id,
             segment_length,
+            geometry,
             ..
         } = self.placement;
-        let term_offset = self.written_position & (term_length - 1);
-        let terms = self.written_position >> term_length.trailing_zeros();
-        let term_id = initial_term_id.wrapping_add(terms as i32);
-        let end = self.written_position + block.len() as i64;
-        if i64::from(header.term_offset) == term_offset
-            && header.term_id == term_id
-            && end <= self.base_position + segment_length
-        {
-            return Ok(());
-        }
+        let position = self.written_position;
+        let end = position + block.len() as i64;
+        let why = match geometry.check_place(&header, position) {
+            Ok(()) if end <= self.base_position + segment_length => return Ok(()),
+            Ok(()) => "it ends in the next segment".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
         self.file = None;
         Err(Failure::generic(format!(
-            "the image's block of {} bytes at term id {}, offset {} does not follow position {} \
-             (term id {term_id}, offset {term_offset}) of recording {}: is the image polled \
-             elsewhere?",
+            "the image's block of {} bytes does not follow position {position} of recording \
+             {recording_id}: {why}; is the image polled elsewhere?",
             block.len(),
-            header.term_id,
-            header.term_offset,
-            self.written_position,
-            self.placement.recording_id,
         )))
     }
 
@@ -220,7 +210,7 @@ impl SegmentWriter {
             summed.copy_from_slice(frames);
             put_checksums(summed, checksum);
             self.write(summed, length)?;
-            rest = &rest[length..];
+            rest = rest.get(length..).unwrap_or_default();
         }
         Ok(())
     }
@@ -311,7 +301,7 @@ fn put_checksums(frames: &mut [u8], checksum: Checksum) {
     }
 }
 
-/// Write all of `bytes` or tell how many went before the error.
+/// Write all of `bytes`, or return how many were written before the error.
 fn write_fully(file: &File, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -326,7 +316,7 @@ fn write_fully(file: &File, bytes: &[u8], offset: u64) -> Result<(), (usize, io:
 }
 
 /// Clear the torn frame that a failed write left, so that a walk over the frames ends before it.
-/// No more than an attempt: the stop position says the same.
+/// Best effort: the stop position excludes the frame anyway.
 fn blank(file: &File, offset: u64, length: usize) {
     if length > 0 {
         let _ = file.write_all_at(&vec![0; length], offset);

@@ -23,7 +23,7 @@ pub struct Traffic {
     total_time_ns: i64,
     /// When a block was last added.
     added: Instant,
-    /// The `added` up to which the counters tell.
+    /// The `added` that the counters include.
     published: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Traffic {
         self.total_bytes += bytes as i64;
     }
 
-    /// Show what was added since the last time; of a worker that goes on at once, not every turn.
+    /// Show what was added since the last time; of a busy worker, not in every duty cycle.
     pub fn publish(&mut self, is_busy: bool) {
         let since = self.added - self.published;
         if since.is_zero() || (is_busy && since < PUBLISH_INTERVAL) {

@@ -1,15 +1,13 @@
 //! Points of a recording's time index: a wall-clock time and the position that it had then.
 //!
-//! Python says what the file is called and begins with, and describes its format
+//! Python chooses the name and the header of the file and documents its format
 //! (`catalog/time_index/file.py`). The recorder takes the time from a clock that it reads anyway;
-//! only when a point is due does it look at the wall clock, and appends 32 bytes at the end of its
-//! turn, when the position counter has moved already. A file that cannot be written costs the points
-//! and nothing else.
+//! only when a point is due does it read the wall clock and append 32 bytes, after the position
+//! counter has moved. A file that cannot be written loses its points and has no other effect.
 
 use crate::no_follow;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,10 +15,10 @@ const POINT_LENGTH: usize = 32;
 const CHECKED_LENGTH: usize = 28;
 /// While little is recorded, points are so many intervals apart.
 const SLOW_FACTOR: u32 = 10;
-/// Clocks are not read at one instant: a wall clock that is behind by less was not put back.
+/// The clocks are not read at one instant: a smaller difference is not a step of the wall clock.
 const STEP_TOLERANCE_NS: i64 = 1_000_000;
 
-/// What Python says about a recording's time index.
+/// The time index of a recording, as Python requests it.
 pub struct TimeIndexRequest {
     pub path: PathBuf,
     /// What the file begins with, for a recording that has none yet.
@@ -62,7 +60,7 @@ impl TimeIndex {
         }
     }
 
-    /// A block is about to be recorded behind `position`, up to which all is.
+    /// Called before a block is recorded at `position`, up to which everything is recorded.
     #[inline]
     pub fn before_block(&mut self, position: i64, now: Instant) {
         if self.is_due(position, now) {
@@ -164,8 +162,8 @@ impl TimeIndex {
     }
 }
 
-/// Append points to a file, which begins with `header`. Opened anew each time: a file that Python
-/// has put in its place, cut short, is the one to go on with. For a new one what is there is removed,
+/// Append points to a file, which begins with `header`. It is opened each time, so that points go
+/// to the file that Python may have replaced it with. For a new one what is there is removed,
 /// as a name and not as a file, which may have others.
 fn append(path: &Path, header: &[u8], points: &[u8], is_new: bool) -> io::Result<()> {
     if is_new
@@ -202,7 +200,7 @@ fn wall_clock_ns() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::scratch_dir::ScratchDir;
+    use crate::test_support::scratch_dir::ScratchDir;
 
     const INTERVAL: Duration = Duration::from_millis(100);
     const HEADER: [u8; 64] = [7; 64];

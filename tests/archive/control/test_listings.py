@@ -1,6 +1,6 @@
-"""Listings of many recordings, one after the other: what the client gets is what the catalog has.
+"""Listings of many recordings, one after the other: the client gets what the catalog holds.
 
-The first one is put together in Python, those after it natively, whatever happens in between.
+Pages of descriptors are found and sent natively, whatever happens in between.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Listener:
         return descriptors, None
 
     def list_all(self) -> list[Any]:
-        """List all recordings; the end must be told."""
+        """List all recordings, with the response at the end."""
         descriptors, end = self.finish(self.begin())
         assert end.code is ControlResponseCode.RECORDING_UNKNOWN
         assert end.relevant_id == descriptors[-1].recording_id + 1
@@ -107,7 +107,7 @@ def listening(archive: Any) -> Iterator[Listener]:
 def test_listings_follow_what_happens_to_recordings(
     archive_dir: Path, aeron_dir: Path, kind: Callable[..., Any]
 ) -> None:
-    """Recordings that begin, stop, go on, lose their beginning, change channels and are purged."""
+    """Recordings start, stop, grow, change their channels and are purged."""
     expected = list(range(COUNT))
     with kind(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         raw = listener.raw
@@ -168,7 +168,7 @@ def test_a_listing_of_damaged_entries_is_empty(archive_dir: Path, aeron_dir: Pat
 
 
 def warmed(listener: Listener) -> None:
-    """List twice: what follows is answered natively."""
+    """List twice: the offsets of the descriptors are cached for what follows."""
     for _ in range(2):
         assert listener.ids() == list(range(COUNT))
 
@@ -195,7 +195,7 @@ def test_a_client_that_pauses_gets_the_rest(archive_dir: Path, aeron_dir: Path) 
 
 
 def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: Path) -> None:
-    """After the connect timeout its session ends, with a word in the log; others go on."""
+    """After the connect timeout its session ends, with a line in the log; others continue."""
     properties = {"aeron.archive.connect.timeout": "2s"}
     with (
         AerotapeArchive(archive_dir, aeron_dir, properties=properties) as archive,
@@ -211,7 +211,7 @@ def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: P
 
 
 def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) -> None:
-    """A session may be closed by its client, and the archive stopped, while it goes on."""
+    """A session may be closed by its client, and the archive stopped, during a listing."""
     with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         warmed(listener)
         other = Listener(listener.raw.client, 801)
@@ -223,3 +223,68 @@ def test_closing_in_the_middle_of_a_listing(archive_dir: Path, aeron_dir: Path) 
         other.begin()
         archive.close()
         assert "Traceback" not in archive.log()
+
+
+@pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
+def test_listings_for_a_channel_and_by_id(
+    archive_dir: Path, aeron_dir: Path, kind: Callable[..., Any]
+) -> None:
+    """Those that match come from anywhere in a long catalog; what is missing is reported."""
+    with Catalog.open(archive_dir) as catalog:
+        for stream_id in (8, 8, 9):
+            add_entry(
+                catalog,
+                SegmentBuilder(stream_id=stream_id),
+                stop_position=0,
+                stop_timestamp_ms=2,
+                original_channel="aeron:ipc?alias=odd",
+            )
+    with kind(archive_dir, aeron_dir) as archive, listening(archive) as listener:
+        raw = listener.raw
+
+        def matching(from_id: int, count: int, stream_id: int, channel: str) -> int:
+            return raw.request(
+                codecs.ListRecordingsForUriRequest,
+                from_recording_id=from_id,
+                record_count=count,
+                stream_id=stream_id,
+                channel=channel,
+            )
+
+        for from_id, count, stream_id, channel, expected in (
+            (0, 9, 8, "alias=odd", [COUNT, COUNT + 1]),
+            (COUNT + 1, 9, 8, "", [COUNT + 1]),
+            (0, COUNT, 7, "alias=recording-19", [19, *range(190, 200), *range(1900, 2000)]),
+        ):
+            listed, end = listener.finish(matching(from_id, count, stream_id, channel))
+            assert [each.recording_id for each in listed] == expected
+            assert (end.code, end.relevant_id) == (
+                ControlResponseCode.RECORDING_UNKNOWN,
+                COUNT + 3,
+            )
+        listed, end = listener.finish(matching(0, 1, 8, "odd"), 1)
+        assert ([each.recording_id for each in listed], end) == ([COUNT], None)
+        unknown = listener.one(COUNT + 3)
+        assert unknown.code is ControlResponseCode.RECORDING_UNKNOWN
+        assert unknown.relevant_id == COUNT + 3
+        assert [listener.one(each).recording_id for each in (17, COUNT + 2)] == [17, COUNT + 2]
+
+
+def test_a_listing_continues_while_the_catalog_grows(archive_dir: Path, aeron_dir: Path) -> None:
+    """The file is mapped again meanwhile, which ends neither the listing nor the session."""
+    with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
+        capacity = (archive_dir / "archive.catalog").stat().st_size
+        other = Listener(listener.raw.client, 801)
+        listing = listener.begin()
+        raw, longest = other.raw, "x" * 4_000
+        recording_id = 0
+        while (archive_dir / "archive.catalog").stat().st_size == capacity:
+            channel = f"aeron:ipc?alias={longest}"
+            response = raw.call(
+                codecs.UpdateChannelRequest, recording_id=recording_id, channel=channel
+            )
+            assert response.code is ControlResponseCode.OK
+            recording_id += 1
+        descriptors, end = listener.finish(listing)
+        assert [each.recording_id for each in descriptors] == list(range(COUNT))
+        assert end.relevant_id == COUNT

@@ -102,9 +102,6 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
 
-    def expect_recording(self) -> None:
-        """It makes no difference to what is recorded."""
-
     def record(self, _image: Any, _counter: Any, *, recording_id: int, **_: Any) -> None:
         self.calls.append(("record", recording_id))
 

@@ -16,7 +16,6 @@ from aerotape.archive.security.authorisation import (
     AllowAllActions,
     DenyAllActions,
     GuardedAuthorisation,
-    allows_everything,
 )
 from aerotape.archive.security.plugins import load_authenticator, load_authorisation_service
 from aerotape.errors import ConfigurationError
@@ -56,21 +55,6 @@ class Counting:
     def add(self, delta: int) -> int:
         self.count += delta
         return self.count
-
-
-class AllowsMost(AllowAllActions):
-    """What somebody may derive."""
-
-    def is_authorised(self, _protocol: int, action_id: int, _type: object, _who: bytes, /) -> bool:
-        """Refuse to list a recording."""
-        return action_id != 10
-
-
-def test_only_the_default_itself_need_not_be_asked() -> None:
-    """Requests that are answered without asking must not be those that a derived class refuses."""
-    assert allows_everything(AllowAllActions())
-    assert not allows_everything(AllowsMost())
-    assert not allows_everything(DenyAllActions())
 
 
 def test_names_of_the_reference_mean_what_they_mean_there() -> None:

@@ -495,7 +495,7 @@ def test_a_frame_of_another_stream_ends_the_recording(crashed: Crashed) -> None:
     overwrite(crashed.segment(), strange + 16, b"\x01\0\0\0")
     outcome = crashed.refresh()
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, strange)
-    assert "stream id 1 should be 1001" in str(outcome)
+    assert "stream id 1, expected 1001" in str(outcome)
 
 
 def test_an_unreadable_segment_leaves_the_recording_as_it_is(crashed: Crashed) -> None:

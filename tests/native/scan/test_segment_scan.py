@@ -332,7 +332,7 @@ def test_random_damage_never_crashes(
         ({"segment_length": 2 << 30}, "segment length"),
         ({"segment_length": 65_536, "term_length": 131_072}, "less than term length"),
         ({"start_position": 33}, "not a frame boundary"),
-        ({"from_position": 10, "to_position": 9}, "no range"),
+        ({"from_position": 10, "to_position": 9}, "not a range"),
         ({"columns": ["payload", "colour"]}, 'unknown column "colour"'),
         ({"columns": ["length", "length"]}, "named twice"),
         ({"columns": []}, "at least one column"),

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.model.messages import message, messages
@@ -185,30 +182,3 @@ def test_numbers_that_no_recording_has_are_refused(rig: WorkerRig) -> None:
         with pytest.raises(ValueError, match="segment_length"):
             rig.record(worker, stream_id=stream_id, segment_length=length)
     assert list(rig.archive_dir.iterdir()) == []
-
-
-@pytest.mark.parametrize("idle", [{}, {"idle": (0, (1 << 31) - 1, 1, 1)}], ids=["default", "yield"])
-def test_a_recording_that_is_expected(rig: WorkerRig, idle: dict[str, Any]) -> None:
-    """The thread sleeps again where none comes, however it idles, and records one that does."""
-    worker = rig.worker(name="expectant", **idle)
-    worker.expect_recording()
-
-    def activity() -> tuple[str, ...] | None:
-        """How often the thread has gone to sleep, and the processor time that it has used."""
-        for task in Path("/proc/self/task").iterdir():
-            if (task / "comm").read_text().strip() == "expectant":
-                status = (task / "status").read_text()
-                times = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
-                return status.partition("\nvoluntary_ctxt_switches:")[2].split()[0], *times
-        return None  # It gives itself its name, soon.
-
-    def sleeps() -> bool | None:
-        before = activity()
-        time.sleep(0.2)
-        return True if before is not None and activity() == before else None
-
-    rig.until(sleeps)
-    worker.expect_recording()
-    recording = rig.record(worker)
-    recording.offer([b"expected"])
-    assert_files_hold_the_log(recorded(rig, recording), recording)

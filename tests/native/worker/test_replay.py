@@ -463,7 +463,7 @@ def test_a_frame_that_leaves_its_term_is_damage(
             limit_counter=limit_counter,
         )
         received, event = drain(rig, subscription, replay_session_id)
-        assert event[2:4] == (position, GENERIC) and "longer than" in str(event[4])
+        assert event[2:4] == (position, GENERIC) and "the end of the term" in str(event[4])
         assert received == stopped.messages[: len(received)]
 
 

@@ -168,11 +168,11 @@ def test_what_is_no_frame_is_an_error_in_every_mode(built: SegmentBuilder, tmp_p
 
 
 def test_modes_that_cannot_be(built: SegmentBuilder, tmp_path: Path) -> None:
-    """An unknown mode, one without a checksum, and tuples that could not tell the reason."""
+    """An unknown mode, one without a checksum, and tuples, which have no column for the reason."""
     with pytest.raises(ConfigurationError, match="unknown mode 'SOME'"):
         recording(tmp_path).to_arrow(checksum="crc-32", mode="SOME")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="give checksum too"):
         recording(tmp_path).to_batches(mode="PERMISSIVE")
     scan = recording_range(recording(tmp_path)).scan(None, "crc-32", mode="PERMISSIVE")
-    with pytest.raises(ValueError, match="PERMISSIVE is for batches"):
+    with pytest.raises(ValueError, match="PERMISSIVE requires batches"):
         scan.next_messages()

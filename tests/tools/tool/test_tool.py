@@ -166,7 +166,7 @@ def test_without_checksum_headers_are_checked(
     overwrite(archive / "0-131072.rec", 8, b"\x20")
     before = snapshot(archive)
     assert main(["tool", str(archive), "verify", "-a", "--dry-run"]) == 3
-    assert "term offset 32 should be 0" in capsys.readouterr().out
+    assert "term offset 32, expected 0" in capsys.readouterr().out
     assert snapshot(archive) == before
 
 

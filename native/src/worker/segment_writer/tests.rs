@@ -1,10 +1,15 @@
 use super::*;
+use crate::test_support::frames::{data_frame, padding_frame};
+use crate::test_support::scratch_dir::ScratchDir;
 use crate::worker::failure::code;
-use crate::worker::scratch_dir::ScratchDir;
-use crate::worker::test_frames::{data_frame, padding_frame};
 
 const TERM: i64 = 65_536;
 const INITIAL_TERM_ID: i32 = i32::MAX;
+const GEOMETRY: StreamGeometry = StreamGeometry {
+    initial_term_id: INITIAL_TERM_ID,
+    term_length: TERM,
+    stream_id: 1001,
+};
 
 fn storage(dir: &ScratchDir, sync_level: SyncLevel, checksum: Option<Checksum>) -> Arc<Storage> {
     Arc::new(Storage {
@@ -19,9 +24,8 @@ fn placement(start_position: i64, join_position: i64) -> Placement {
         recording_id: 4,
         start_position,
         join_position,
-        initial_term_id: INITIAL_TERM_ID,
-        term_length: TERM,
         segment_length: TERM,
+        geometry: GEOMETRY,
     }
 }
 
@@ -96,12 +100,12 @@ fn checksums_take_the_place_of_session_ids_and_of_nothing_else() {
         let dir = ScratchDir::new();
         let storage = storage(&dir, SyncLevel::Normal, Some(checksum));
         let placement = Placement {
-            term_length: 1 << 20,
-            ..placement(0, 0)
-        };
-        let placement = Placement {
             segment_length: 1 << 20,
-            ..placement
+            geometry: StreamGeometry {
+                term_length: 1 << 20,
+                ..GEOMETRY
+            },
+            ..placement(0, 0)
         };
         let mut writer = SegmentWriter::open(storage, placement).expect("open");
         // More than a scratch buffer holds, and frames that do not divide it.

@@ -1,11 +1,11 @@
-//! A C object that can be closed while others are calling it.
+//! A C object that can be closed while other threads call it.
 
 use super::client::{ClientHandle, Entered};
 use crate::errors::{Error, Result};
 use std::sync::RwLock;
 
 /// A pointer into the C client, valid until it is taken or its client closes.
-pub(super) struct ClientCell<T> {
+pub(super) struct Guarded<T> {
     client: ClientHandle,
     pointer: RwLock<Option<Pointer<T>>>,
     what: &'static str,
@@ -13,14 +13,14 @@ pub(super) struct ClientCell<T> {
 
 struct Pointer<T>(*mut T);
 
-// SAFETY: the C client's objects may be used from any thread; the locks of `ClientCell` keep a
+// SAFETY: the C client's objects may be used from any thread; the locks of `Guarded` keep a
 // call and a close apart, and the users of a cell keep to Aeron's rule of one polling or
 // publishing thread at a time where there is one (a mutex above, or a single owner).
 unsafe impl<T> Send for Pointer<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Pointer<T> {}
 
-impl<T> ClientCell<T> {
+impl<T> Guarded<T> {
     pub fn new(client: ClientHandle, pointer: *mut T, what: &'static str) -> Self {
         Self {
             client,

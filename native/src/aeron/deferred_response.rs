@@ -1,21 +1,21 @@
-//! An answer that is ready before it may be given.
+//! A response that is encoded before it may be sent.
 //!
-//! The conductor writes it, a worker sends it as soon as what it says is true: the client need not
-//! wait until the conductor has come round to hear of that.
+//! The conductor encodes it, a worker sends it as soon as its statement is true. So the client does
+//! not wait for the conductor's next duty cycle.
 
 use super::publication::{ExclusivePublicationHandle, Slot};
 
-pub struct Answer {
+pub struct DeferredResponse {
     slot: Slot<ExclusivePublicationHandle>,
     message: Vec<u8>,
 }
 
-impl Answer {
+impl DeferredResponse {
     pub(super) fn new(slot: Slot<ExclusivePublicationHandle>, message: Vec<u8>) -> Self {
         Self { slot, message }
     }
 
-    /// Offer it once, and only if nobody else is about to send; whether it went out.
+    /// Offer it once, and only if no other thread uses the publication; whether it was sent.
     pub fn send(&self) -> bool {
         self.slot.with_if_free(false, |handle| {
             handle.offer(&self.message, 0).is_ok_and(|it| it > 0)

@@ -1,4 +1,4 @@
-//! What Aeron's ArchiveTool makes of a segment file, where that is not what we make of it.
+//! The verdict of Aeron's ArchiveTool on a segment file, where it differs from ours.
 //!
 //! It finds the end of the frames by their lengths alone, and then looks whether term offset, term
 //! id and stream id of each are those of its place, up to the first that is not. A check that
@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
-use super::expected::WalkRange;
 use super::reader::Reader;
+use super::walk::WalkRange;
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, align};
+use crate::geometry::StreamGeometry;
 
 const PAGE_LENGTH: u64 = 4096;
 
@@ -54,9 +55,11 @@ pub fn reference_check(
         start_offset,
         limit: segment_length,
         base_position,
-        term_length,
-        initial_term_id,
-        stream_id,
+        geometry: StreamGeometry {
+            initial_term_id,
+            term_length: i64::from(term_length),
+            stream_id,
+        },
         checksum: Checksum::parse(checksum)?,
     };
     py.detach(|| run(&path, &range).map_err(|error| crate::errors::Error::io(&path, &error)))
@@ -83,7 +86,7 @@ fn run(path: &Path, range: &WalkRange) -> io::Result<ReferenceCheck> {
     })
 }
 
-/// Return the offset behind the frames, and offset and aligned length of the last one.
+/// Return the offset after the frames, and offset and aligned length of the last one.
 fn end_by_lengths(file: &File, limit: u64, start: u64) -> io::Result<(u64, Option<(u64, u64)>)> {
     let mut reader = Reader::new(file, limit);
     let (mut offset, mut last) = (start, None);
@@ -150,7 +153,8 @@ fn first_fault(file: &File, limit: u64, range: &WalkRange) -> io::Result<Option<
         if header.frame_length == 0 {
             return Ok(None);
         }
-        if !range.is_at(&header, offset) {
+        let place = range.geometry.check_place(&header, range.position(offset));
+        if place.is_err() {
             return Ok(Some((offset, "a frame of another place".to_owned())));
         }
         let aligned = header.aligned_length();

@@ -1,15 +1,16 @@
-//! What a subscription's image callbacks work on, and who may use its images.
+//! Image callbacks of a subscription, and access to its images.
 //!
-//! Two rules of the C client are kept here. Its lists of images have one reader at a time: a list is
-//! freed once somebody has seen a newer one. And a subscription that is closed while one of its
-//! images is retained drops that image's count twice, freeing it under whoever holds it: so each
-//! image is taken away from its holders before the C subscription is told to close.
+//! Two rules of the C client are observed here. Its lists of images have one reader at a time: a
+//! list is freed once a reader has seen a newer one. And a subscription that is closed while one of
+//! its images is retained decrements that image's count twice, which frees it while it is in use:
+//! so each image is taken away from its holders before the C subscription is closed.
 
 use super::client::{ClientHandle, WeakClient, in_callback};
 use super::image::{ImageHandle, WeakImage};
 use super::lock;
 use crate::assembly::Assembler;
-use crate::mailbox::{Event, MAX_MESSAGE_LENGTH, MailboxHandle};
+use crate::event::Event;
+use crate::mailbox::{MAX_MESSAGE_LENGTH, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -18,17 +19,17 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One for each subscription. With an audience the client keeps it too, since the C subscription
-/// points at it, until C says that it does not any more.
+/// points at it, until C reports that it no longer does.
 ///
-/// Lock before entering the client, never while inside: whoever closes the client waits for those
-/// inside, and they must not wait for somebody at its door.
-pub(super) struct Listening {
+/// Lock before entering the client, never while inside: the closing thread waits for those inside,
+/// which must not wait for a thread that is about to enter.
+pub(super) struct ImageListener {
     client: WeakClient,
     audience: Option<Audience>,
     images: Mutex<Images>,
 }
 
-/// Who is told that images have come, and maybe that they have gone.
+/// Where available and, optionally, unavailable images are reported.
 pub struct Audience {
     mailbox: MailboxHandle,
     hears_losses: bool,
@@ -43,13 +44,13 @@ impl Audience {
     }
 }
 
-/// The images of a subscription; whoever looks at C's list of them holds the lock.
+/// The images of a subscription; the lock protects C's list of them.
 pub(super) struct Images {
     /// False once the subscription is being closed: no image is retained after that.
     pub is_open: bool,
-    /// Images announced in the mailbox, each polled by itself to tell their messages apart.
+    /// Images announced in the mailbox, each polled separately to attribute its messages.
     pub polled: Vec<Polled>,
-    /// Images that others hold: those that were asked for, and those that are gone.
+    /// Images that other objects hold: requested ones, and unavailable ones.
     handed_out: Vec<WeakImage>,
     /// Unfinished messages by session, of a subscription that is polled as a whole.
     pub assemblers: HashMap<i32, Assembler>,
@@ -75,7 +76,7 @@ pub(super) type Callbacks = (Option<OnImage>, Option<OnImage>, *mut c_void);
 type OnImage =
     unsafe extern "C" fn(*mut c_void, *mut c::aeron_subscription_t, *mut c::aeron_image_t);
 
-impl Listening {
+impl ImageListener {
     /// For a subscription about to be added; with an audience, C's callbacks point here.
     pub fn new(client: &ClientHandle, audience: Option<Audience>) -> Arc<Self> {
         let has_callbacks = audience.is_some();
@@ -140,7 +141,7 @@ unsafe extern "C" fn on_available(
 ) {
     in_callback(|| {
         // SAFETY: the client keeps what clientd points at until C calls no more.
-        let listening = unsafe { &*clientd.cast_const().cast::<Listening>() };
+        let listening = unsafe { &*clientd.cast_const().cast::<ImageListener>() };
         let (Some(client), Some(audience)) = (listening.client.upgrade(), &listening.audience)
         else {
             return;
@@ -178,7 +179,7 @@ unsafe extern "C" fn on_unavailable(
                 return;
             }
             (
-                &*clientd.cast_const().cast::<Listening>(),
+                &*clientd.cast_const().cast::<ImageListener>(),
                 constants.assume_init(),
                 of_subscription.assume_init(),
             )
@@ -213,7 +214,7 @@ unsafe extern "C" fn on_unavailable(
 /// C has closed a subscription, or never made it, and calls its callbacks no more.
 pub(super) unsafe extern "C" fn on_closed(clientd: *mut c_void) {
     in_callback(|| {
-        let pointer = clientd.cast_const().cast::<Listening>();
+        let pointer = clientd.cast_const().cast::<ImageListener>();
         // SAFETY: the client keeps it until `forget`, which comes next, or its own end.
         if let Some(client) = unsafe { &*pointer }.client.upgrade() {
             client.forget(pointer);

@@ -1,37 +1,36 @@
-//! The conductor of a client: it talks to the driver for all threads of the client.
+//! The conductor of an Aeron client: it exchanges commands and events with the driver.
 //!
-//! C has a thread of its own for this, which can only sleep for a while and look again. This one
-//! looks often while an answer is outstanding and wakes who waits for it; and who waits at a
-//! mailbox does the conductor's work itself meanwhile, which saves changing threads on the way to
-//! the driver and back. C is kept from starting its thread by saying that the client's user will
-//! do the conductor's work, but only after the client was made: one that knows this from the start
-//! no longer takes commands from several threads.
+//! C's own conductor thread only sleeps for a fixed time between polls. This one polls often while
+//! a response is outstanding and wakes the thread that waits for it; and a thread that waits at a
+//! mailbox does the conductor's work itself meanwhile, which saves thread switches on the way to
+//! the driver and back. `use_conductor_agent_invoker` prevents C from starting its thread. It is
+//! set only after `aeron_init`: a client that is created with it does not accept commands from
+//! several threads.
 
 use crate::fork::Process;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::MailboxHandle;
+use crate::mailbox::{Helped, Helper, MailboxHandle};
 use rusteron_client::bindings as c;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
-/// How much of what the driver has said is heard before who hears it goes on with other things. C hears
-/// one thing at a time, the driver mostly has more to say, and all clients share what it says it in:
-/// who falls behind by as much as that holds is lost.
-const MAX_HEARD: usize = 1_000;
-/// Longest sleep while the driver owes an answer.
+/// Driver events processed per call. C processes one per duty cycle, and all clients share the
+/// driver's broadcast buffer: a client that is lapped by it fails.
+const MAX_EVENTS: usize = 1_000;
+/// Longest sleep while a response of the driver is outstanding.
 const ATTENTIVE_PARK: Duration = Duration::from_micros(50);
 
 struct Shared {
-    /// Held while the conductor's work is done, by whoever does it.
+    /// Held by the thread that does the conductor's work.
     aeron: Mutex<AeronPointer>,
     is_stopping: AtomicBool,
-    /// Adds that the driver has not answered, or whose answer nobody has fetched.
+    /// Commands without a response of the driver, or whose response was not fetched.
     awaited: AtomicUsize,
-    /// Where somebody waits who does the work where it is urgent.
+    /// Where a thread may wait that does the work meanwhile.
     mailbox: Option<MailboxHandle>,
-    /// There are no threads to take turns with in a child of it.
+    /// A forked child has no conductor thread.
     process: Process,
 }
 
@@ -44,7 +43,7 @@ impl Shared {
         self.is_stopping.load(Ordering::SeqCst)
     }
 
-    /// Do the conductor's work once, unless somebody is doing it; how much there was.
+    /// Do the conductor's work once, unless another thread does it; the amount of work done.
     fn try_work(&self) -> i32 {
         let aeron = match self.aeron.try_lock() {
             Ok(aeron) => aeron,
@@ -57,13 +56,13 @@ impl Shared {
         self.work(&aeron)
     }
 
-    /// Give the driver a command at once, and have it noticed when it is heard of another.
+    /// Send a command to the driver at once, and wake the mailbox if an event arrived with it.
     fn hand_on(&self) {
         let Some(mailbox) = &self.mailbox else {
             return;
         };
-        // C counts the commands that it takes, one at a time, and what it hears. Where somebody
-        // else has taken this one, that counts there, and who waits is woken.
+        // C counts the command that it takes and the events that it receives. A command that
+        // another thread has taken counts there, and the mailbox is woken.
         if self.try_work() > 1 {
             mailbox.wake();
         }
@@ -71,12 +70,12 @@ impl Shared {
 
     /// Do the conductor's work once; negative when the driver is lost.
     fn work(&self, aeron: &MutexGuard<'_, AeronPointer>) -> i32 {
-        // SAFETY: valid until `stop`, which waits for the mutex after saying that it stops; who
-        // holds the mutex has looked. One thread at a time does this work.
+        // SAFETY: valid until `stop`, which sets `is_stopping` and then waits for the mutex; the
+        // holder of the mutex has checked it. One thread at a time does this work.
         unsafe {
             let worked = c::aeron_main_do_work(aeron.0);
             if worked < 0 {
-                // C has told the client's listener. What is cleared is thread-local.
+                // C has called the client's error handler. The state cleared is thread-local.
                 c::aeron_err_clear();
             }
             worked
@@ -84,55 +83,44 @@ impl Shared {
     }
 }
 
-/// A conductor whose work others may do as well, for as long as it runs.
-pub struct Helper(Weak<Shared>);
+/// The work of a conductor, done by the thread that waits at the client's mailbox.
+struct ConductorHelper(Weak<Shared>);
 
-/// What helping has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Helped {
-    /// No answer is awaited.
-    NotUrgent,
-    /// An answer is awaited, and nothing came.
-    Awaiting,
-    /// Something came, which may be the answer that is awaited.
-    Heard,
-}
-
-impl Helper {
-    /// Do the work that there is, unless somebody is doing it.
-    pub fn help(&self) -> Helped {
+impl Helper for ConductorHelper {
+    fn help(&self) -> Helped {
         let Some(shared) = self.0.upgrade() else {
-            return Helped::NotUrgent;
+            return Helped::Nothing;
         };
         if !shared.process.is_this() {
-            return Helped::NotUrgent;
+            return Helped::Nothing;
         }
         let is_awaited = shared.is_awaited();
-        let heard = (0..MAX_HEARD).take_while(|_| shared.try_work() > 0).count();
-        match (is_awaited, heard > 0) {
-            (false, _) => Helped::NotUrgent,
-            (true, false) => Helped::Awaiting,
-            (true, true) => Helped::Heard,
+        let heard = (0..MAX_EVENTS)
+            .take_while(|_| shared.try_work() > 0)
+            .count();
+        if is_awaited && heard > 0 {
+            Helped::Heard
+        } else {
+            Helped::Nothing
         }
     }
 
-    /// Whether the conductor has gone.
-    pub fn is_useless(&self) -> bool {
+    fn is_useless(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
 /// A running conductor thread; `stop` ends it.
-pub(super) struct Conducting {
+pub(super) struct ConductorThread {
     thread: JoinHandle<()>,
     shared: Arc<Shared>,
 }
 
 struct AeronPointer(*mut c::aeron_t);
-// SAFETY: the conductor's work may be done on any thread, one at a time, and only `conduct` does it.
+// SAFETY: the conductor's work may be done on any thread, one at a time.
 unsafe impl Send for AeronPointer {}
 
-impl Conducting {
+impl ConductorThread {
     /// Start the conductor of a client that was made and not started.
     ///
     /// # Safety
@@ -156,7 +144,7 @@ impl Conducting {
             process: Process::this(),
         });
         if let Some(mailbox) = &shared.mailbox {
-            mailbox.help(Helper(Arc::downgrade(&shared)));
+            mailbox.add_helper(Box::new(ConductorHelper(Arc::downgrade(&shared))));
         }
         let for_thread = Arc::clone(&shared);
         let thread = Builder::new()
@@ -165,7 +153,7 @@ impl Conducting {
         Ok(Self { thread, shared })
     }
 
-    /// Take note that an answer of the driver is awaited, until the result is dropped.
+    /// Count an outstanding response of the driver, until the result is dropped.
     pub fn awaiting(&self) -> Awaiting {
         self.shared.awaited.fetch_add(1, Ordering::SeqCst);
         if self.shared.mailbox.is_none() {
@@ -174,28 +162,28 @@ impl Conducting {
         Awaiting(Arc::clone(&self.shared))
     }
 
-    /// Have the thread look at once.
+    /// Wake the thread.
     pub fn hurry(&self) {
         self.thread.thread().unpark();
     }
 
-    /// End the conductor's work. Must not be called by who does it.
+    /// End the conductor's work. Must not be called by the thread that does it.
     pub fn stop(self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
         self.hurry();
         // Fails only when the thread has panicked, and then it has ended too.
         let _ = self.thread.join();
-        // Who helps now has seen that there is more to do than to stop; nobody begins any more.
+        // A helper at work has not seen `is_stopping`; no other begins any more.
         drop(self.shared.aeron.lock());
     }
 }
 
-/// Somebody awaits an answer of the driver.
+/// A response of the driver is outstanding as long as this exists.
 pub(super) struct Awaiting(Arc<Shared>);
 
 impl Awaiting {
-    /// What gives the driver the command at once where who awaits the answer would do that, but
-    /// comes round to it only later. To be called outside of the client.
+    /// A function that sends the command to the driver at once, in place of the thread that polls
+    /// at the mailbox. To be called outside of the client.
     pub fn handing_on(&self) -> impl FnOnce() + use<> {
         let shared = Arc::clone(&self.0);
         move || shared.hand_on()
@@ -231,8 +219,8 @@ fn conduct(shared: &Shared, longest_park: Duration) {
         if worked > 0 {
             continue;
         }
-        if mailbox.is_some_and(MailboxHandle::is_waited_at) {
-            // Who waits there does this work, and looks more often than this thread could.
+        if mailbox.is_some_and(MailboxHandle::is_polled) {
+            // The thread that polls there does this work, more often than this thread would.
             park_timeout(longest_park);
         } else if let Some(park) = idle.next_park() {
             park_timeout(if is_awaited {
@@ -256,7 +244,7 @@ mod tests {
 
     const COUNTER_TYPE: i32 = 4242;
 
-    /// A C client whose conductor works only when it is told to.
+    /// A C client whose conductor works only when it is called.
     struct Client {
         shared: Arc<Shared>,
         context: *mut c::aeron_context_t,
@@ -325,7 +313,7 @@ mod tests {
 
     impl Drop for Client {
         fn drop(&mut self) {
-            // SAFETY: nobody works with it any more.
+            // SAFETY: no thread uses it any more.
             unsafe {
                 c::aeron_close(self.aeron());
                 c::aeron_context_close(self.context);
@@ -333,7 +321,7 @@ mod tests {
         }
     }
 
-    /// A driver with a directory of its own, which goes with it.
+    /// A driver with a directory that is removed with it.
     struct Driver {
         folder: PathBuf,
         driver: Option<MediaDriver>,
@@ -369,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn who_helps_hears_all_that_the_driver_has_said_to_anybody() {
+    fn a_helper_processes_all_events_of_the_driver() {
         let driver = Driver::start("hearing");
         let [helped, other] =
             [(); 2].map(|()| Client::connect(driver.aeron_dir(), MailboxHandle::default()));
@@ -381,18 +369,18 @@ mod tests {
             other.shared.hand_on();
             sleep(Duration::from_millis(1));
         }
-        // The driver has made them and says so next.
+        // The driver has created them and sends the responses next.
         sleep(Duration::from_millis(50));
         assert_eq!(
-            Helper(Arc::downgrade(&helped.shared)).help(),
-            Helped::NotUrgent
+            ConductorHelper(Arc::downgrade(&helped.shared)).help(),
+            Helped::Nothing
         );
         assert_eq!(helped.shared.try_work(), 0);
         drop((helped, other));
     }
 
     #[test]
-    fn an_answer_that_is_heard_while_a_command_is_handed_on_wakes_who_waits() {
+    fn a_response_that_arrives_while_a_command_is_sent_wakes_the_mailbox() {
         let driver = Driver::start("conducting");
         let mailbox = MailboxHandle::default();
         let client = Client::connect(driver.aeron_dir(), mailbox.clone());
@@ -401,7 +389,7 @@ mod tests {
         while client.counters() == 0 {
             sleep(Duration::from_millis(1));
         }
-        // The driver has made it and says so next.
+        // The driver has created it and sends the response next.
         sleep(Duration::from_millis(50));
         mailbox.was_woken();
         client.ask_for_counter();

@@ -1,4 +1,4 @@
-//! Reading the messages of a stream, waiting for them, and going on with another image of it.
+//! Reads the messages of a stream from one image after the other.
 
 use super::image::Image;
 use super::lock;
@@ -16,7 +16,7 @@ pub struct MessageReader(Mutex<State>);
 
 struct State {
     assembler: Assembler,
-    /// Behind the last fragment that was taken.
+    /// After the last fragment that was taken.
     position: i64,
 }
 
@@ -77,8 +77,8 @@ impl MessageReader {
     }
 }
 
-/// Poll until there are messages, the time is up, or `poll` says with `None` that no more will
-/// come; otherwise it says how many fragments it read. Waits with the interpreter released. A
+/// Poll until there are messages, the time is up, or `poll` returns `None`: no more will arrive.
+/// Otherwise `poll` returns how many fragments it read. Waits with the interpreter released. A
 /// signal's handler may raise while there is nothing; what has been read is returned in any case.
 pub(super) fn poll_within<'py>(
     py: Python<'py>,

@@ -1,7 +1,7 @@
-//! How segment files begin: what tells whether a file is the one that its name says.
+//! The first frames of segment files, which show whether a file holds what its name says.
 //!
-//! Before thousands of files are deleted each one is looked at, at the cost of a short read. What
-//! the bytes mean is decided in Python (`catalog/segment/placement.py`).
+//! Each of possibly thousands of files is checked with one short read before it is deleted. Python
+//! interprets the bytes (`catalog/segment/placement.py`).
 
 use std::fs::{self, File};
 use std::io;
@@ -57,8 +57,8 @@ fn first_frame(path: &Path) -> io::Result<(usize, Vec<u8>)> {
 /// Read from the file's beginning; where it ends, `data` does.
 fn fill(file: &File, data: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = 0;
-    while filled < data.len() {
-        match file.read_at(&mut data[filled..], filled as u64) {
+    while let Some(rest) = data.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

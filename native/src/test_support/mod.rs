@@ -1,0 +1,4 @@
+//! Helpers of the crate's unit tests.
+
+pub mod frames;
+pub mod scratch_dir;
