@@ -12,11 +12,11 @@ from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
+from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.verify import verify
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import CatalogError, UnknownRecordingError
-from aerotape.replay.offline.directory import open_directory
 
 COUNT = 5
 HEADER = layout.DESCRIPTOR_HEADER_LENGTH
@@ -169,6 +169,16 @@ def test_lookups_pass_over_it(archive: Path) -> None:
             with pytest.raises(CatalogError, match="strippedChannel of 10000 bytes"):
                 call()
         assert catalog.entry(2) == before
+
+
+def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
+    """The run of descriptors is empty, with an end for the next listing."""
+    for recording_id in range(COUNT):
+        overwrite(archive, offset_of(archive, recording_id) + HEADER + 80, layout.INT.pack(10_000))
+    with Catalog.open(archive) as catalog:
+        for _ in range(2):
+            run = catalog.descriptors(0, COUNT)
+            assert (list(run.ids), run.next_id) == ([], COUNT)
 
 
 @pytest.mark.parametrize("value", [1 << 30, 16, -1])
