@@ -88,6 +88,15 @@ def claim(
             # Where no file may be created the mark file alone decides.
             return lambda: None
         raise
+
+    def free() -> None:
+        # While it is locked: `open_locked` notices that its file has no name any more.
+        with contextlib.suppress(OSError):
+            lock_file.unlink()
+        # A forked child may still hold the descriptor; the lock must go all the same.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
     try:
         for path in mark_files:
             _check_unused(path, liveness_timeout_ms)
@@ -96,14 +105,8 @@ def claim(
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d" % os.getpid(), 0)
     except BaseException:
-        os.close(descriptor)
+        free()
         raise
-
-    def free() -> None:
-        # A forked child may still hold the descriptor; the lock must go all the same.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
-
     return free
 
 

@@ -340,7 +340,7 @@ def test_the_replay_command_takes_times(
             f"--to-time={stream.sent[0].begun_ns - 10**10}ns", directory, expect=1
         )
         assert nothing == []
-        assert "nothing of recording 0" in err
+        assert "no data of recording 0" in err
         _, err = replay(start, expect=2)
         assert "need --archive-dir" in err
         other = build(tmp_path / "other").archive_dir

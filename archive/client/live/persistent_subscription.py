@@ -284,4 +284,4 @@ class PersistentSubscription(Closing):
             self._owned_aeron.close()
 
     def __repr__(self) -> str:
-        return shown(self, "_order.recording_id", "_order.live_channel", "state", "position")
+        return shown(self, "_options.recording_id", "_options.live_channel", "state", "position")

@@ -42,38 +42,38 @@ def count(spark: SparkSession, table: str) -> int:
 def test_a_table_by_path(spark: SparkSession, archive_dir: Path) -> None:
     """`OPTIONS (path …)` makes a table that later queries read, with options of their own too."""
     spark.sql(
-        f"CREATE TABLE tape USING aerotape OPTIONS (path '{archive_dir}', columns 'payload,length')"
+        f"CREATE TABLE taped USING aerotape OPTIONS (path '{archive_dir}', columns 'payload,length')"
     )
-    assert spark.table("tape").columns == ["payload", "length"]
-    assert count(spark, "tape") == 50
-    assert count(spark, "tape WITH (streamId = 11)") == 20
-    assert count(spark, "tape WHERE length = octet_length(payload)") == 50
+    assert spark.table("taped").columns == ["payload", "length"]
+    assert count(spark, "taped") == 50
+    assert count(spark, "taped WITH (streamId = 11)") == 20
+    assert count(spark, "taped WHERE length = octet_length(payload)") == 50
 
 
 def test_a_table_by_location(spark: SparkSession, archive_dir: Path) -> None:
     """`LOCATION` too, beside a comment, properties that are no options and a default collation."""
     spark.sql(
-        "CREATE TABLE tape USING aerotape OPTIONS (streamId 10) "
+        "CREATE TABLE taped USING aerotape OPTIONS (streamId 10) "
         f"LOCATION '{archive_dir}' COMMENT 'ticks' "
         "TBLPROPERTIES ('team' = 'x', 'option' = 'y') DEFAULT COLLATION UTF8_BINARY"
     )
-    assert count(spark, "tape") == 30
+    assert count(spark, "taped") == 30
 
 
 def test_a_table_of_the_default_source(spark: SparkSession, archive_dir: Path) -> None:
     """`spark.sql.sources.default` may name the data source."""
     spark.conf.set("spark.sql.sources.default", "aerotape")
     try:
-        spark.sql(f"CREATE TABLE tape OPTIONS (path '{archive_dir}')")
+        spark.sql(f"CREATE TABLE taped OPTIONS (path '{archive_dir}')")
     finally:
         spark.conf.unset("spark.sql.sources.default")
-    assert count(spark, "tape") == 50
+    assert count(spark, "taped") == 50
 
 
 def test_a_table_of_the_catalog_api(spark: SparkSession, archive_dir: Path) -> None:
     """`spark.catalog.createTable` makes one too, which Spark calls external."""
     table = spark.catalog.createTable(
-        "tape", source="aerotape", path=str(archive_dir), recordingIds="1"
+        "taped", source="aerotape", path=str(archive_dir), recordingIds="1"
     )
     assert table.count() == 20
 
@@ -82,12 +82,12 @@ def test_views_and_copies_of_a_table(
     spark: SparkSession, archive_dir: Path, tmp_path: Path
 ) -> None:
     """A view of a table, a temporary view of the source, and a table made of either."""
-    spark.sql(f"CREATE TABLE tape USING aerotape OPTIONS (path '{archive_dir}')")
-    spark.sql("CREATE VIEW ticks AS SELECT stream_id, payload FROM tape WHERE stream_id = 10")
+    spark.sql(f"CREATE TABLE taped USING aerotape OPTIONS (path '{archive_dir}')")
+    spark.sql("CREATE VIEW ticks AS SELECT stream_id, payload FROM taped WHERE stream_id = 10")
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW direct USING aerotape OPTIONS (path '{archive_dir}')"
     )
-    for number, (source, expected) in enumerate((("ticks", 30), ("tape", 50), ("direct", 50))):
+    for number, (source, expected) in enumerate((("ticks", 30), ("taped", 50), ("direct", 50))):
         assert count(spark, source) == expected
         spark.sql(
             f"CREATE TABLE copy{number} USING parquet LOCATION '{tmp_path / str(number)}' "
@@ -99,9 +99,9 @@ def test_views_and_copies_of_a_table(
 def test_a_stream_of_a_table(spark: SparkSession, archive_dir: Path, tmp_path: Path) -> None:
     """`spark.readStream.table` follows the table's directory."""
     pytest.importorskip("pyspark.sql.streaming.datasource")
-    spark.sql(f"CREATE TABLE tape USING aerotape OPTIONS (path '{archive_dir}')")
+    spark.sql(f"CREATE TABLE taped USING aerotape OPTIONS (path '{archive_dir}')")
     query = (
-        spark.readStream.table("tape")
+        spark.readStream.table("taped")
         .writeStream.format("memory")
         .queryName("followed")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -118,10 +118,10 @@ def test_a_stream_of_a_table(spark: SparkSession, archive_dir: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("CREATE TABLE tape USING aerotape OPTIONS (path '{}', stramId 10)", "stramid"),
-        ("CREATE TABLE tape USING aerotape", "no archive directory"),
+        ("CREATE TABLE taped USING aerotape OPTIONS (path '{}', stramId 10)", "stramid"),
+        ("CREATE TABLE taped USING aerotape", "no archive directory"),
         (
-            "CREATE TABLE tape USING aerotape OPTIONS (path '{}', `storage.secret` 'hidden')",
+            "CREATE TABLE taped USING aerotape OPTIONS (path '{}', `storage.secret` 'hidden')",
             "storage.secret: ",
         ),
     ],
@@ -142,7 +142,7 @@ def test_a_table_with_a_list_of_columns(spark: SparkSession, archive_dir: Path) 
     """Spark hands nothing of such a table to the data source; the error says what to write."""
     from pyspark.errors import AnalysisException
 
-    spark.sql(f"CREATE TABLE tape (payload binary) USING aerotape OPTIONS (path '{archive_dir}')")
+    spark.sql(f"CREATE TABLE taped (payload binary) USING aerotape OPTIONS (path '{archive_dir}')")
     with pytest.raises(AnalysisException, match="without a list of columns"):
-        count(spark, "tape")
-    assert count(spark, f"tape WITH (path = '{archive_dir}')") == 50
+        count(spark, "taped")
+    assert count(spark, f"taped WITH (path = '{archive_dir}')") == 50
