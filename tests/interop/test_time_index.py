@@ -342,7 +342,7 @@ def test_the_replay_command_takes_times(
         assert nothing == []
         assert "no data of recording 0" in err
         _, err = replay(start, expect=2)
-        assert "need --archive-dir" in err
+        assert "require --archive-dir" in err
         other = build(tmp_path / "other").archive_dir
         _, err = replay(start, f"--archive-dir={other}", expect=2)
-        assert "is not the directory of the archive that was connected to" in err
+        assert "is not the directory of the connected archive" in err

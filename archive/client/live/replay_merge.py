@@ -407,4 +407,5 @@ class ReplayMerge(ImageReader, Closing):
             self._subscription.close()
 
     def __repr__(self) -> str:
-        return shown(self, "_order.recording_id", "_order.live_destination", "state", "position")
+        options = ("_options.recording_id", "_options.live_destination")
+        return shown(self, *options, "state", "position")

@@ -12,11 +12,11 @@ from support.builders.built_archive import add_entry
 from support.builders.segment_builder import SegmentBuilder
 
 from aerotape.catalog import layout
-from aerotape.catalog.directory import open_directory
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.maintenance.verify import verify
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.errors import CatalogError, UnknownRecordingError
+from aerotape.replay.offline.directory import open_directory
 
 COUNT = 5
 HEADER = layout.DESCRIPTOR_HEADER_LENGTH

@@ -42,7 +42,8 @@ def count(spark: SparkSession, table: str) -> int:
 def test_a_table_by_path(spark: SparkSession, archive_dir: Path) -> None:
     """`OPTIONS (path …)` makes a table that later queries read, with options of their own too."""
     spark.sql(
-        f"CREATE TABLE taped USING aerotape OPTIONS (path '{archive_dir}', columns 'payload,length')"
+        "CREATE TABLE taped USING aerotape "
+        f"OPTIONS (path '{archive_dir}', columns 'payload,length')"
     )
     assert spark.table("taped").columns == ["payload", "length"]
     assert count(spark, "taped") == 50
