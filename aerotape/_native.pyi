@@ -354,6 +354,7 @@ class CountersReader:
 # ("replay_ready", replay_session_id)     checks passed: the client may be told OK
 # ("replay_answered", replay_session_id)  checks passed, and the answer given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
+# ("worker_failed", thread_name)          a worker has panicked: it records and replays no more
 # ("listing_left", control_session_id, correlation_id, next_recording_id, count)
 Event = tuple[Any, ...]
 

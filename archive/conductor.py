@@ -5,7 +5,7 @@ say, dispatches these, then lets everything that waits for the driver, for a cli
 take a step. With nothing to do it sleeps in native code, a tenth of a second at most.
 
 It owns the catalog, the control sessions, the recordings and the replays: only its thread touches
-them. Nothing that a client sends ends it; only the loss of the media driver does.
+them. Nothing that a client sends ends it; the loss of the media driver does, and a fault of ours.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Conductor:
         self.archive_dir = archive_dir
         self.catalog = catalog
         self.errors = errors
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.lookups: Lookups | None = None
         if allows_everything(authorisation_service):
             self.lookups = native_lookups(catalog.index)
@@ -227,6 +227,7 @@ class Conductor:
             "replay_answered": self.replays.on_answered,
             "replay_done": self.replays.on_done,
             "listing_left": self._reception.on_listing_left,
+            "worker_failed": self._on_worker_failed,
         }
 
     def _make_retention(self) -> tuple[Retention, ...]:
@@ -300,7 +301,7 @@ class Conductor:
         self._mailbox.wake()
 
     def run(self) -> None:
-        """Work until stopped, or until the media driver is lost; then close all sessions."""
+        """Work until stopped, or until `failure`; then close all sessions."""
         subscriptions = list(self._control_subscriptions.values())
         try:
             while not self._stopping:
@@ -314,8 +315,11 @@ class Conductor:
                         [sending for sending in sendings if sending is not None],
                     )
                 )
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is: a panic of native code is not an Exception.
             self.failure = error
+            if not isinstance(error, ClosedError):
+                self.errors.record("conductor failed", error, exception=error)
         finally:
             self._close()
 
@@ -323,7 +327,7 @@ class Conductor:
         """Make one round: the events, then all that waits.
 
         Raises:
-            ClosedError: the media driver is lost.
+            ClosedError: the media driver is lost, or a worker has failed.
         """
         begin_ns = time.monotonic_ns()
         self._now_ms = begin_ns // 1_000_000
@@ -431,6 +435,9 @@ class Conductor:
             f"the media driver in {self._client.aeron_dir} is gone, or its client was timed out"
         )
 
+    def _on_worker_failed(self, name: str) -> None:
+        raise ClosedError(f"thread {name} has failed: internal error, please report it")
+
     def _on_client_error(self, code: int, message: str) -> None:
         if code in _FATAL_CLIENT_ERRORS:
             raise ClosedError(f"the media driver in {self._client.aeron_dir} is lost: {message}")
@@ -497,5 +504,6 @@ class Conductor:
             call()
         except ClosedError:
             pass
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is, the other parts are closed too.
             self.errors.record("closing", error, exception=error)

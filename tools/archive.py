@@ -16,6 +16,8 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from aerotape.errors import AerotapeError
+from aerotape.text import printable
 from aerotape.tools._settings import add_property_arguments, gather
 from aerotape.tools.output import emit, note
 
@@ -58,11 +60,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class StopSignals:
-    """SIGTERM and SIGINT set an event instead of ending the process."""
+    """SIGTERM, SIGINT and SIGHUP set an event instead of ending the process.
+
+    SIGHUP stays ignored where it is, as under nohup.
+    """
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -70,7 +77,7 @@ class StopSignals:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the archive until SIGTERM, SIGINT or the loss of the media driver."""
+    """Run the archive until SIGTERM, SIGINT, SIGHUP or the loss of the media driver."""
     settings = gather(
         args,
         {
@@ -96,9 +103,17 @@ def run(args: argparse.Namespace) -> int:
                 break
         failure = archive.failure
     if failure is not None:
-        print(f"aerotape archive: ended: {failure}", file=sys.stderr)
+        print(f"aerotape archive: ended: {_reason(failure)}", file=sys.stderr)
         return EXIT_FAILURE
     return EXIT_OK
+
+
+def _reason(failure: BaseException) -> str:
+    """Return why the archive has ended, on one line; errors that are not ours with their kind."""
+    text = str(failure)
+    if not isinstance(failure, AerotapeError):
+        text = f"{type(failure).__name__}: {text}".removesuffix(": ")
+    return printable(text)
 
 
 def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Namespace) -> int:

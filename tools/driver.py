@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the driver until SIGTERM or SIGINT."""
+    """Run the driver until SIGTERM, SIGINT or SIGHUP."""
     from aerotape.aeron import default_aeron_dir, launch_driver
     from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
 

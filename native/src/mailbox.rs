@@ -65,6 +65,10 @@ pub enum Event {
         error_code: i32,
         message: Option<String>,
     },
+    /// The thread of a worker has panicked: it records and replays no more.
+    WorkerFailed {
+        name: String,
+    },
     /// Part of a listing for the conductor to go on with.
     ListingLeft {
         control_session_id: i64,
@@ -153,6 +157,7 @@ impl Event {
                 message,
             )
                 .into_pyobject(py),
+            Self::WorkerFailed { name } => ("worker_failed", name).into_pyobject(py),
             Self::ListingLeft {
                 control_session_id,
                 correlation_id,
@@ -213,6 +218,12 @@ impl MailboxHandle {
     #[cfg(test)]
     pub fn was_woken(&self) -> bool {
         std::mem::take(&mut self.lock().woken)
+    }
+
+    /// Take what was posted.
+    #[cfg(test)]
+    pub fn posted(&self) -> Vec<Event> {
+        self.lock().events.drain(..).collect()
     }
 
     pub fn post(&self, event: Event) {

@@ -28,7 +28,7 @@ use crate::checksum::Checksum;
 use crate::errors::Error;
 use crate::fork;
 use crate::idle::Backoff;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Event, Mailbox, MailboxHandle};
 use duty_cycle::{Command, DutyCycle};
 use events::{EventMessages, EventStream};
 use pyo3::exceptions::PyValueError;
@@ -38,6 +38,7 @@ use replay::ReplayRequest;
 use replay_limit::ReplayLimit;
 use segment_writer::{Storage, SyncLevel};
 use statistics::{CycleCounters, CycleTime, Traffic, TrafficCounters};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -214,7 +215,7 @@ impl SessionWorker {
             alert_until: None,
             is_expecting: false,
         };
-        let thread = Builder::new().name(name).spawn(move || duty_cycle.run())?;
+        let thread = spawn(name, mailbox.handle(), move || duty_cycle.run())?;
         Ok(Self {
             running: Mutex::new(Some(Running {
                 commands,
@@ -368,6 +369,19 @@ impl SessionWorker {
     }
 }
 
+/// Start a thread; that it has panicked is posted to the mailbox.
+fn spawn(
+    name: String,
+    mailbox: MailboxHandle,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    Builder::new().name(name.clone()).spawn(move || {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            mailbox.post(Event::WorkerFailed { name });
+        }
+    })
+}
+
 impl Running {
     fn end(self) {
         if !self.process.is_this() {
@@ -395,4 +409,21 @@ impl Drop for SessionWorker {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ReplayProgress>()?;
     module.add_class::<SessionWorker>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_thread_is_posted() {
+        let mailbox = MailboxHandle::default();
+        let thread = spawn("recorder".into(), mailbox.clone(), || panic!("on purpose"));
+        thread.expect("a thread").join().expect("no panic is left");
+        let events = mailbox.posted();
+        let [Event::WorkerFailed { name }] = events.as_slice() else {
+            panic!("{} events", events.len());
+        };
+        assert_eq!(name, "recorder");
+    }
 }

@@ -3,8 +3,11 @@
 use super::failure::Failure;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Access to new files, of which the umask may take more away: recordings are not for everyone.
+pub const FILE_MODE: u32 = 0o640;
 
 /// Path of a segment file: `<recordingId>-<basePosition>.rec` in the archive directory.
 pub fn segment_path(archive_dir: &Path, recording_id: i64, base_position: i64) -> PathBuf {
@@ -38,6 +41,7 @@ pub fn open_for_writing(
         .read(true)
         .write(true)
         .create_new(true)
+        .mode(FILE_MODE)
         .open(path)
     {
         Ok(file) => match file.set_len(segment_length) {

@@ -6,8 +6,10 @@
 //! turn, when the position counter has moved already. A file that cannot be written costs the points
 //! and nothing else.
 
+use super::segment_file::FILE_MODE;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -176,7 +178,11 @@ fn append(path: &Path, header: &[u8], points: &[u8], is_new: bool) -> io::Result
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(FILE_MODE)
+        .open(path)?;
     let length = file.metadata()?.len();
     let outcome = if length == 0 {
         file.write_all(&[header, points].concat())
