@@ -1,8 +1,9 @@
 """The archive as a whole: what it is made of, started and stopped in the right order.
 
-Start: the mark file takes the directory, the media driver is started or found, the catalog is
-opened, recordings that a crash left open are repaired, and the conductor's thread begins. Only
-then does the mark file say that the archive is there. Stop: the other way round, with the stop
+Start: the directory is locked, the media driver is started or found, the mark file is written (it
+may lie in the driver's directory, which a driver deletes when it starts), the catalog is opened,
+recordings that a crash left open are repaired, and the conductor's thread begins. Only then does
+the mark file say that the archive is ready. Stop: the other way round, with the stop
 positions of running recordings written and the directory freed.
 """
 
@@ -36,7 +37,9 @@ from aerotape.archive.security.plugins import (
 )
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.durability import make_directory
+from aerotape.catalog.mark_claim import claim
 from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.mark_layout import LOCK_FILE_NAME
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.closing import Closing
 from aerotape.collection import collection_paused
@@ -175,19 +178,20 @@ class Archive(Closing):
         config = self.config
         for warning in config.warnings:
             LOGGER.warning("%s", warning)
-        mark_file = self._mark_file = self._open(self._acquire_mark_file())
-        # Driver and repair may take longer than others wait for a sign of life.
-        with mark_file.kept_alive():
-            self._start_parts(driver, mark_file)
-
-    def _start_parts(self, driver: DriverKind, mark_file: MarkFile) -> None:
-        config = self.config
+        self._cleanup.callback(claim(self.archive_dir, config.mark_file_dir, LIVENESS_TIMEOUT_MS))
         if config.delete_archive_on_start:
-            _delete_contents(self.archive_dir, keep=mark_file.path)
+            _delete_contents(self.archive_dir)
         if driver == "embedded":
             self._open(launch_driver({**config.driver_properties, "aeron.dir": self.aeron_dir}))
         else:
             await_driver(self.aeron_dir, config.driver_timeout_ms * 1_000_000)
+        mark_file = self._mark_file = self._open(self._acquire_mark_file())
+        # Repair may take longer than others wait for a sign of life.
+        with mark_file.kept_alive():
+            self._start_parts(mark_file)
+
+    def _start_parts(self, mark_file: MarkFile) -> None:
+        config = self.config
         with collection_paused():
             catalog = self._open_catalog()
         mailbox = _native.Mailbox()
@@ -312,7 +316,7 @@ class Archive(Closing):
         return self._thread.is_alive()
 
     @property
-    def failure(self) -> Exception | None:
+    def failure(self) -> BaseException | None:
         """What ended the archive by itself, None while it runs or when it was closed."""
         return self._conductor.failure
 
@@ -362,12 +366,12 @@ def _make_directory(path: Path) -> Path:
         raise StorageError(f"cannot make directory {path}: {error.strerror}", path) from error
 
 
-def _delete_contents(directory: Path, keep: Path) -> None:
-    """Empty an archive directory that has been taken."""
+def _delete_contents(directory: Path) -> None:
+    """Empty an archive directory that has been claimed."""
     import shutil
 
     for entry in directory.iterdir():
-        if os.path.realpath(entry) == os.path.realpath(keep) or entry.name == "archive-mark.lnk":
+        if entry.name == LOCK_FILE_NAME:
             continue
         remove: Callable[[Path], None] = (
             shutil.rmtree if entry.is_dir() and not entry.is_symlink() else Path.unlink

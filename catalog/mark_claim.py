@@ -11,7 +11,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aerotape.catalog.layout import LONG, MAJOR_VERSION, version_string
@@ -22,6 +22,7 @@ from aerotape.catalog.mark_layout import (
     FILE_NAME,
     HEADER_LENGTH,
     LINK_FILE_NAME,
+    LOCK_FILE_NAME,
     MarkFileHeader,
     is_unfinished,
 )
@@ -50,8 +51,53 @@ def resolve(archive_dir: Path) -> Path:
     return Path(os.fsdecode(target)) / FILE_NAME
 
 
+def claim(
+    archive_dir: Path, mark_file_dir: Path | None, liveness_timeout_ms: int
+) -> Callable[[], None]:
+    """Take an archive directory before anything else is written; return what frees it.
+
+    The mark file alone cannot decide: it may lie in the media driver's directory, which a driver
+    deletes when it starts.
+
+    Raises:
+        ArchiveInUseError: another archive is using the directory.
+        MarkFileError: whether one is cannot be told, or the lock file cannot be opened.
+    """
+    lock_file = archive_dir / LOCK_FILE_NAME
+    mark_files = _mark_files(archive_dir)
+    if mark_file_dir is not None:
+        mark_files.append(mark_file_dir / FILE_NAME)
+    if not os.path.exists(lock_file):  # noqa: PTH110 - Path.exists may raise
+        for path in mark_files:
+            _check_unused(path, liveness_timeout_ms, locks=False)
+    try:
+        descriptor = open_locked(lock_file)
+    except MarkFileError as error:
+        if isinstance(error.__cause__, PermissionError):
+            # Where no file may be created the mark file alone decides.
+            return lambda: None
+        raise
+    try:
+        for path in mark_files:
+            _check_unused(path, liveness_timeout_ms)
+        # For errors that name the process: on a full disk they do not.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d" % os.getpid(), 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+    def free() -> None:
+        # A forked child may still hold the descriptor; the lock must go all the same.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+    return free
+
+
 def open_locked(path: Path) -> int:
-    """Open the mark file at `path`, made if it is not there, and lock it.
+    """Open the mark file or lock file at `path`, created if it is not there, and lock it.
 
     Raises:
         ArchiveInUseError: another archive has it locked.
@@ -69,8 +115,9 @@ def open_locked(path: Path) -> int:
             if descriptor >= 0:
                 os.close(descriptor)
             if isinstance(error, OSError):
+                kind = "lock" if path.name == LOCK_FILE_NAME else "mark"
                 raise MarkFileError(
-                    f"cannot open mark file {path}: {error.strerror}", path
+                    f"cannot open {kind} file {path}: {error.strerror}", path
                 ) from error
             raise
         os.close(descriptor)
@@ -84,14 +131,19 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def lock(path: Path, descriptor: int) -> None:
-    """Lock a mark file, or raise ArchiveInUseError."""
+    """Lock a mark file or lock file, or raise ArchiveInUseError."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
-        header = MarkFileHeader.decode(os.pread(descriptor, HEADER_LENGTH, 0))
-        raise in_use(path, 0 if header is None else header.pid, "it holds the lock") from None
+        data = os.pread(descriptor, HEADER_LENGTH, 0)
+        if path.name == LOCK_FILE_NAME:
+            pid = int(data) if data.isdigit() and len(data) < 20 else 0
+        else:
+            header = MarkFileHeader.decode(data)
+            pid = 0 if header is None else header.pid
+        raise in_use(path, pid, "it holds the lock") from None
 
 
 def read_content(path: Path, descriptor: int) -> bytes:
@@ -105,19 +157,17 @@ def read_content(path: Path, descriptor: int) -> bytes:
 
 def check_other_place(archive_dir: Path, path: Path, liveness_timeout_ms: int) -> None:
     """See that no archive uses the directory with a mark file somewhere else than at `path`."""
-    for other in _places(archive_dir):
-        if os.path.realpath(other) == os.path.realpath(path):
-            continue
-        descriptor = _lock_unused(other, liveness_timeout_ms)
-        if descriptor >= 0:
-            os.close(descriptor)
+    for other in _mark_files(archive_dir):
+        if os.path.realpath(other) != os.path.realpath(path):
+            _check_unused(other, liveness_timeout_ms)
 
 
 @contextlib.contextmanager
 def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
     """Keep other archives of this package out of a directory that no archive is using.
 
-    The mark file is locked and not written, so that a Java archive could be started meanwhile.
+    Mark file and lock file are locked and not written, so that a Java archive could be started
+    meanwhile.
 
     Raises:
         ArchiveInUseError: an archive is using it.
@@ -134,9 +184,7 @@ def unused(archive_dir: Path, liveness_timeout_ms: int) -> Iterator[None]:
 def check_unused(archive_dir: Path, liveness_timeout_ms: int) -> None:
     """Raise what `unused` would, and lock nothing: an archive may start just now."""
     for path in _places(archive_dir):
-        descriptor = _lock_unused(path, liveness_timeout_ms, locks=False)
-        if descriptor >= 0:
-            os.close(descriptor)
+        _check_unused(path, liveness_timeout_ms, locks=False)
 
 
 def is_held(archive_dir: Path) -> bool:
@@ -155,13 +203,25 @@ def is_held(archive_dir: Path) -> bool:
     return False
 
 
-def _places(archive_dir: Path) -> set[Path]:
+def _mark_files(archive_dir: Path) -> list[Path]:
     """Return where the mark file of an archive that uses the directory may be."""
-    return {resolve(archive_dir), archive_dir / FILE_NAME}
+    return list(dict.fromkeys((resolve(archive_dir), archive_dir / FILE_NAME)))
+
+
+def _places(archive_dir: Path) -> list[Path]:
+    """Return the files that an archive that uses the directory may have locked."""
+    # In the order in which an archive locks them.
+    return [archive_dir / LOCK_FILE_NAME, *_mark_files(archive_dir)]
+
+
+def _check_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) -> None:
+    descriptor = _lock_unused(path, liveness_timeout_ms, locks=locks)
+    if descriptor >= 0:
+        os.close(descriptor)
 
 
 def _lock_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) -> int:
-    """Lock a mark file that no archive is using; -1 when there is nothing that one could use.
+    """Lock a mark file or lock file that no archive is using; -1 when there is no such file.
 
     Where a file system has no locks, and without `locks`, what the file says of its archive decides
     alone.
@@ -182,6 +242,8 @@ def _lock_unused(path: Path, liveness_timeout_ms: int, *, locks: bool = True) ->
         with contextlib.suppress(OSError):
             if locks:
                 lock(path, descriptor)
+        if path.name == LOCK_FILE_NAME:
+            return descriptor
         try:
             check_stale(path, descriptor, liveness_timeout_ms)
         except ArchiveInUseError:

@@ -14,6 +14,8 @@ from aerotape.records import record
 
 FILE_NAME = "archive-mark.dat"
 LINK_FILE_NAME = "archive-mark.lnk"
+LOCK_FILE_NAME = "aerotape-archive.lock"
+"""Locked by an archive of this package from before it starts a driver; holds its process id."""
 
 HEADER_LENGTH = 8 * 1024
 """Bytes before the error log."""

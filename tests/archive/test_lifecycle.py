@@ -18,8 +18,10 @@ from support import java
 from support.control_rig import RawClient, await_true
 
 from aerotape import _native
+from aerotape.aeron import launch_driver
 from aerotape.archive.archive import Archive
 from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.mark_claim import unused
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ArchiveInUseError, ConfigurationError
@@ -64,7 +66,7 @@ def record_one(aeron_dir: Path, stream_id: int = 1) -> Live:
     return Live(aeron, publication, position)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly(
     start_daemon: Callable[..., Any], number: signal.Signals
 ) -> None:
@@ -80,6 +82,60 @@ def test_a_signal_stops_it_cleanly(
     assert MarkFile.read(daemon.archive_dir).header.activity_timestamp_ms == -1
     again = start_daemon()
     assert again.stop() == 0
+
+
+def test_an_ignored_hangup_stays_ignored(start_daemon: Callable[..., Any]) -> None:
+    """Under nohup the archive outlives its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        daemon = start_daemon()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    daemon.process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        daemon.process.wait(2)
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("text", ["index out of bounds", ""])
+def test_what_is_no_exception_ends_it_with_a_failure(
+    tmp_path: Path, aeron_dir: Path, text: str
+) -> None:
+    """A panic of native code on the conductor: exit code 1, a line that says why, all closed."""
+    script = f"""
+import sys
+from aerotape.archive.conductor import Conductor
+from aerotape.tools.main import main
+class Panic(BaseException):
+    pass
+def panic(self, events):
+    raise Panic({text!r})
+Conductor.do_work = panic
+sys.exit(main(sys.argv[1:]))
+"""
+    archive_dir = tmp_path / "archive"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "archive", "--dir", str(archive_dir),
+         "--aeron-dir", str(aeron_dir), "-Daeron.archive.control.channel.enabled=false"],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"aerotape archive: ended: Panic: {text}".rstrip(": ") in done.stderr.splitlines()
+    assert MarkFile.read(archive_dir).header.activity_timestamp_ms == -1
+
+
+def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) -> None:
+    """An archive that records no more does not go on as if it did."""
+    properties = {
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.threading.mode": "SHARED",
+    }
+    with Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+        archive._conductor._deferred.append(
+            lambda: archive._conductor._events.append(("worker_failed", "archive-recorder"))
+        )
+        assert archive.wait(30)
+    assert "archive-recorder" in str(archive.failure)
 
 
 def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
@@ -153,6 +209,58 @@ def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[...
     live.aeron.close()
 
 
+@pytest.mark.parametrize("inside", ["", "marks"])
+def test_the_mark_file_in_the_drivers_directory(
+    tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any], inside: str
+) -> None:
+    """It outlives the start of the embedded driver, which deletes the directory, and keeps others
+    out; a stop and a crash leave nothing in the way of the next start."""
+    mark_file_dir = aeron_dir / inside
+    properties = {"aeron.archive.mark.file.dir": str(mark_file_dir)}
+    for _ in range(2):
+        daemon = start_daemon(properties=properties)
+        assert MarkFile.read(daemon.archive_dir).path == mark_file_dir / "archive-mark.dat"
+        assert MarkFile.read(daemon.archive_dir).is_active()
+        before = sorted(aeron_dir.rglob("*"))
+        for other in (aeron_dir, tmp_path / "other"):
+            with pytest.raises(ArchiveInUseError, match=f"process {daemon.process.pid}"):
+                Archive.launch(daemon.archive_dir, other, properties=properties)
+            with pytest.raises(ArchiveInUseError, match=f"process {daemon.process.pid}"):
+                Archive.launch(daemon.archive_dir, other)
+        assert not (tmp_path / "other").exists()
+        assert sorted(aeron_dir.rglob("*")) == before
+        assert daemon.stop() == 0
+        assert not MarkFile.read(daemon.archive_dir).is_active()
+
+
+def test_the_directory_is_taken_before_the_driver_is_started(
+    tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second archive is refused while the first one starts its driver, and starts none."""
+    launched = []
+    real = launch_driver
+
+    def launch(properties: Any) -> Any:
+        launched.append(properties["aeron.dir"])
+        with pytest.raises(ArchiveInUseError, match=f"process {os.getpid()}: it holds the lock"):
+            Archive.launch(tmp_path / "archive", tmp_path / "other")
+        with (
+            pytest.raises(ArchiveInUseError, match=f"process {os.getpid()}"),
+            unused(tmp_path / "archive", 10_000),
+        ):
+            pass
+        return real(properties)
+
+    monkeypatch.setattr("aerotape.archive.archive.launch_driver", launch)
+    properties = {
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.archive.mark.file.dir": str(aeron_dir),
+    }
+    with Archive.launch(tmp_path / "archive", aeron_dir, properties=properties):
+        pass
+    assert launched == [str(aeron_dir)]
+
+
 def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
     """The activity timestamp moves on about once a second."""
     daemon = start_daemon()
@@ -203,7 +311,9 @@ def test_no_external_driver(tmp_path: Path) -> None:
     )  # fmt: skip
     assert refused.returncode == 1
     assert str(tmp_path / "none") in refused.stderr
-    assert MarkFile.read(archive_dir).header.activity_timestamp_ms == -1
+    assert not (archive_dir / "archive-mark.dat").exists()
+    with unused(archive_dir, 10_000):
+        pass
 
 
 def test_an_external_driver_and_its_death(
