@@ -312,17 +312,20 @@ def check_stale(path: Path, descriptor: int, liveness_timeout_ms: int) -> bytes:
             f"{MAJOR_VERSION}.x: see `aerotape tool DIR migrate`",
             path,
         )
-    if header.activity_timestamp_ms == CLAIMED_TIMESTAMP_MS:
-        # A Java archive claims a stale file like so until it is ready. If it died meanwhile, the
-        # claim would stand for ever.
-        if header.pid > 0 and not _is_alive(header.pid):
-            return data
-        raise in_use(path, header.pid, "it is starting")
     _check_age(path, header.pid, header.activity_timestamp_ms, liveness_timeout_ms)
     return data
 
 
 def _check_age(path: Path, pid: int, timestamp_ms: int, liveness_timeout_ms: int) -> None:
+    if timestamp_ms == CLAIMED_TIMESTAMP_MS:
+        # Stands until that archive is ready, as in the reference: its process id may be one of
+        # another container, or still that of the archive before.
+        raise in_use(
+            path,
+            pid,
+            f"a Java archive is starting there (activity timestamp {timestamp_ms}); if none is,"
+            f" one was killed as it started: move {path} away",
+        )
     age_ms = now_epoch_ms() - timestamp_ms
     if age_ms < liveness_timeout_ms:
         raise in_use(
@@ -341,13 +344,3 @@ def in_use(path: Path, pid: int, reason: str) -> ArchiveInUseError:
         path,
         pid,
     )
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -19,6 +19,7 @@ from support.mark_files import acquire, in_use, leave
 from aerotape.catalog.catalog import Catalog, ChecksumName
 from aerotape.catalog.directory import open_directory
 from aerotape.catalog.mark_file import MarkFile
+from aerotape.catalog.mark_layout import ACTIVITY_TIMESTAMP, CLAIMED_TIMESTAMP_MS, FILE_NAME
 from aerotape.catalog.refresh import Outcome, refresh
 from aerotape.catalog.verify import verify
 from aerotape.errors import ArchiveInUseError
@@ -101,6 +102,19 @@ def test_we_keep_a_java_archive_out(tmp_path: Path, aeron_dir: Path) -> None:
         assert "a fault of ours" in archive_tool(directory, "errors").stdout
     with JavaArchive(directory, aeron_dir) as theirs:
         assert open_directory(directory).mark_file().header.pid == theirs.process.pid
+
+
+def test_a_claim_keeps_out_either_archive(tmp_path: Path, aeron_dir: Path) -> None:
+    """The timestamp that Java writes while it takes a directory over, of a process that is gone."""
+    leave(tmp_path)
+    with (tmp_path / FILE_NAME).open("r+b") as file:
+        file.seek(ACTIVITY_TIMESTAMP)
+        file.write(CLAIMED_TIMESTAMP_MS.to_bytes(8, "little"))
+        file.write(bytes(8) + (1 << 30).to_bytes(8, "little"))
+    with pytest.raises(HarnessError, match="active"):
+        JavaArchive(tmp_path, aeron_dir).start()
+    with pytest.raises(ArchiveInUseError, match="starting"):
+        acquire(tmp_path)
 
 
 @contextmanager

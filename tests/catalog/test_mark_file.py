@@ -262,16 +262,28 @@ def test_a_killed_archive_leaves_no_lock(tmp_path: Path) -> None:
     acquire(tmp_path).close()
 
 
-def test_a_claim_of_a_java_archive_stands_while_it_lives(tmp_path: Path) -> None:
-    """Java marks a file it takes over with the largest timestamp until it is ready."""
+@pytest.mark.parametrize("version", [layout.SEMANTIC_VERSION, 2 << 16])
+def test_a_claim_of_a_java_archive_stands(tmp_path: Path, version: int) -> None:
+    """Java marks a file it takes over with the largest timestamp until it is ready. Its process
+    may be in another container, so that its id tells nothing."""
     abandoned(tmp_path, age_ms=60_000)
     put_timestamp(tmp_path, CLAIMED_TIMESTAMP_MS)
-    with pytest.raises(ArchiveInUseError, match="starting"):
-        acquire(tmp_path)
+    put(tmp_path, VERSION, layout.INT.pack(version))
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    put(tmp_path, 8 + 24, layout.LONG.pack(child.pid))
-    acquire(tmp_path).close()
+    for pid in (os.getpid(), child.pid):
+        put(tmp_path, 8 + 24, layout.LONG.pack(pid))
+        before = snapshot(tmp_path)
+        with (
+            pytest.raises(ArchiveInUseError, match="starting there .*: move .* away"),
+            unused(tmp_path, 10_000),
+        ):
+            pass
+        if version == layout.SEMANTIC_VERSION:
+            with pytest.raises(ArchiveInUseError, match=f"process {pid}: a Java archive"):
+                acquire(tmp_path)
+        assert MarkFile.read(tmp_path).is_active()
+        assert snapshot(tmp_path) == before
 
 
 def test_a_file_of_another_major_version_is_refused_untouched(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from support.daemon import AerotapeArchive, age_mark_file
 from support.java import JavaArchive, JavaClient, archive_tool
 from support.messages import digest, messages
 
+from aerotape import connect
+from aerotape.aeron import ADMIN_ACTION
 from aerotape.catalog.directory import open_directory
 from aerotape.replay.reader import read_messages
 
@@ -182,3 +185,45 @@ def test_archive_tool_verifies_our_checksums(start_archive: StartArchive, tmp_pa
     bad = archive_tool(tmp_path / "archive", *verify, answers="y\n")
     assert "(recordingId=0) OK" not in bad.stdout
     assert "0-65536.rec) ERR: checksum failed" in bad.stdout
+
+
+@pytest.mark.parametrize("kind", ["aerotape", "java"])
+def test_archive_tool_cuts_off_padding_at_the_end(
+    start_archive: StartArchive, tmp_path: Path, kind: str
+) -> None:
+    """Either archive records padding with its session id and no checksum, its header only. So
+    ArchiveTool takes one that ends a recording and crosses pages for a torn frame."""
+    term_length, session_id = 65_536, 0x01020304
+    channel = f"aeron:ipc?term-length=64k|session-id={session_id}"
+    properties = {**CRC_32C, "aeron.archive.segment.file.length": str(2 * term_length)}
+    with (
+        start_archive(kind, properties=properties) as archive,
+        connect(
+            aeron_dir=archive.aeron_dir, control_request_channel=archive.control_channel
+        ) as client,
+    ):
+        client.start_recording(channel, 5)
+        publication = client.aeron.add_exclusive_publication(channel, 5)
+        padding = 0
+        for _ in range(55):
+            padding = publication.send(bytes(1_000))
+        # It does not fit into the term any more, and is not offered again.
+        while publication.offer(bytes(8_000)) != ADMIN_ACTION:
+            pass
+        deadline = time.monotonic() + 60
+        while client.recording_position(0) != term_length:
+            assert time.monotonic() < deadline
+        publication.close()
+        while client.stop_position(0) != term_length:
+            assert time.monotonic() < deadline
+    segment = (tmp_path / "archive" / "0-0.rec").read_bytes()
+    frame = struct.unpack_from("<iBBHiiii", segment, padding)
+    assert frame[0] == term_length - padding > 4_096
+    assert (frame[3], frame[4], frame[5]) == (0, padding, session_id)
+    assert not any(segment[padding + 32 :])
+    verify = ("verify", "-a", "-checksum", "io.aeron.archive.checksum.Crc32c")
+    for answer, stop_position in (("n\n", term_length), ("y\n", padding)):
+        done = archive_tool(tmp_path / "archive", *verify, answers=answer)
+        assert "(recordingId=0) OK" in done.stdout, done.stdout + done.stderr
+        [recording] = open_directory(tmp_path / "archive").recordings()
+        assert recording.descriptor.stop_position == stop_position
