@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive import counters
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.compaction import CatalogCompaction
@@ -38,6 +37,7 @@ from aerotape.archive.recording.segment_deletion import SegmentDeletions
 from aerotape.archive.recording.segment_moves import SegmentMoves
 from aerotape.archive.recording.storage_space import StorageSpace
 from aerotape.archive.replication.replications import Replications
+from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import Authenticator, GuardedAuthenticator
 from aerotape.archive.security.authorisation import (
     AuthorisationService,
@@ -278,16 +278,13 @@ class Conductor:
         Raises:
             AeronError: the driver refuses the channel, or is not done with it in time.
         """
-        deadline_ms = self._clock_ms() + self.config.driver_timeout_ms
-        while True:
-            try:
-                return self._client.add_subscription(channel, stream_id, self._mailbox)
-            except AeronError as error:
-                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or (
-                    self._clock_ms() > deadline_ms
-                ):
-                    raise
-                time.sleep(0.001)
+        retrying = Retrying(
+            lambda: self._client.async_add_subscription(channel, stream_id, self._mailbox),
+            time.monotonic_ns() + self.config.driver_timeout_ms * 1_000_000,
+        )
+        while (added := retrying.poll()) is None:
+            time.sleep(0.001)
+        return added
 
     # ---- the loop -----------------------------------------------------------------------------
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
+from aerotape.archive.retrying import Retrying
 from aerotape.errors import (
     AeronError,
     AerotapeError,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
         Counter,
         CountersReader,
         ExclusivePublication,
-        PendingExclusivePublication,
         ReplayProgress,
         SessionWorker,
     )
@@ -74,7 +75,7 @@ class ReplaySession:
         descriptor: RecordingDescriptor,
         channel: str,
         limit_counter: Counter | tuple[int, int] | None,
-        deadline_ns: int,
+        pending: Retrying[ExclusivePublication],
     ) -> None:
         self.requester = requester
         self.correlation_id = correlation_id
@@ -83,9 +84,7 @@ class ReplaySession:
         self.descriptor = descriptor
         self.channel = channel
         self.limit_counter = limit_counter
-        # Until then the driver is asked again for a publication that it cannot make yet.
-        self.deadline_ns = deadline_ns
-        self.pending: PendingExclusivePublication | None = None
+        self.pending: Retrying[ExclusivePublication] | None = pending
         # Once the replayer has it.
         self.progress: ReplayProgress | None = None
         self.is_answered = False
@@ -198,9 +197,11 @@ class Replays:
             descriptor,
             channel,
             limit_counter,
-            time.monotonic_ns() + self._config.connect_timeout_ns,
+            Retrying(
+                partial(self._client.async_add_exclusive_publication, channel, request.stream_id),
+                time.monotonic_ns() + self._config.connect_timeout_ns,
+            ),
         )
-        self._add_publication(session)
         self._pending.append(session)
 
     def _bound(self, counter_id: int) -> tuple[int, int]:
@@ -212,11 +213,6 @@ class Replays:
             )
         return counter_id, self._counters.registration_id(counter_id)
 
-    def _add_publication(self, session: ReplaySession) -> None:
-        session.pending = self._client.async_add_exclusive_publication(
-            session.channel, session.request.stream_id
-        )
-
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""
         for session in list(self._pending):
@@ -227,9 +223,6 @@ class Replays:
                 is_temporary = (
                     isinstance(error, AeronError) and error.code == RESOURCE_TEMPORARILY_UNAVAILABLE
                 )
-                if is_temporary and time.monotonic_ns() < session.deadline_ns:
-                    self._add_publication(session)
-                    continue
                 self._pending.remove(session)
                 within = (
                     f" within {self._config.connect_timeout_ns / 1e9:g} s" if is_temporary else ""

@@ -15,19 +15,19 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.control import responses
 from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.retrying import Retrying
 from aerotape.archive.security.authentication import NULL_PRINCIPAL, GuardedAuthenticator
 from aerotape.codecs.archive import ControlResponseCode
-from aerotape.errors import AeronError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aerotape._native import (
         Counter,
+        ExclusivePublication,
         PendingCounter,
         PendingExclusivePublication,
         Sending,
@@ -108,7 +108,7 @@ class ControlSession(ResponseSender):
         self._correlation_id = correlation_id
         self._description = description
         self._add_publication = add_publication
-        self._pending_publication: PendingExclusivePublication | None = None
+        self._pending_publication: Retrying[ExclusivePublication] | None = None
         self._pending_counter: PendingCounter | None = counter
         self._counter: Counter | None = None
         self._authenticator = authenticator
@@ -255,13 +255,8 @@ class ControlSession(ResponseSender):
     def _init(self) -> None:
         if self._publication is None:
             if self._pending_publication is None:
-                self._pending_publication = self._add_publication()
-            try:
-                self._publication = self._pending_publication.poll()
-            except AeronError as error:
-                self._pending_publication = None
-                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                    raise
+                self._pending_publication = Retrying(self._add_publication)
+            self._publication = self._pending_publication.poll()
             if self._publication is not None:
                 self._pending_publication = None
         if self._pending_counter is not None:

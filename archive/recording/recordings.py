@@ -66,7 +66,9 @@ class Recordings:
         Args:
             epoch_ms: milliseconds since 1970, for the catalog's timestamps.
         """
-        self.subscriptions = RecordingSubscriptions(client, mailbox, errors)
+        self.subscriptions = RecordingSubscriptions(
+            client, mailbox, errors, config.connect_timeout_ns
+        )
         self._limits = RecordingLimits(config.max_concurrent_recordings, storage)
         self._storage = storage
         self._deletions = deletions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.protocol import NULL_VALUE, ErrorCode
 from aerotape.codecs.archive import RecordingSignal
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         Counter,
         Image,
         PendingCounter,
-        PendingSubscription,
         Subscription,
     )
+    from aerotape.archive.retrying import Retrying
 
 
 class Requester(Protocol):
@@ -58,7 +58,6 @@ class RecordingSubscription:
         stripped: str,
         auto_stop: bool,
         extends: int | None,
-        pending: PendingSubscription,
     ) -> None:
         self.requester = requester
         self.correlation_id = correlation_id
@@ -70,8 +69,9 @@ class RecordingSubscription:
         self.stripped_channel = stripped
         self.auto_stop = auto_stop
         self.extends = extends
-        self.registration_id = pending.registration_id
-        self.pending: PendingSubscription | None = pending
+        # Another one each time that the driver is asked.
+        self.registration_id = NULL_VALUE
+        self.pending: Retrying[Subscription] | None = None
         self.subscription: Subscription | None = None
         self.references = 1
         # Set by a stop: images that still come are not recorded.

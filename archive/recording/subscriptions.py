@@ -7,18 +7,20 @@ last of them; a client cannot find it any more as soon as it has stopped it.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import time
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import SPY_PREFIX, ChannelUri, recording_key, stripped_channel
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.archive.recording.session import RecordingSubscription, Requester
+from aerotape.archive.retrying import Retrying
 from aerotape.codecs.archive import SourceLocation
 from aerotape.errors import AerotapeError, ConfigurationError
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Mailbox
+    from aerotape._native import AeronClient, Mailbox, PendingSubscription
 
 
 @lru_cache(maxsize=1024)
@@ -37,9 +39,12 @@ def _meaning(stream_id: int, channel: str) -> tuple[str, str, bool]:
 class RecordingSubscriptions:
     """All subscriptions of the archive's recordings."""
 
-    def __init__(self, client: AeronClient, mailbox: Mailbox, errors: ErrorLog) -> None:
+    def __init__(
+        self, client: AeronClient, mailbox: Mailbox, errors: ErrorLog, retry_timeout_ns: int
+    ) -> None:
         """Begin with none; images of those to come are posted to the mailbox."""
         self._client = client
+        self._retry_timeout_ns = retry_timeout_ns
         self._mailbox = mailbox
         self._errors = errors
         # Those that a client can still find and stop.
@@ -111,9 +116,6 @@ class RecordingSubscriptions:
             return None
         is_spy = source_location is SourceLocation.LOCAL and is_udp
         subscribed = SPY_PREFIX + stripped if is_spy else stripped
-        pending = self._client.async_add_subscription(
-            subscribed, stream_id, self._mailbox, tells_losses=False
-        )
         source = RecordingSubscription(
             requester,
             correlation_id,
@@ -124,12 +126,22 @@ class RecordingSubscriptions:
             stripped=stripped,
             auto_stop=auto_stop,
             extends=extends,
-            pending=pending,
+        )
+        source.pending = Retrying(
+            partial(self._subscribe, source), time.monotonic_ns() + self._retry_timeout_ns
         )
         self._by_key[key] = source
-        self._by_id[source.registration_id] = source
         self._pending.append(source)
         return source
+
+    def _subscribe(self, source: RecordingSubscription) -> PendingSubscription:
+        pending = self._client.async_add_subscription(
+            source.channel, source.stream_id, self._mailbox, tells_losses=False
+        )
+        self._by_id.pop(source.registration_id, None)
+        source.registration_id = pending.registration_id
+        self._by_id[source.registration_id] = source
+        return pending
 
     def do_work(self) -> None:
         """Take the answers that the driver has given since."""

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
-from aerotape.errors import AeronError, AeronTimeoutError
+from aerotape.archive.retrying import Retrying
+from aerotape.errors import AeronTimeoutError
 
 if TYPE_CHECKING:
     from aerotape._native import _Pending
@@ -53,22 +53,12 @@ def add(begin: Callable[[], _Pending[_ResourceT]], deadline_ns: int, what: str) 
         AeronError: the driver refuses.
         AeronTimeoutError: it has not answered by the deadline.
     """
-    pending: _Pending[_ResourceT] | None = None
+    retrying = Retrying(begin)
     try:
-        while True:
-            if pending is None:
-                pending = begin()
-            try:
-                if (added := pending.poll()) is not None:
-                    pending = None
-                    return added
-            except AeronError as error:
-                pending = None
-                if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
-                    raise
+        while (added := retrying.poll()) is None:
             if time.monotonic_ns() >= deadline_ns:
                 raise AeronTimeoutError(f"cannot {what}: the media driver has not answered in time")
             yield
+        return added
     finally:
-        if pending is not None:
-            pending.cancel()
+        retrying.cancel()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive import retrying
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.protocol import ErrorCode
 from aerotape.catalog.catalog import Catalog
@@ -125,7 +126,8 @@ def test_a_publication_that_the_driver_cannot_make_yet(
 ) -> None:
     """It is asked again, for as long as clients are given to connect; then the client is told."""
     now_ns = [0]
-    monkeypatch.setattr(replay_session, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
+    for module in (replay_session, retrying):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
     rig = Rig(tmp_path, refusals=10)
     for now in (1, 4_999_999_999):
         now_ns[0] = now

@@ -275,7 +275,7 @@ def test_a_claim_of_a_java_archive_stands(tmp_path: Path, version: int) -> None:
         put(tmp_path, 8 + 24, layout.LONG.pack(pid))
         before = snapshot(tmp_path)
         with (
-            pytest.raises(ArchiveInUseError, match="starting there .*: move .* away"),
+            pytest.raises(ArchiveInUseError, match=r"starting there .*: move .* away"),
             unused(tmp_path, 10_000),
         ):
             pass

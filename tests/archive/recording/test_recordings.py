@@ -127,6 +127,7 @@ class Rig:
         )
         config: Any = SimpleNamespace(
             max_concurrent_recordings=20,
+            connect_timeout_ns=5_000_000_000,
             segment_file_length=131_072,
             recording_events_enabled=False,
             time_index_interval_ns=0,

@@ -1,0 +1,64 @@
+"""What the driver adds once it can: it is requested again while the driver refuses for a moment.
+
+A port, or the session id of a channel, that has just been left is in use until the driver has
+cleaned up; it then refuses with RESOURCE_TEMPORARILY_UNAVAILABLE.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.errors import AeronError
+
+if TYPE_CHECKING:
+    from aerotape._native import _Pending
+
+_T = TypeVar("_T")
+
+
+class Retrying(Generic[_T]):
+    """A publication, subscription or counter that is being added. Never blocks."""
+
+    def __init__(self, begin: Callable[[], _Pending[_T]], deadline_ns: int | None = None) -> None:
+        """Request it.
+
+        Args:
+            begin: requests it from the driver; called again after each temporary refusal.
+            deadline_ns: when the last temporary refusal is final, by `time.monotonic_ns`;
+                None: never.
+        """
+        self._begin = begin
+        self._deadline_ns = deadline_ns
+        self._pending: _Pending[_T] | None = begin()
+
+    def poll(self) -> _T | None:
+        """Return it once the driver has added it, None before.
+
+        Must not be called again after it returned an object or raised.
+
+        Raises:
+            AeronError: the driver refuses, or still refuses at the deadline.
+        """
+        if self._pending is None:
+            self._pending = self._begin()
+        try:
+            added = self._pending.poll()
+        except AeronError as error:
+            self._pending = None
+            if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE or (
+                self._deadline_ns is not None and time.monotonic_ns() >= self._deadline_ns
+            ):
+                raise
+            return None
+        if added is not None:
+            self._pending = None
+        return added
+
+    def cancel(self) -> None:
+        """Take the request back, if there is one. Idempotent."""
+        if self._pending is not None:
+            self._pending.cancel()
+            self._pending = None

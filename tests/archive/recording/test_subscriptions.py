@@ -1,0 +1,102 @@
+"""Subscriptions of recordings that the driver refuses for a moment."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.error_log import ErrorLog
+from aerotape.archive.recording.subscriptions import RecordingSubscriptions
+from aerotape.codecs.archive import SourceLocation
+from aerotape.errors import AeronError
+
+CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
+
+
+class Driver:
+    """Refuses a number of requests for a subscription for a moment; its ids go up from 100."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+        self.last_id = 99
+        self.cancelled: list[int] = []
+
+    def async_add_subscription(self, *_: Any, **__: Any) -> Any:
+        self.last_id += 1
+        registration_id = self.last_id
+        return SimpleNamespace(
+            registration_id=registration_id,
+            poll=self._poll,
+            cancel=lambda: self.cancelled.append(registration_id),
+        )
+
+    def _poll(self) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise AeronError("the endpoint is closing", RESOURCE_TEMPORARILY_UNAVAILABLE)
+        return SimpleNamespace(close=lambda: None)
+
+
+class Rig:
+    """A request to record a channel that the driver refuses."""
+
+    def __init__(self, refusals: int, timeout_ns: int = 3_600_000_000_000) -> None:
+        self.sent: list[Any] = []
+        self.driver = Driver(refusals)
+        client: Any = self.driver
+        mailbox: Any = None
+        self.subscriptions = RecordingSubscriptions(client, mailbox, ErrorLog(), timeout_ns)
+        requester: Any = SimpleNamespace(
+            send_ok=lambda *details: self.sent.append(("ok", *details)),
+            send_error=lambda *details: self.sent.append(("error", *details)),
+        )
+        self.source = self.subscriptions.add(
+            requester,
+            9,
+            stream_id=STREAM_ID,
+            channel=CHANNEL,
+            source_location=SourceLocation.REMOTE,
+            auto_stop=False,
+        )
+
+
+def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
+    """The client gets the subscription id that counts, by which images are found."""
+    rig = Rig(refusals=2)
+    for _ in range(2):
+        rig.subscriptions.do_work()
+        assert (rig.sent, rig.subscriptions.wants_soon) == ([], True)
+    rig.subscriptions.do_work()
+    assert rig.sent == [("ok", 9, 102)]
+    assert not rig.subscriptions.wants_soon
+    assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.source
+    assert rig.subscriptions.get(100) is rig.subscriptions.get(101) is None
+
+
+def test_a_channel_that_stays_busy_is_refused() -> None:
+    """At the end of the time the client gets the driver's reason."""
+    rig = Rig(refusals=2, timeout_ns=0)
+    rig.subscriptions.do_work()
+    [(kind, *details)] = rig.sent
+    assert (kind, details[0]) == ("error", 9)
+    assert "the endpoint is closing" in details[2]
+    assert len(rig.subscriptions) == 0
+    assert rig.subscriptions.get(100) is None
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_stop_while_the_channel_is_busy(rounds: int) -> None:
+    """The start is answered, and nothing is left with the driver."""
+    rig = Rig(refusals=1)
+    for _ in range(rounds):
+        rig.subscriptions.do_work()
+    assert rig.source is not None
+    rig.subscriptions.unlist(rig.source)
+    rig.subscriptions.release(rig.source)
+    assert rig.sent == [("ok", 9, 100)]
+    assert not rig.subscriptions.wants_soon
+    assert rig.driver.cancelled == [100][rounds:]
+    assert rig.subscriptions.get(100) is None
