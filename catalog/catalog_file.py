@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved, sync_directory
+from aerotape.catalog.durability import FILE_MODE, map_reserved, sync_directory
 from aerotape.catalog.location import why_no_file
 from aerotape.errors import CatalogError, ClosedError
 
@@ -76,7 +76,7 @@ class CatalogFile:
         flags = os.O_RDONLY if read_only else os.O_RDWR | (os.O_CREAT if create else 0)
         try:
             # Not to wait for a writer when the name is that of a pipe.
-            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, FILE_MODE)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
@@ -270,7 +270,7 @@ class CatalogFile:
         descriptor = -1
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            descriptor = os.open(written, flags, 0o644)
+            descriptor = os.open(written, flags, FILE_MODE)
             os.fchmod(descriptor, stat.S_IMODE(os.fstat(self._fd).st_mode))
             os.posix_fallocate(descriptor, 0, capacity)
             offset = 0

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from aerotape.catalog.durability import private
 from aerotape.errors import AerotapeError, StorageError
 
 REQUEST_FILE_NAME: Final = "aerotape-compact.request"
@@ -35,6 +36,7 @@ def request_compaction(archive_dir: Path, timeout_s: float) -> dict[str, Any]:
     """
     request, word = archive_dir / REQUEST_FILE_NAME, os.urandom(16).hex()
     try:
+        # For an archive of another user to read: it holds no more than the word.
         with request.open("x", encoding="ascii") as file:
             file.write(word)
     except FileExistsError:
@@ -93,5 +95,6 @@ def answer(archive_dir: Path, word: str, facts: Mapping[str, Any]) -> None:
 
     path = archive_dir / ANSWER_FILE_NAME
     written = path.with_name(path.name + ".new")
-    written.write_text(json.dumps({**facts, "word": word}), encoding="ascii")
+    with open(written, "w", encoding="ascii", opener=private) as file:
+        json.dump({**facts, "word": word}, file)
     written.rename(path)

@@ -1,4 +1,4 @@
-"""Storage behind files that are mapped, and behind the names in a directory."""
+"""Files and directories: access to new ones, storage behind mapped ones and behind names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from aerotape.errors import StorageError
+
+FILE_MODE = 0o640
+"""Access to new files of an archive directory, of which the umask may take more away."""
+DIRECTORY_MODE = 0o750
+"""Access to new directories, of which the umask may take more away."""
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, with `FILE_MODE` where that creates it; an `opener` for `open`."""
+    return os.open(path, flags, FILE_MODE)
 
 
 def sync_directory(path: Path) -> None:
@@ -41,7 +51,7 @@ def make_directory(path: Path) -> None:
     for each in reversed(missing):
         if each.is_dir():
             continue
-        each.mkdir(exist_ok=True)
+        each.mkdir(DIRECTORY_MODE, exist_ok=True)
         with suppress(PermissionError):  # a directory that may be written to but not read
             sync_directory(each.parent)
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from aerotape.catalog.durability import FILE_MODE
 from aerotape.catalog.layout import LONG, MAJOR_VERSION, version_string
 from aerotape.catalog.mark_layout import (
     ACTIVITY_TIMESTAMP,
@@ -106,7 +107,7 @@ def open_locked(path: Path) -> int:
     while True:
         descriptor = -1
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             lock(path, descriptor)
             # A start that fails takes its new file away: what was locked may have no name by now.
             if _is_at(path, descriptor):

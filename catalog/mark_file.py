@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aerotape.catalog import layout
-from aerotape.catalog.durability import map_reserved
+from aerotape.catalog.durability import map_reserved, private
 from aerotape.catalog.error_log import ErrorLog, ErrorObservation, read_errors
 from aerotape.catalog.layout import SEMANTIC_VERSION
 from aerotape.catalog.location import why_no_file
@@ -312,7 +312,8 @@ def _save_errors(directory: Path, data: bytes) -> Path | None:
         for error in errors
     ]
     try:
-        path.write_text("\n".join(lines), encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=private) as file:
+            file.write("\n".join(lines))
     except OSError:
         # Losing old error texts must not keep the archive from starting.
         with contextlib.suppress(OSError):
@@ -341,7 +342,8 @@ def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     # Whole or not at all: half a path would lead elsewhere.
     fresh = link.with_suffix(".tmp")
     try:
-        fresh.write_bytes(target)
+        with open(fresh, "wb", opener=private) as file:
+            file.write(target)
         fresh.replace(link)
     except OSError:
         fresh.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ from typing import Final
 
 from aerotape.catalog import layout
 from aerotape.catalog.descriptor import RecordingDescriptor
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import FILE_MODE, private, sync_directory
 from aerotape.catalog.entries import end_of_strings
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
@@ -132,7 +132,7 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
             catalog = _OldCatalog(catalog_path)
             is_due = step.version == _V3 and catalog.version < _V3
             updated = catalog.write_updated() if is_due else None
-            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, 0o644))
+            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, FILE_MODE))
             sync_directory(archive_dir)
             for source, target in step.renames:
                 (archive_dir / source).rename(archive_dir / target)
@@ -273,7 +273,7 @@ class _OldCatalog:
         ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
         updated = self._path.with_name(self._path.name + _UPDATED_SUFFIX)
         try:
-            with updated.open("wb") as file:
+            with open(updated, "wb", opener=private) as file:
                 file.write(header)
                 for entry in self.entries:
                     file.write(self._frame(entry))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import private, sync_directory
 from aerotape.catalog.segments import file_names, parse_segment_file_name
 from aerotape.errors import StorageError
 
@@ -38,7 +38,10 @@ def make_own(path: Path) -> None:
             return
         own = path.resolve()
         temporary = own.with_name(own.name + _COPY_SUFFIX)
-        with own.open("rb", buffering=0) as source, temporary.open("wb", buffering=0) as target:
+        with (
+            own.open("rb", buffering=0) as source,
+            open(temporary, "wb", buffering=0, opener=private) as target,
+        ):
             before = os.fstat(source.fileno())
             target.truncate(before.st_size)
             _copy_data(source.fileno(), target.fileno(), before.st_size)

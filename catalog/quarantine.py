@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import DIRECTORY_MODE, private, sync_directory
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
@@ -35,12 +35,12 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
     """
     root = archive_dir / FOLDER_NAME
     try:
-        root.mkdir(exist_ok=True)
+        root.mkdir(DIRECTORY_MODE, exist_ok=True)
         sync_directory(archive_dir)
         for number in itertools.count():
             folder = root / f"{recording_id}-{now_ms}{f'-{number}' if number else ''}"
             try:
-                folder.mkdir()
+                folder.mkdir(DIRECTORY_MODE)
             except FileExistsError:  # clocks have been put back before
                 continue
             sync_directory(root)
@@ -57,7 +57,7 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
     path = folder / NOTE_NAME
     temporary = folder / f"{NOTE_NAME}.tmp"
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=private) as file:
             json.dump(content, file, indent=2)
             file.write("\n")
             file.flush()

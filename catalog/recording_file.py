@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import private, sync_directory
 from aerotape.catalog.time_points import NO_POINTS, POINT_LENGTH, TimePoints
 from aerotape.errors import StorageError
 
@@ -96,7 +96,7 @@ def write_recording_file(
     digest = hashlib.sha256()
     try:
         try:
-            with temporary.open("xb") as file:
+            with open(temporary, "xb", opener=private) as file:
                 done = 0
                 begin = header.encode()
                 digest.update(begin)

@@ -21,7 +21,7 @@ from aerotape import __version__
 from aerotape.catalog import quarantine, suspect
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import FILE_MODE, sync_directory
 from aerotape.catalog.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.own_copy import make_own
@@ -248,7 +248,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
     base = int(path.stem.partition("-")[2])
     if path.exists():
         make_own(path)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         length = os.fstat(file).st_size
         # What was never written needs no zeros: segment files are sparse.

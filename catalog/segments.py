@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from aerotape.catalog.durability import private
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
@@ -192,7 +193,7 @@ def lacks_blank_segment(path: Path) -> bool:
 
 def make_blank_segment(path: Path, segment_length: int) -> None:
     """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
-    with path.open("ab") as file:
+    with open(path, "ab", opener=private) as file:
         file.truncate(segment_length)
         os.fsync(file.fileno())
 

@@ -22,7 +22,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import private, sync_directory
 from aerotape.catalog.own_copy import make_own, remove_copies
 from aerotape.catalog.quarantine import remove_folders
 from aerotape.errors import StorageError
@@ -118,7 +118,7 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     }
     temporary = path.with_suffix(".suspect.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=private) as file:
             json.dump(content, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
@@ -158,7 +158,7 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """
     made = False
     try:
-        with source.open("rb") as reader, target.open("xb") as writer:
+        with source.open("rb") as reader, open(target, "xb", opener=private) as writer:
             made = True
             reader.seek(offset)
             left = end - offset

@@ -18,7 +18,7 @@ from pathlib import Path
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.descriptor import RecordingDescriptor, max_position
 from aerotape.catalog.directory import Recording
-from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.durability import DIRECTORY_MODE, FILE_MODE, sync_directory
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.leftovers import ids_with_files
 from aerotape.catalog.mark_claim import now_epoch_ms
@@ -187,7 +187,7 @@ def import_recording(
         try:
             # What an import before has left behind when it was killed.
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+            folder.mkdir(DIRECTORY_MODE)
             try:
                 segments = _write(folder, descriptor, reader.content(progress))
                 _check(descriptor, segments, "none")
@@ -232,7 +232,7 @@ def _write(
     segments = []
     rest = memoryview(b"")
     for path, begin, end in _places(folder, descriptor):
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:

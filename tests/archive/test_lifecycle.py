@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -259,6 +260,21 @@ def test_the_directory_is_taken_before_the_driver_is_started(
     with Archive.launch(tmp_path / "archive", aeron_dir, properties=properties):
         pass
     assert launched == [str(aeron_dir)]
+
+
+def test_what_the_archive_creates_is_not_for_everyone(start_daemon: Callable[..., Any]) -> None:
+    """Files are 0640 and directories 0750, whatever the umask leaves: segment files too."""
+    before = os.umask(0)
+    try:
+        daemon = start_daemon()
+    finally:
+        os.umask(before)
+    record_one(daemon.aeron_dir).aeron.close()
+    assert daemon.stop() == 0
+    made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in daemon.archive_dir.iterdir()}
+    assert {"archive.catalog", "0-0.rec", "aerotape-0.time-index"} < made.keys()
+    assert set(made.values()) == {0o640}, made
+    assert stat.S_IMODE(daemon.archive_dir.stat().st_mode) == 0o750
 
 
 def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
