@@ -76,7 +76,7 @@ class Archive(Closing):
         self.local_control_channel = config.local_control_channel
         self.archive_dir = _make_directory(config.archive_dir)
         if config.archive_id == NULL_VALUE:
-            # The reference takes a number of the driver's; ours must be known before there is one.
+            # The reference takes a number of the driver's; the mark file precedes the client.
             self.archive_id = int.from_bytes(os.urandom(8)) >> 2
         else:
             self.archive_id = config.archive_id
