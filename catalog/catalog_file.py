@@ -18,6 +18,7 @@ from typing import Self
 from aerotape.catalog import layout
 from aerotape.catalog.durability import map_reserved, sync_directory
 from aerotape.catalog.location import why_no_file
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
@@ -73,10 +74,12 @@ class CatalogFile:
         Raises:
             CatalogError: it is not there, no file, of another major version, or damaged.
         """
-        flags = os.O_RDONLY if read_only else os.O_RDWR | (os.O_CREAT if create else 0)
         try:
-            # Not to wait for a writer when the name is that of a pipe.
-            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+            if read_only:
+                # Not to wait for a writer when the name is that of a pipe.
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            else:
+                descriptor = open_no_follow(path, os.O_RDWR | (os.O_CREAT if create else 0))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CatalogError(why_no_file(path.parent, path, "catalog"), path) from error
         except OSError as error:
@@ -129,7 +132,7 @@ class CatalogFile:
     def _initialise(self) -> None:
         if not self.read_only and self._to_prepare is None:
             with suppress(OSError):
-                self.path.resolve().with_name(layout.REWRITTEN_FILE_NAME).unlink()
+                self.path.with_name(layout.REWRITTEN_FILE_NAME).unlink()
         version, length, _, alignment = layout.CATALOG_HEADER.unpack_from(self._map)
         if version == 0:
             if self.read_only:
@@ -153,7 +156,7 @@ class CatalogFile:
         """
         try:
             os.fsync(self._fd)
-            sync_directory(self.path.resolve().parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise self._not_forced(error) from error
 
@@ -264,13 +267,10 @@ class CatalogFile:
         capacity = required_bytes
         if not shrink:
             capacity = layout.next_capacity(len(self._map), required_bytes)
-        # The file itself is replaced, where its name in the directory is only a link to it.
-        path = self.path.resolve()
-        written = path.with_name(layout.REWRITTEN_FILE_NAME)
+        written = self.path.with_name(layout.REWRITTEN_FILE_NAME)
         descriptor = -1
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            descriptor = os.open(written, flags, 0o644)
+            descriptor = open_no_follow(written, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             os.fchmod(descriptor, stat.S_IMODE(os.fstat(self._fd).st_mode))
             os.posix_fallocate(descriptor, 0, capacity)
             offset = 0
@@ -285,7 +285,7 @@ class CatalogFile:
             # an empty file, and all recordings lost.
             os.fsync(descriptor)
             mapping = mmap.mmap(descriptor, capacity)
-            written.rename(path)
+            written.rename(self.path)
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -301,7 +301,7 @@ class CatalogFile:
     def force_name(self) -> None:
         """Force to storage that this file is the catalog, after `rewrite` (CatalogError)."""
         try:
-            sync_directory(self.path.resolve().parent)
+            sync_directory(self.path.parent)
         except OSError as error:
             raise self._not_forced(error) from error
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import AerotapeError, StorageError
 
 REQUEST_FILE_NAME: Final = "aerotape-compact.request"
@@ -93,5 +94,6 @@ def answer(archive_dir: Path, word: str, facts: Mapping[str, Any]) -> None:
 
     path = archive_dir / ANSWER_FILE_NAME
     written = path.with_name(path.name + ".new")
-    written.write_text(json.dumps({**facts, "word": word}), encoding="ascii")
+    with open(written, "w", encoding="ascii", opener=open_no_follow) as file:
+        json.dump({**facts, "word": word}, file)
     written.rename(path)

@@ -25,6 +25,7 @@ from aerotape.catalog.mark_layout import (
     MarkFileHeader,
     is_unfinished,
 )
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import ArchiveInUseError, MarkFileError
 
 # Not to wait for a writer when the name is that of a pipe.
@@ -60,7 +61,7 @@ def open_locked(path: Path) -> int:
     while True:
         descriptor = -1
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_no_follow(path, os.O_RDWR | os.O_CREAT)
             lock(path, descriptor)
             # A start that fails takes its new file away: what was locked may have no name by now.
             if _is_at(path, descriptor):

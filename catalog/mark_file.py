@@ -45,6 +45,7 @@ from aerotape.catalog.mark_layout import (
     VERSION,
     MarkFileHeader,
 )
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.closing import Closing
 from aerotape.errors import ClosedError, MarkFileError
 from aerotape.records import record
@@ -312,7 +313,8 @@ def _save_errors(directory: Path, data: bytes) -> Path | None:
         for error in errors
     ]
     try:
-        path.write_text("\n".join(lines), encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=open_no_follow) as file:
+            file.write("\n".join(lines))
     except OSError:
         # Losing old error texts must not keep the archive from starting.
         with contextlib.suppress(OSError):
@@ -341,7 +343,8 @@ def _link(archive_dir: Path, mark_file_dir: Path) -> None:
     # Whole or not at all: half a path would lead elsewhere.
     fresh = link.with_suffix(".tmp")
     try:
-        fresh.write_bytes(target)
+        with open(fresh, "wb", opener=open_no_follow) as file:
+            file.write(target)
         fresh.replace(link)
     except OSError:
         fresh.unlink(missing_ok=True)

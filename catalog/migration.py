@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +41,7 @@ from aerotape.catalog.migration_journal import (
     write_journal,
 )
 from aerotape.catalog.segments import (
+from aerotape.catalog.no_follow import open_no_follow
     MAX_LONG,
     SEGMENT_SUFFIX,
     file_names,
@@ -125,14 +126,17 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
     plan = plan_migration(archive_dir)
     catalog_path = archive_dir / layout.CATALOG_FILE_NAME
     try:
-        if plan.steps and read_journal(archive_dir) is None:
-            write_journal(archive_dir, plan.steps)
+        if plan.steps:
+            for path in (catalog_path, mark.path):
+                os.close(open_no_follow(path))
+            if read_journal(archive_dir) is None:
+                write_journal(archive_dir, plan.steps)
         for step in plan.steps:
             # What may fail for want of space comes before there is no way back.
             catalog = _OldCatalog(catalog_path)
             is_due = step.version == _V3 and catalog.version < _V3
             updated = catalog.write_updated() if is_due else None
-            os.close(os.open(step.marker, os.O_WRONLY | os.O_CREAT, 0o644))
+            os.close(open_no_follow(step.marker, os.O_WRONLY | os.O_CREAT))
             sync_directory(archive_dir)
             for source, target in step.renames:
                 (archive_dir / source).rename(archive_dir / target)
@@ -152,7 +156,7 @@ def migrate(archive_dir: Path, liveness_timeout_ms: int) -> Migration:
 
 
 def _store_version(path: Path, offset: int, version: int) -> None:
-    with path.open("r+b") as file:
+    with open(path, "r+b", opener=open_no_follow) as file:
         file.seek(offset)
         file.write(layout.INT.pack(version))
         file.flush()
@@ -273,14 +277,14 @@ class _OldCatalog:
         ).ljust(layout.CATALOG_HEADER_LENGTH, b"\0")
         updated = self._path.with_name(self._path.name + _UPDATED_SUFFIX)
         try:
-            with updated.open("wb") as file:
+            with open(updated, "wb", opener=open_no_follow) as file:
                 file.write(header)
                 for entry in self.entries:
                     file.write(self._frame(entry))
                 file.flush()
                 os.fsync(file.fileno())
-            shutil.copymode(self._path, updated)
         except OSError:
+                os.fchmod(file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
             with suppress(OSError):
                 updated.unlink()
             raise

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import StorageError
 
 FILE_NAME: Final = "aerotape-migration.json"
@@ -124,7 +125,7 @@ def write_journal(archive_dir: Path, steps: Sequence[MigrationStep]) -> None:
             for step in steps
         ]
     }
-    with temporary.open("w", encoding="utf-8") as file:
+    with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())

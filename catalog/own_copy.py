@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.segments import file_names, parse_segment_file_name
 from aerotape.errors import StorageError
 
@@ -30,24 +32,25 @@ def make_own(path: Path) -> None:
     Raises:
         StorageError: it cannot be copied; then it is as it was.
     """
-    import shutil
-
     temporary = None
     try:
-        if path.stat().st_nlink < 2:
+        if path.lstat().st_nlink < 2:
             return
-        own = path.resolve()
-        temporary = own.with_name(own.name + _COPY_SUFFIX)
-        with own.open("rb", buffering=0) as source, temporary.open("wb", buffering=0) as target:
+        temporary = path.with_name(path.name + _COPY_SUFFIX)
+        with (
+            open(path, "rb", buffering=0, opener=open_no_follow) as source,
+            open(temporary, "wb", buffering=0, opener=open_no_follow) as target,
+        ):
             before = os.fstat(source.fileno())
             target.truncate(before.st_size)
             _copy_data(source.fileno(), target.fileno(), before.st_size)
             with suppress(OSError):  # only root may give files away
                 os.fchown(target.fileno(), before.st_uid, before.st_gid)
-            shutil.copystat(own, temporary)
+            os.fchmod(target.fileno(), stat.S_IMODE(before.st_mode))
+            os.utime(target.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
             os.fsync(target.fileno())
-        temporary.rename(own)
-        sync_directory(own.parent)
+        temporary.rename(path)
+        sync_directory(path.parent)
     except OSError as error:
         if temporary is not None:
             with suppress(OSError):

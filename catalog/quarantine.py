@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import check_directory, open_no_follow
 from aerotape.errors import StorageError
 
 FOLDER_NAME = "aerotape-quarantine"
@@ -35,6 +36,7 @@ def make_folder(archive_dir: Path, recording_id: int, now_ms: int) -> Path:
     """
     root = archive_dir / FOLDER_NAME
     try:
+        check_directory(root)
         root.mkdir(exist_ok=True)
         sync_directory(archive_dir)
         for number in itertools.count():
@@ -57,7 +59,7 @@ def write_note(folder: Path, content: dict[str, Any]) -> None:
     path = folder / NOTE_NAME
     temporary = folder / f"{NOTE_NAME}.tmp"
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
             json.dump(content, file, indent=2)
             file.write("\n")
             file.flush()
@@ -100,5 +102,8 @@ def remove_folders(archive_dir: Path, recording_id: int) -> None:
     """Remove what is kept of a recording, for one that is gone (OSError)."""
     import shutil
 
-    for folder in folders_of(archive_dir, recording_id):
+    folders = folders_of(archive_dir, recording_id)
+    if folders:
+        check_directory(archive_dir / FOLDER_NAME)
+    for folder in folders:
         shutil.rmtree(folder)

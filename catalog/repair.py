@@ -24,6 +24,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.own_copy import make_own
 from aerotape.catalog.repair_plan import Damage, Part, RepairPlan, plan_repair
 from aerotape.catalog.segment_checks import ByteProgress
@@ -248,7 +249,7 @@ def _fill(path: Path, descriptor: RecordingDescriptor, offset: int, end: int) ->
     base = int(path.stem.partition("-")[2])
     if path.exists():
         make_own(path)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = open_no_follow(path, os.O_RDWR | os.O_CREAT)
     try:
         length = os.fstat(file).st_size
         # What was never written needs no zeros: segment files are sparse.

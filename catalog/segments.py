@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
@@ -187,12 +188,16 @@ def open_regular_file(path: Path) -> BinaryIO:
 
 def lacks_blank_segment(path: Path) -> bool:
     """Whether a file is to be made: it is not there, or a crash came while it was being made."""
-    return not os.path.lexists(path) or (path.is_file() and path.stat().st_size == 0)
+    try:
+        status = path.lstat()
+    except OSError:
+        return True
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 def make_blank_segment(path: Path, segment_length: int) -> None:
     """Make a segment file without frames, and force it to storage; its name is not (OSError)."""
-    with path.open("ab") as file:
+    with open(path, "ab", opener=open_no_follow) as file:
         file.truncate(segment_length)
         os.fsync(file.fileno())
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from aerotape.catalog.durability import sync_directory
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.own_copy import make_own, remove_copies
 from aerotape.catalog.quarantine import remove_folders
 from aerotape.errors import StorageError
@@ -118,7 +119,7 @@ def add_notes(archive_dir: Path, recording_id: int, notes: list[SuspectNote]) ->
     }
     temporary = path.with_suffix(".suspect.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=open_no_follow) as file:
             json.dump(content, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
@@ -158,7 +159,11 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """
     made = False
     try:
-        with source.open("rb") as reader, target.open("xb") as writer:
+        # The source too: a link is refused before anything of it is copied or written to.
+        with (
+            open(source, "rb", opener=open_no_follow) as reader,
+            open(target, "xb", opener=open_no_follow) as writer,
+        ):
             made = True
             reader.seek(offset)
             left = end - offset
@@ -188,7 +193,7 @@ def erase_tail(path: Path, offset: int, length: int | None = None) -> None:
     """
     make_own(path)
     try:
-        with path.open("r+b") as file:
+        with open(path, "r+b", opener=open_no_follow) as file:
             before = os.fstat(file.fileno()).st_size
             file.truncate(offset)
             file.truncate(before if length is None else length)

@@ -57,6 +57,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aerotape.catalog import layout
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.time_points import POINT_LENGTH, TimePoint, TimePoints
 from aerotape.errors import StorageError
 from aerotape.records import record
@@ -211,7 +212,8 @@ def write_time_index(path: Path, provenance: Provenance, points: Iterable[TimePo
     data = provenance.encode() + TimePoints.of(points).encode()
     try:
         try:
-            temporary.write_bytes(data)
+            with open(temporary, "wb", opener=open_no_follow) as file:
+                file.write(data)
             temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.leftovers import ids_with_files
 from aerotape.catalog.mark_claim import now_epoch_ms
+from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recording_file import (
     Progress,
     RecordingFileHeader,
@@ -232,7 +233,7 @@ def _write(
     segments = []
     rest = memoryview(b"")
     for path, begin, end in _places(folder, descriptor):
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        file = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.ftruncate(file, descriptor.segment_file_length)
             while begin < end:

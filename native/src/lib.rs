@@ -21,6 +21,7 @@ pub mod idle;
 mod large_pages;
 pub mod lookups;
 pub mod mailbox;
+mod no_follow;
 mod sbe;
 mod scan;
 pub mod segment;

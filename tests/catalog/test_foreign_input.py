@@ -211,22 +211,22 @@ def test_a_segment_that_is_no_file(
     assert main(["tool", str(tmp_path), "verify", "1"]) == 0
 
 
-def test_a_segment_behind_a_link_is_repaired_in_its_place(tmp_path: Path) -> None:
-    """Segments may lie on another volume: the link stays, and so do all bytes before the end."""
+def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> None:
+    """Its end is found; what is after the end stays, and is not copied into the directory."""
     (tmp_path / "archive").mkdir()
     stream = fill(SegmentBuilder(), 3)
     add_recording(tmp_path / "archive", stream, live=True)
     link, target = tmp_path / "archive" / "0-0.rec", tmp_path / "0-0.rec"
     link.rename(target)
     link.symlink_to(target)
-    whole = target.read_bytes()
     with target.open("r+b") as file:
         file.seek(stream.position)
         file.write(b"\xff" * 40)
     (outcome,) = refresh_all(tmp_path / "archive")
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, stream.position)
     assert link.is_symlink()
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == before
+    assert not list(link.parent.glob("*.quarantine"))
 
 
 @pytest.mark.parametrize("base", [(1 << 47) - 131_072, 1 << 47, (1 << 63) - 131_072])
@@ -326,8 +326,10 @@ def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
 
 def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
     """Two archives that would keep their mark files in different places do not share recordings."""
+    before = target.read_bytes()
     archive, marks = tmp_path / "archive", tmp_path / "marks-ä"
     archive.mkdir()
+    assert "0-0.rec is a symbolic link" in str(outcome)
     marks.mkdir()
     with acquire(archive, mark_file_dir=marks):
         assert MarkFile.read(archive).header.archive_id == 42

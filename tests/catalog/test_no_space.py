@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.mark_files import acquire
 
-from aerotape.catalog import mark_claim
+from aerotape.catalog import mark_claim, mark_file
 from aerotape.catalog.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.mark_file import MarkFile
@@ -123,12 +123,11 @@ def test_a_link_is_written_whole_or_not_at_all(
     link = archive / LINK_FILE_NAME
     before = link.read_bytes()
 
-    def write(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(data[:3])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    def open_full(path: str, flags: int) -> int:
+        Path(path).write_bytes(b"/ha")
+        return os.open("/dev/full", os.O_WRONLY)
 
-    monkeypatch.setattr(Path, "write_bytes", write)
+    monkeypatch.setattr(mark_file, "open_no_follow", open_full)
     with pytest.raises(MarkFileError, match="No space left"):
         acquire(archive, mark_file_dir=second)
     assert link.read_bytes() == before

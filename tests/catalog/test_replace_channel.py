@@ -124,20 +124,18 @@ def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_file_keeps_its_place_and_mode(tmp_path: Path) -> None:
-    """Also where the archive directory has only a link to it."""
-    elsewhere, archive_dir = tmp_path / "elsewhere", tmp_path / "archive"
-    elsewhere.mkdir()
-    archive_dir.mkdir()
-    link = archive_dir / layout.CATALOG_FILE_NAME
-    link.symlink_to(elsewhere / "the-catalog")
+    """Also where the way to the archive directory has a link in it."""
+    (tmp_path / "directory").mkdir()
+    archive_dir = tmp_path / "link"
+    archive_dir.symlink_to("directory")
+    path = archive_dir / layout.CATALOG_FILE_NAME
     with Catalog.open(archive_dir, create=True) as catalog:
         add(catalog)
-        link.chmod(0o640)
+        path.chmod(0o600)
         replace(catalog, 0, channel(500))
         assert channels(catalog) == [(channel(500), channel(500))]
-    assert link.is_symlink()
-    assert link.stat().st_mode & 0o777 == 0o640
-    assert [path.name for path in elsewhere.iterdir()] == ["the-catalog"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in archive_dir.iterdir()] == [layout.CATALOG_FILE_NAME]
     with Catalog.open(archive_dir) as catalog:
         assert channels(catalog) == [(channel(500), channel(500))]
 

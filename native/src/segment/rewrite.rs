@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use super::parallel::{self, Progress};
 use crate::checksum::Checksum;
 use crate::frame::{FrameHeader, HEADER_LENGTH, SESSION_ID_OFFSET, TYPE_DATA};
+use crate::no_follow;
 
 const WINDOW_LENGTH: usize = 1 << 20;
 
@@ -79,11 +80,10 @@ impl RewrittenSegment {
         dry_run: bool,
         progress: &Progress,
     ) -> io::Result<()> {
-        super::open_regular(&task.path)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(!dry_run)
-            .open(&task.path)?;
+        let mut file = super::open_regular(&task.path)?;
+        if !dry_run {
+            file = no_follow::open(OpenOptions::new().read(true).write(true), &task.path)?;
+        }
         let length = file.metadata()?.len();
         let mut window = Vec::new();
         while let Some(needed) = self.next_frame(&file, length)? {

@@ -1,6 +1,7 @@
 //! Names of segment files and how they are opened for writing.
 
 use super::failure::Failure;
+use crate::no_follow;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -34,12 +35,9 @@ pub fn open_for_writing(
     if existing == Existing::Required {
         return open_existing(path, segment_length);
     }
-    match OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-    {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    match no_follow::open(&mut options, path) {
         Ok(file) => match file.set_len(segment_length) {
             Ok(()) => Ok(file),
             Err(error) => {
@@ -72,10 +70,7 @@ pub fn open_for_writing(
 }
 
 fn open_existing(path: &Path, segment_length: u64) -> Result<File, Failure> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
+    let file = no_follow::open(OpenOptions::new().read(true).write(true), path)
         .map_err(|error| Failure::storage("open segment file", path, &error))?;
     let length = file
         .metadata()

@@ -6,6 +6,7 @@
 //! turn, when the position counter has moved already. A file that cannot be written costs the points
 //! and nothing else.
 
+use crate::no_follow;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -172,12 +173,12 @@ fn append(path: &Path, header: &[u8], points: &[u8], is_new: bool) -> io::Result
     {
         return Err(error);
     }
-    // To open a pipe by that name would be to wait for its reader.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+    let mut file = no_follow::open(OpenOptions::new().append(true).create(true), path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    let length = file.metadata()?.len();
+    let length = found.len();
     let outcome = if length == 0 {
         file.write_all(&[header, points].concat())
     } else {
@@ -343,6 +344,22 @@ mod tests {
         index.flush();
         assert_eq!(points(&dir), [(1, 0)]);
         assert_eq!(dir.read("backup"), [9; 96]);
+    }
+
+    #[test]
+    fn a_link_is_not_written_through() {
+        for target in ["outside", "nowhere"] {
+            let dir = ScratchDir::new();
+            dir.write("outside", &[9; 96]);
+            std::os::unix::fs::symlink(target, dir.path().join(NAME)).expect("a link");
+            let mut index = index(&dir);
+            index.note(0, Instant::now(), 1);
+            index.flush();
+            let failure = index.take_failure().expect("a failure");
+            assert!(failure.contains("symbolic link"), "{failure}");
+            assert_eq!(dir.read("outside"), [9; 96]);
+            assert!(!dir.path().join("nowhere").exists());
+        }
     }
 
     #[test]

@@ -262,3 +262,22 @@ fn whole_frames_end_at_the_last_frame_that_fits() {
         .into();
     assert_eq!(lengths, [0, 0, 64, 64, 160, 160, 224, 224]);
 }
+
+#[test]
+fn a_segment_that_is_a_link_is_refused_and_what_it_leads_to_is_not_touched() {
+    let dir = ScratchDir::new();
+    dir.write("outside", &[0; 96]);
+    for (join, target) in [(0, "outside"), (0, "nowhere"), (64, "outside")] {
+        let name = dir.path().join("4-0.rec");
+        std::os::unix::fs::symlink(target, &name).expect("a link");
+        let failure = open(&dir, 0, join).err().expect("a link");
+        assert!(failure.message.contains("4-0.rec"), "{failure}");
+        assert!(
+            failure.message.contains("symbolic link") || target == "nowhere",
+            "{failure}"
+        );
+        assert_eq!(dir.read("outside"), [0; 96]);
+        assert!(!dir.path().join("nowhere").exists());
+        std::fs::remove_file(&name).expect("remove the link");
+    }
+}

@@ -1,0 +1,300 @@
+"""Nothing in an archive directory is written or deleted through a symbolic link."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import SegmentBuilder
+from support.mark_files import acquire
+from support.old_directory import build_old, version
+
+from aerotape.catalog import compaction_request, migration_journal, quarantine, suspect
+from aerotape.catalog.behind_end import Keeping
+from aerotape.catalog.catalog import Catalog
+from aerotape.catalog.layout import CATALOG_FILE_NAME, REWRITTEN_FILE_NAME
+from aerotape.catalog.mark_layout import FILE_NAME, LINK_FILE_NAME
+from aerotape.catalog.migration import migrate
+from aerotape.catalog.next_segment import make_if_lacking
+from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.own_copy import make_own
+from aerotape.catalog.segments import make_blank_segment
+from aerotape.catalog.suspect import SuspectNote
+from aerotape.catalog.time_index_file import Provenance, write_time_index
+from aerotape.errors import AerotapeError, StorageError
+from aerotape.tools.main import main
+
+CONTENT = b"of somebody else" * 9000
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A file that no archive may touch."""
+    path = tmp_path / "outside"
+    path.write_bytes(CONTENT)
+    path.chmod(0o604)
+    return path
+
+
+def check_untouched(outside: Path) -> None:
+    """The file is as it was, and there is no other beside it."""
+    assert outside.read_bytes() == CONTENT
+    assert outside.stat().st_mode & 0o777 == 0o604
+    assert sorted(path.name for path in outside.parent.iterdir()) == ["archive", "outside"]
+
+
+# ---- opening -------------------------------------------------------------------------------------
+
+
+def test_a_link_is_refused_and_named(archive: Path, outside: Path) -> None:
+    """With any flags, wherever it leads."""
+    for target in (outside, outside.with_name("nowhere"), archive / "link"):
+        link = archive / "link"
+        link.symlink_to(target)
+        for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+            with pytest.raises(
+                OSError, match="link is a symbolic link, not a regular file"
+            ) as told:
+                open_no_follow(link, flags)
+            assert (told.value.errno, told.value.filename) == (errno.ELOOP, str(link))
+        link.unlink()
+    check_untouched(outside)
+
+
+def test_other_errors_and_files_are_as_ever(archive: Path) -> None:
+    """A loop on the way to a file is not a link in its place; a new file is its owner's."""
+    (archive / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_no_follow(archive / "loop" / "file")
+    with pytest.raises(FileNotFoundError):
+        open_no_follow(archive / "file")
+    os.mkfifo(archive / "pipe")
+    with pytest.raises(OSError, match="No such device"):
+        open_no_follow(archive / "pipe", os.O_WRONLY)
+    with open(archive / "file", "xb", opener=open_no_follow) as file:
+        file.write(b"data")
+    assert (archive / "file").read_bytes() == b"data"
+    assert (archive / "file").stat().st_mode & 0o027 == 0
+
+
+# ---- what writes ---------------------------------------------------------------------------------
+
+
+def mark(archive: Path) -> None:
+    suspect.add_notes(archive, 0, [SuspectNote("torn", "detail", 0, 1)])
+
+
+def rewrite_catalog(archive: Path) -> None:
+    with Catalog.open(archive) as catalog:
+        (archive / REWRITTEN_FILE_NAME).symlink_to("../outside")
+        catalog.replace_channel(0, stripped_channel="x" * 900, original_channel="x" * 900)
+
+
+def replaced_meanwhile(archive: Path) -> None:
+    """A catalog whose name is that of a link when it is written anew."""
+    with Catalog.open(archive) as catalog:
+        (archive / CATALOG_FILE_NAME).rename(archive / "moved")
+        (archive / CATALOG_FILE_NAME).symlink_to("../outside")
+        catalog.replace_channel(0, stripped_channel="x" * 900, original_channel="x" * 900)
+    raise AerotapeError("nothing is a symbolic link any more")
+
+
+def make_copy(archive: Path) -> None:
+    os.link(archive / "0-0.rec", archive / "9-0.rec")
+    make_own(archive / "0-0.rec")
+
+
+def as_os_error(call: Callable[[Path], object]) -> Callable[[Path], object]:
+    def run(archive: Path) -> None:
+        try:
+            call(archive)
+        except OSError as error:
+            raise AerotapeError(f"{error.filename}: {error.strerror}") from error
+
+    return run
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d)),
+    "catalog to be changed": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, lazily=True)),
+    "new catalog": (CATALOG_FILE_NAME, lambda d: Catalog.open(d, create=True)),
+    "catalog written anew": ("", rewrite_catalog),
+    "catalog replaced meanwhile": ("", replaced_meanwhile),
+    "mark file": (FILE_NAME, acquire),
+    "link file": ("archive-mark.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),
+    "mark": ("aerotape-0.suspect.tmp", mark),
+    "copied tail": ("0-0.rec", lambda d: suspect.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
+    "erased tail": ("0-0.rec", lambda d: suspect.erase_tail(d / "0-0.rec", 64)),
+    "segment of its own": ("0-0.rec.own", make_copy),
+    "blank segment": ("0-0.rec", as_os_error(lambda d: make_blank_segment(d / "0-0.rec", 1 << 16))),
+    "time index": (
+        "aerotape-0.time-index.tmp",
+        lambda d: write_time_index(d / "aerotape-0.time-index", Provenance(0, 1, 0, 0, 0), []),
+    ),
+    "quarantine": (quarantine.FOLDER_NAME, lambda d: quarantine.make_folder(d, 0, 1)),
+    "note": ("note.json.tmp", lambda d: quarantine.write_note(d, {})),
+    "journal": (
+        "aerotape-migration.json.tmp",
+        as_os_error(lambda d: migration_journal.write_journal(d, [])),
+    ),
+    "answer": (
+        "aerotape-compact.answer.new",
+        as_os_error(lambda d: compaction_request.answer(d, "word", {})),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["../outside", "../nowhere", ".."])
+@pytest.mark.parametrize(("name", "write"), list(WRITERS.values()), ids=list(WRITERS))
+def test_what_writes_refuses_a_link(
+    archive: Path, outside: Path, name: str, write: Callable[[Path], object], target: str
+) -> None:
+    """The error names it, and neither what it leads to nor a file beside that changes."""
+    (archive / "quarantine").mkdir()
+    add_recording(archive, fill(SegmentBuilder(), 3))
+    if name:
+        (archive / name).unlink(missing_ok=True)
+        (archive / name).symlink_to(target)
+    with pytest.raises(AerotapeError, match=rf"{name} is a symbolic link"):
+        write(archive)
+    check_untouched(outside)
+
+
+def test_what_is_after_the_end_of_a_linked_segment_stays(archive: Path, outside: Path) -> None:
+    """An extension is refused before a byte of it is copied."""
+    (archive / "0-0.rec").symlink_to(outside)
+    with pytest.raises(StorageError, match=r"0-0\.rec is a symbolic link"):
+        Keeping(archive, 0, 64, 1).clear_tail(archive / "0-0.rec", 0)
+    assert [path.name for path in archive.iterdir()] == ["0-0.rec"]
+    check_untouched(outside)
+
+
+def test_a_link_to_an_empty_file_is_no_segment_to_be_made(archive: Path, tmp_path: Path) -> None:
+    """What a crash has left while it was made would get its length."""
+    (tmp_path / "empty").touch()
+    (archive / "0-65536.rec").symlink_to("../empty")
+    make_if_lacking(archive / "0-65536.rec", 65_536)
+    assert (tmp_path / "empty").stat().st_size == 0
+
+
+def test_a_purge_leaves_what_a_linked_quarantine_holds(archive: Path, tmp_path: Path) -> None:
+    """Also where that looks like a recording's."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "0-17").mkdir(parents=True)
+    (archive / quarantine.FOLDER_NAME).symlink_to(elsewhere)
+    with pytest.raises(StorageError, match=r"symbolic link, not a directory.*aerotape-quarantine"):
+        suspect.clear_marks(archive, 0)
+    assert (elsewhere / "0-17").is_dir()
+    suspect.clear_marks(archive, 1)
+
+
+def test_a_link_file_that_is_a_link_is_replaced(archive: Path, outside: Path) -> None:
+    """What it leads to is not written to, and the mark file is found."""
+    (archive / LINK_FILE_NAME).symlink_to("../outside")
+    marks = archive / "marks"
+    marks.mkdir()
+    outside.write_bytes(b"nothing that leads anywhere")
+    with acquire(archive, mark_file_dir=marks):
+        assert (archive / LINK_FILE_NAME).read_text() == str(marks)
+        assert not (archive / LINK_FILE_NAME).is_symlink()
+    assert outside.read_bytes() == b"nothing that leads anywhere"
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def damaged(archive: Path, outside: Path) -> SegmentBuilder:
+    """Make three equal recordings, two with damage; a segment of the first is a link."""
+    for _ in range(3):
+        stream = SegmentBuilder()
+        while stream.position < stream.segment_length + 9000:
+            stream.message(b"payload" * 300)
+        add_recording(archive, stream)
+    outside.write_bytes((archive / "0-0.rec").read_bytes())
+    (archive / "0-0.rec").unlink()
+    (archive / "0-0.rec").symlink_to("../outside")
+    for path in (outside, archive / "1-0.rec"):
+        with path.open("r+b") as file:
+            file.seek(stream.messages[5].position)
+            file.write(b"\xff" * 500)
+    return stream
+
+
+@pytest.mark.parametrize("options", [[], ["--cut"]], ids=["", "cut"])
+def test_repair_refuses_a_recording_of_which_a_link_would_be_written(
+    archive: Path, outside: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """Nothing of what it leads to is copied; others are repaired, and one that is whole there."""
+    damaged(archive, outside)
+    before = outside.read_bytes()
+    command = ["tool", str(archive), "repair", *options, "--json"]
+    for dry_run in (["--dry-run"], []):
+        assert main([*command, *dry_run]) == 3
+        first, second, _ = json.loads(capsys.readouterr().out)
+        assert "0-0.rec is a symbolic link" in first["refused"]
+        assert (second["refused"], second["repaired"]) == ("", not dry_run)
+    assert outside.read_bytes() == before
+    folders = (archive / quarantine.FOLDER_NAME).iterdir()
+    assert [path.name.partition("-")[0] for path in folders] == ["1"]
+
+
+def test_repair_reads_through_a_link(
+    archive: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recording is repaired in its other files, where nothing is to be written there."""
+    stream = damaged(archive, outside)
+    outside.write_bytes((archive / "2-0.rec").read_bytes())
+    before = outside.read_bytes()
+    with (archive / f"0-{stream.segment_length}.rec").open("r+b") as file:
+        file.seek(stream.messages[-2].position - stream.segment_length)
+        file.write(b"\xff" * 500)
+    assert main(["tool", str(archive), "repair", "0", "--json"]) == 3
+    (done,) = json.loads(capsys.readouterr().out)
+    assert (done["refused"], done["repaired"]) == ("", True)
+    assert outside.read_bytes() == before
+
+
+def test_checksums_are_not_written_through_a_link(
+    archive: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told that the file cannot be worked on; others get theirs."""
+    for _ in range(2):
+        add_recording(archive, fill(SegmentBuilder(), 3))
+    (archive / "0-0.rec").replace(outside)
+    (archive / "0-0.rec").symlink_to("../outside")
+    before, other = outside.read_bytes(), (archive / "1-0.rec").read_bytes()
+    assert main(["tool", str(archive), "checksum", "crc-32", "-a"]) == 3
+    told = capsys.readouterr()
+    assert "symbolic link" in told.out + told.err
+    assert outside.read_bytes() == before
+    assert (archive / "1-0.rec").read_bytes() != other
+
+
+@pytest.mark.parametrize(
+    "name", [CATALOG_FILE_NAME, FILE_NAME, "migration-131072-to-196608.dat"], ids=str
+)
+def test_a_migration_refuses_links_before_it_begins(tmp_path: Path, name: str) -> None:
+    """Of the files that it changes, and of those that it makes."""
+    archive = build_old(tmp_path / "archive", version(2))
+    outside = tmp_path / "outside"
+    if (archive / name).exists():
+        (archive / name).rename(outside)
+    (archive / name).symlink_to("../outside")
+    before = outside.read_bytes() if outside.exists() else None
+    names = sorted(path.name for path in archive.iterdir())
+    with pytest.raises(StorageError, match=rf"({name} is a symbolic link|was begun before)"):
+        migrate(archive, 10_000)
+    assert (outside.read_bytes() if outside.exists() else None) == before
+    assert sorted(path.name for path in archive.iterdir()) == names
