@@ -22,6 +22,7 @@ from aerotape.catalog.no_follow import open_no_follow
 from aerotape.errors import CatalogError, ClosedError
 
 _CHUNK_LENGTH = 1 << 20
+_ZEROS = bytes(_CHUNK_LENGTH)
 
 
 class CatalogFile:
@@ -111,7 +112,7 @@ class CatalogFile:
             if lazily and not read_only:
                 mapping = _map_unchanged(descriptor, existing)
             elif read_only:
-                mapping = _map_for_reading(descriptor, existing)
+                mapping = map_for_reading(descriptor, existing)
             else:
                 mapping = _map_for_writing(path, descriptor, length)
         except BaseException as error:
@@ -328,6 +329,7 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise CatalogError(f"catalog {path} is not a regular file", path)
+    check_length(path, status.st_size)
     header = os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)
     if len(header) < layout.CATALOG_HEADER_LENGTH and (read_only or any(header)):
         raise CatalogError(
@@ -351,10 +353,20 @@ def _check(path: Path, descriptor: int, read_only: bool) -> int:
     return status.st_size
 
 
+def check_length(path: Path, length: int) -> None:
+    """Refuse a file that is longer than a catalog can be, whatever is in it (CatalogError)."""
+    if length > layout.MAX_CAPACITY_BYTES:
+        raise CatalogError(
+            f"catalog {path} is {length} bytes long, more than the {layout.MAX_CAPACITY_BYTES} "
+            "that a catalog can have: restore the catalog from a copy",
+            path,
+        )
+
+
 def _is_blank(descriptor: int) -> bool:
     offset = 0
     while chunk := os.pread(descriptor, _CHUNK_LENGTH, offset):
-        if any(chunk):
+        if chunk != _ZEROS[: len(chunk)]:
             return False
         offset += len(chunk)
     return True
@@ -390,20 +402,26 @@ def _put_header(mapping: mmap.mmap) -> None:
 def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
     """Map a file for reading; for one that has no header yet, memory that has."""
     if any(os.pread(descriptor, layout.CATALOG_HEADER_LENGTH, 0)):
-        return _map_for_reading(descriptor, length)
-    mapping = mmap.mmap(-1, max(length, layout.MIN_CAPACITY_BYTES))
+        return map_for_reading(descriptor, length)
+    mapping = _map_memory(max(length, layout.MIN_CAPACITY_BYTES))
     _put_header(mapping)
     return mapping
 
 
-def _map_for_reading(descriptor: int, length: int) -> mmap.mmap:
+def _map_memory(length: int) -> mmap.mmap:
+    """Map memory of zeros that takes up nothing where nothing is stored."""
+    # Of shared memory, what a page is only read for takes one up as well.
+    return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def map_for_reading(descriptor: int, length: int) -> mmap.mmap:
     """Map a file as it is; one with holes, as Java makes them, is copied.
 
     On a full disk of some kinds (tmpfs) even a load from a hole would be SIGBUS.
     """
     if os.lseek(descriptor, 0, os.SEEK_HOLE) >= length:
         return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
-    copy = mmap.mmap(-1, length)
+    copy = _map_memory(length)
     end = 0
     while end < length:
         try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from aerotape.errors import StorageError
+
+_BLOCK_LENGTH = 512  # the unit of st_blocks
 
 
 def sync_directory(path: Path) -> None:
@@ -55,8 +58,13 @@ def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
     Raises:
         OSError: there is no storage for it.
     """
-    was_empty = os.fstat(descriptor).st_size == 0
+    status, storage = os.fstat(descriptor), os.fstatvfs(descriptor)
+    was_empty = status.st_size == 0
     try:
+        # What was had before the storage is full would stay in the holes of the file.
+        missing = length - status.st_blocks * _BLOCK_LENGTH
+        if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.posix_fallocate(descriptor, 0, length)
         return mmap.mmap(descriptor, length)
     except OSError:

@@ -26,6 +26,7 @@ from aerotape.records import field, record
 _MIN_ENTRY_LENGTH = layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH
 _STATES = frozenset(state.value for state in RecordingState)
 _CHUNK_LENGTH = 1 << 20
+_ZEROS = bytes(_CHUNK_LENGTH)
 # What the chain needs of an entry: its length and state, and behind them the recording id and the
 # length of the first string.
 _LINK = struct.Struct(
@@ -175,7 +176,7 @@ def _follow(data: mmap.mmap, alignment: int, growing: bool) -> tuple[list[EntryP
                 break
             if end < 0:
                 # Nobody knows how long it was; what is added must come after all its bytes.
-                used = max(_data_end(data, offset) - offset, _MIN_ENTRY_LENGTH)
+                used = max(data_end(data, offset) - offset, _MIN_ENTRY_LENGTH)
                 end = offset + layout.align(used, alignment)
         else:
             needed = _end_by_strings(data, offset, end, alignment)
@@ -270,19 +271,19 @@ def _is_entry(data: mmap.mmap, offset: int, alignment: int) -> bool:
 
 def _next_entry(data: mmap.mmap, offset: int, alignment: int) -> int:
     """Find the first entry behind `offset`, -1 when there is none."""
-    limit = _data_end(data, offset)
+    limit = data_end(data, offset)
     candidates = range(offset + alignment, limit, alignment)
     return next((at for at in candidates if _is_entry(data, at, alignment)), -1)
 
 
-def _data_end(data: mmap.mmap, offset: int) -> int:
+def data_end(data: mmap.mmap, offset: int) -> int:
     """Return the offset after the last byte from `offset` on that is not zero."""
     end = len(data)
     while end > offset:
         begin = max(end - _CHUNK_LENGTH, offset)
-        written = data[begin:end].rstrip(b"\0")
-        if written:
-            return begin + len(written)
+        chunk = data[begin:end]
+        if chunk != _ZEROS[: len(chunk)]:
+            return begin + len(chunk.rstrip(b"\0"))
         end = begin
     return offset
 

@@ -31,6 +31,8 @@ from aerotape.errors import ArchiveInUseError, MarkFileError
 # Not to wait for a writer when the name is that of a pipe.
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _MAX_LENGTH = 1 << 28
+# PATH_MAX: a longer path cannot be opened.
+_MAX_PATH_LENGTH = 4096
 
 
 def now_epoch_ms() -> int:
@@ -39,12 +41,25 @@ def now_epoch_ms() -> int:
 
 
 def resolve(archive_dir: Path) -> Path:
-    """Return where the mark file of an archive directory is, by its link file if it has one."""
+    """Return where the mark file of an archive directory is, by its link file if it has one.
+
+    Raises:
+        MarkFileError: the link file is longer than a path can be.
+    """
     link = archive_dir / LINK_FILE_NAME
     target = b""
     with contextlib.suppress(OSError):
         if link.is_file():
-            target = link.read_bytes().strip()
+            with link.open("rb") as file:
+                target = file.read(_MAX_PATH_LENGTH + 1)
+    if len(target) > _MAX_PATH_LENGTH:
+        raise MarkFileError(
+            f"{link} is longer than the {_MAX_PATH_LENGTH} bytes that a path can have: put the "
+            "path of the mark file's directory into it, or remove it if the mark file is in "
+            f"{archive_dir}",
+            link,
+        )
+    target = target.strip()
     # Something else than a path, which is absolute, is no link.
     if not target.startswith(b"/") or b"\0" in target:
         return archive_dir / FILE_NAME

@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.catalog import layout
+from aerotape.catalog.catalog_file import check_length, map_for_reading
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.catalog.durability import sync_directory
-from aerotape.catalog.entries import end_of_strings
+from aerotape.catalog.entries import data_end, end_of_strings
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.location import why_no_file
 from aerotape.catalog.mark_claim import in_use, now_epoch_ms, resolve
@@ -40,8 +41,8 @@ from aerotape.catalog.migration_journal import (
     remove_journal,
     write_journal,
 )
-from aerotape.catalog.segments import (
 from aerotape.catalog.no_follow import open_no_follow
+from aerotape.catalog.segments import (
     MAX_LONG,
     SEGMENT_SUFFIX,
     file_names,
@@ -225,13 +226,15 @@ class _OldCatalog:
         self._path = path
         try:
             with open_regular_file(path) as file:
-                self._data = file.read()
+                length = os.fstat(file.fileno()).st_size
+                check_length(path, length)
+                if length < layout.CATALOG_HEADER_LENGTH:
+                    raise CatalogError(f"catalog {path} is shorter than its header", path)
+                self._data = map_for_reading(file.fileno(), length)
         except OSError as error:
             raise CatalogError(f"cannot read catalog {path}: {error.strerror}", path) from error
         except StorageError as error:
             raise CatalogError(str(error), path) from error
-        if len(self._data) < layout.CATALOG_HEADER_LENGTH:
-            raise CatalogError(f"catalog {path} is shorter than its header", path)
         self.version, _, self._next_recording_id, alignment = layout.CATALOG_HEADER.unpack_from(
             self._data
         )
@@ -248,7 +251,7 @@ class _OldCatalog:
     def _read_entries(self, offset: int) -> Iterator[_OldEntry]:
         while offset + layout.DESCRIPTOR_HEADER_LENGTH <= len(self._data):
             length, state, _ = layout.DESCRIPTOR_HEADER.unpack_from(self._data, offset)
-            if length == 0 and not self._data[offset:].strip(b"\0"):
+            if length == 0 and data_end(self._data, offset) == offset:
                 break
             begin = offset + layout.DESCRIPTOR_HEADER_LENGTH
             limit = offset + layout.align(layout.DESCRIPTOR_HEADER_LENGTH + length, self._alignment)
@@ -282,9 +285,9 @@ class _OldCatalog:
                 for entry in self.entries:
                     file.write(self._frame(entry))
                 file.flush()
+                os.fchmod(file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
                 os.fsync(file.fileno())
         except OSError:
-                os.fchmod(file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
             with suppress(OSError):
                 updated.unlink()
             raise

@@ -31,6 +31,7 @@ from aerotape.records import asdict, record
 
 _MARK_NAME = re.compile(r"aerotape-([0-9]+)\.suspect")
 _COPY_LENGTH = 1 << 20
+_MAX_MARK_LENGTH = 1 << 24
 
 
 @record(frozen=True, slots=True)
@@ -217,6 +218,8 @@ def _read(path: Path) -> list[SuspectNote]:
     try:
         if not path.is_file():  # to read a pipe would be to wait
             raise OSError("it is no file")
+        if path.stat().st_size > _MAX_MARK_LENGTH:
+            raise OSError(f"it is longer than {_MAX_MARK_LENGTH} bytes")
         content = path.read_bytes()
     except OSError as error:
         return [_unreadable(path.name, error)]

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 MAGIC: Final = b"AEROTIDX"
 VERSION: Final = 1
 HEADER_LENGTH: Final = 64
+_MAX_TORN_LENGTH: Final = 1 << 20
+"""What a crash leaves at the end is less than that."""
 
 _HEADER: Final = struct.Struct("<8sHHIqqqqiII")
 _CRC: Final = struct.Struct("<I")
@@ -184,7 +186,13 @@ def read_time_index_bytes(path: Path) -> bytes | None:
             if os.path.lexists(path):
                 raise _damaged(path, "it is no regular file")
             return None
-        return path.read_bytes()
+        with path.open("rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if length else 0
+            if length - hole > _MAX_TORN_LENGTH:
+                raise _damaged(path, f"it is {length} bytes long and has a hole at offset {hole}")
+            file.seek(0)
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -12,6 +12,7 @@ import pytest
 from built_archive import add_recording, fill
 from segment_builder import SegmentBuilder
 from support.mark_files import acquire
+from support.old_directory import build_old, version
 
 import aerotape
 from aerotape.catalog import layout, suspect
@@ -20,7 +21,9 @@ from aerotape.catalog.directory import open_directory
 from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.mark_layout import FILE_NAME, LINK_FILE_NAME
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
-from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError
+from aerotape.catalog.time_index_file import Provenance, read_time_index, write_time_index
+from aerotape.catalog.time_points import TimePoint
+from aerotape.errors import AerotapeError, ArchiveInUseError, MarkFileError, StorageError
 from aerotape.tools.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,12 +44,39 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "catalog is a stump": (lambda d: (d / CATALOG).write_bytes(b"\0\1\3"), "3 bytes long"),
     "catalog is a text": (lambda d: (d / CATALOG).write_text("x" * 900), "of version"),
 }
+TOO_LONG = "more than the 2147483647 that a catalog can have"
+BROKEN_LENGTH: dict[str, tuple[Callable[[Path], object], str]] = {
+    "catalog of holes": (lambda d: make_sparse(d / CATALOG, 1 << 40), TOO_LONG),
+    "catalog that is a byte too long": (lambda d: long_catalog(d, 1 << 31), TOO_LONG),
+}
+BROKEN |= BROKEN_LENGTH
 BROKEN_MARK: dict[str, tuple[Callable[[Path], object], str]] = {
     "mark file is a directory": (lambda d: (d / FILE_NAME).mkdir(), "mark file"),
     "mark file is a pipe": (lambda d: os.mkfifo(d / FILE_NAME), "not a regular file"),
     "mark file is a stump": (lambda d: (d / FILE_NAME).write_bytes(b"\7" * 100), "not the mark"),
     "mark file is a text": (lambda d: (d / FILE_NAME).write_text("x" * 9000), "not the mark"),
+    "link file is long": (
+        lambda d: (d / LINK_FILE_NAME).write_bytes(b"/" + b"x" * (33 << 20)),
+        "longer than the 4096 bytes that a path can have",
+    ),
+    "link file of holes": (
+        lambda d: make_sparse(d / LINK_FILE_NAME, 1 << 40),
+        "longer than the 4096 bytes that a path can have",
+    ),
 }
+
+
+def make_sparse(path: Path, length: int) -> None:
+    with path.open("ab") as file:
+        file.truncate(length)
+
+
+def long_catalog(directory: Path, length: int) -> None:
+    """Make a catalog with its header if there is none, and give it holes up to a length."""
+    if not (directory / CATALOG).exists():
+        with Catalog.open(directory, create=True):
+            pass
+    make_sparse(directory / CATALOG, length)
 
 
 def check_one_line(text: str, expected: str) -> None:
@@ -97,6 +127,80 @@ def test_the_tool_says_so_in_one_line(
     spoil(tmp_path)
     assert main(["tool", str(tmp_path), command]) == 1
     check_one_line(capsys.readouterr().err, expected)
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]], ids=["", "dry-run"])
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [*BROKEN_LENGTH.values(), BROKEN_MARK["link file is long"]],
+    ids=[*BROKEN_LENGTH, "link file is long"],
+)
+def test_migrate_refuses_what_is_too_long(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    spoil: Callable[[Path], object],
+    expected: str,
+) -> None:
+    """In one line, before any of it is read."""
+    directory = build_old(tmp_path / "archive", version(2))
+    spoil(directory)
+    names = sorted(directory.iterdir())
+    assert main(["tool", str(directory), "migrate", *(options or ["--yes"])]) == 1
+    check_one_line(capsys.readouterr().err, expected)
+    assert sorted(directory.iterdir()) == names
+
+
+MEMORY_OF = """
+import resource, sys
+from aerotape.tools.main import main
+code = main(["tool", sys.argv[1], *sys.argv[2:]])
+print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["describe-all", "count-entries", "migrate --dry-run"])
+def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> None:
+    """One that is as long as it can be is read in less memory than a tenth of that."""
+    if command.startswith("migrate"):
+        build_old(tmp_path / "archive", version(2))
+    else:
+        (tmp_path / "archive").mkdir()
+        add_recording(tmp_path / "archive", fill(SegmentBuilder(), 3))
+    make_sparse(tmp_path / "archive" / CATALOG, layout.MAX_CAPACITY_BYTES)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF, str(tmp_path / "archive"), *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        timeout=120,
+    )
+    code, used = map(int, done.stderr.splitlines()[-1].split())
+    assert (code, used < layout.MAX_CAPACITY_BYTES // 10) == (0, True), done.stderr
+
+
+def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not read, with points before the hole or without; and told in one line."""
+    add_recording(tmp_path, fill(SegmentBuilder(), 3))
+    path = tmp_path / "aerotape-0.time-index"
+    for points in ([], [TimePoint(1, 0), TimePoint(2, 64)]):
+        if points:
+            write_time_index(path, Provenance(0, 1, 0, 0, 0), points)
+        make_sparse(path, 1 << 40)
+        with pytest.raises(StorageError, match=r"1099511627776 bytes long and has a hole"):
+            read_time_index(path)
+        assert main(["tool", str(tmp_path), "time-index", "0"]) in (0, 1, 3)
+        told = capsys.readouterr()
+        assert "has a hole" in told.out + told.err
+        path.unlink()
+
+
+def test_a_mark_of_holes(tmp_path: Path) -> None:
+    """It is not read, and marks its recording."""
+    make_sparse(tmp_path / suspect.mark_file_name(3), 1 << 40)
+    ((recording_id, [note]),) = suspect.read_marks(tmp_path).items()
+    assert (recording_id, note.outcome) == (3, "unreadable mark")
 
 
 @pytest.mark.parametrize("command", ["pid", "errors"])
@@ -222,8 +326,10 @@ def test_a_segment_behind_a_link_is_read_and_not_written_to(tmp_path: Path) -> N
     with target.open("r+b") as file:
         file.seek(stream.position)
         file.write(b"\xff" * 40)
+    before = target.read_bytes()
     (outcome,) = refresh_all(tmp_path / "archive")
     assert (outcome.outcome, outcome.stop_position) == (Outcome.SUSPECT_TORN_TAIL, stream.position)
+    assert "0-0.rec is a symbolic link" in str(outcome)
     assert link.is_symlink()
     assert target.read_bytes() == before
     assert not list(link.parent.glob("*.quarantine"))
@@ -326,10 +432,8 @@ def test_a_mark_that_is_no_mark(tmp_path: Path, kind: str) -> None:
 
 def test_a_mark_file_elsewhere_is_looked_at(tmp_path: Path) -> None:
     """Two archives that would keep their mark files in different places do not share recordings."""
-    before = target.read_bytes()
     archive, marks = tmp_path / "archive", tmp_path / "marks-ä"
     archive.mkdir()
-    assert "0-0.rec is a symbolic link" in str(outcome)
     marks.mkdir()
     with acquire(archive, mark_file_dir=marks):
         assert MarkFile.read(archive).header.archive_id == 42

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.mark_files import acquire
+from support.small_disk import small_disk
 
 from aerotape.catalog import mark_claim, mark_file
 from aerotape.catalog.catalog import Catalog
@@ -90,6 +91,29 @@ def test_a_catalog_with_holes_is_read_and_filled(tmp_path: Path) -> None:
     assert path.stat().st_blocks == status.st_blocks
     Catalog.open(tmp_path).close()
     assert path.stat().st_blocks * 512 >= 1 << 20
+
+
+def test_holes_are_not_filled_as_far_as_there_is_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is too little nothing is taken: what holes have got is never given back."""
+    calls: list[int] = []
+
+    def allocate(*_: int) -> None:
+        calls.append(1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with small_disk(tmp_path / "disk", 16 << 20) as disk:
+        with Catalog.open(disk.path, create=True) as catalog:
+            add(catalog)
+        os.truncate(disk.path / CATALOG_FILE_NAME, 64 << 20)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.posix_fallocate", allocate)
+            with pytest.raises(CatalogError, match=r"cannot reserve 67108864 bytes.*No space left"):
+                Catalog.open(disk.path)
+        assert not calls
+        with Catalog.open(disk.path, read_only=True) as catalog:
+            assert len(catalog) == 1
 
 
 def test_a_mark_file_that_is_taken_away_while_it_is_locked(
