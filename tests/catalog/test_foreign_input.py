@@ -97,6 +97,24 @@ def test_the_archive_refuses_to_start_in_one_line(
     directory.mkdir()
     spoil(directory)
     before = {p.name: p.stat().st_size for p in directory.iterdir()}
+    check_one_line(refused_start(directory, aeron_dir), expected)
+    after = {p.name: p.stat().st_size for p in directory.iterdir()}
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, CATALOG])
+def test_a_start_makes_no_file_through_a_link(tmp_path: Path, aeron_dir: Path, name: str) -> None:
+    """One that leads to nowhere is refused and named."""
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    (directory / name).symlink_to("../outside")
+    expected = f"{name} is a symbolic link, not a regular file"
+    check_one_line(refused_start(directory, aeron_dir), expected)
+    assert not (tmp_path / "outside").exists()
+
+
+def refused_start(directory: Path, aeron_dir: Path) -> str:
+    """Run an archive that is to refuse its start; return what it writes to standard error."""
     command = [sys.executable, "-m", "aerotape", "archive", f"--dir={directory}"]
     command += [f"--aeron-dir={aeron_dir}", "-Daeron.archive.control.channel.enabled=false"]
     refused = subprocess.run(
@@ -107,11 +125,8 @@ def test_the_archive_refuses_to_start_in_one_line(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         timeout=60,
     )
-    assert refused.returncode == 1
-    check_one_line(refused.stderr, expected)
-    assert refused.stdout == ""
-    after = {p.name: p.stat().st_size for p in directory.iterdir()}
-    assert {name: after[name] for name in before} == before
+    assert (refused.returncode, refused.stdout) == (1, "")
+    return refused.stderr
 
 
 @pytest.mark.parametrize("command", ["describe", "verify", "count-entries"])

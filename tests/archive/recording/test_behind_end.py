@@ -383,3 +383,32 @@ def test_an_archive_on_a_full_disk_refuses_to_extend(
             extend(client, [b"new"])
         assert {path.name: path.read_bytes() for path in lowered.path.glob("*.rec")} == files
         assert not copies(lowered.path)
+
+
+@pytest.mark.parametrize("is_lowered", [True, False])
+def test_a_segment_that_is_a_link_is_not_extended(
+    places: tuple[Path, Path], is_lowered: bool
+) -> None:
+    """The error names it, whether there is something to be kept or not; it is replayed still."""
+    archive_dir, aeron_dir = places
+    lowered = Lowered(archive_dir)
+    if not is_lowered:
+        with Catalog.open(archive_dir) as catalog:
+            catalog.set_stop_position(0, lowered.stream.position)
+    link = archive_dir / f"0-{SEGMENT if is_lowered else 2 * SEGMENT}.rec"
+    outside = archive_dir.parent / "outside"
+    link.rename(outside)
+    link.symlink_to("../outside")
+    before = outside.read_bytes()
+    with (
+        aerotape.Archive.launch(archive_dir, aeron_dir, properties=PROPERTIES) as archive,
+        connected(archive, aeron_dir) as client,
+    ):
+        with pytest.raises(ArchiveError, match=rf"{link.name} is a symbolic link"):
+            extend(client, [b"new"])
+        await_true(lambda: client.stop_position(0) >= lowered.stop)
+        stop = client.stop_position(0)
+        assert [message.end_position for message in client.replay(0)][-1] == stop
+    assert stop == (lowered.stop if is_lowered else lowered.stream.position)
+    assert (link.is_symlink(), outside.read_bytes()) == (True, before)
+    assert not copies(archive_dir)
