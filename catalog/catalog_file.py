@@ -410,7 +410,7 @@ def _map_unchanged(descriptor: int, length: int) -> mmap.mmap:
 
 def _map_memory(length: int) -> mmap.mmap:
     """Map memory of zeros that takes up nothing where nothing is stored."""
-    # Of shared memory, what a page is only read for takes one up as well.
+    # In shared memory, reading a page allocates it as well.
     return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 

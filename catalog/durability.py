@@ -61,7 +61,7 @@ def map_reserved(path: Path, descriptor: int, length: int) -> mmap.mmap:
     status, storage = os.fstat(descriptor), os.fstatvfs(descriptor)
     was_empty = status.st_size == 0
     try:
-        # What was had before the storage is full would stay in the holes of the file.
+        # A failed allocation is not undone: the holes that it filled would keep their storage.
         missing = length - status.st_blocks * _BLOCK_LENGTH
         if storage.f_blocks and missing > storage.f_bfree * storage.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

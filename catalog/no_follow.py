@@ -1,7 +1,7 @@
 """Files of an archive directory opened for writing, never through a symbolic link.
 
-An archive often runs as another user than those who may write to its directory. A link that one of
-them leaves there must not lead a write to a file outside. Reading through links is allowed.
+An archive often runs as another user than those who may write to its directory. A symbolic link
+that one of them creates there must not redirect a write. Reading through links is allowed.
 """
 
 from __future__ import annotations

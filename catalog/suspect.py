@@ -160,7 +160,7 @@ def copy_tail(source: Path, offset: int, end: int, target: Path) -> None:
     """
     made = False
     try:
-        # The source too: a link is refused before anything of it is copied or written to.
+        # The source too: what a link leads to must not be copied into the directory.
         with (
             open(source, "rb", opener=open_no_follow) as reader,
             open(target, "xb", opener=open_no_follow) as writer,

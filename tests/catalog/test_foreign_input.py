@@ -196,7 +196,7 @@ def test_a_catalog_of_holes_takes_no_memory(tmp_path: Path, command: str) -> Non
 
 
 def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not read, with points before the hole or without; and told in one line."""
+    """It is not read, with points before the hole or without; the command reports it."""
     add_recording(tmp_path, fill(SegmentBuilder(), 3))
     path = tmp_path / "aerotape-0.time-index"
     for points in ([], [TimePoint(1, 0), TimePoint(2, 64)]):

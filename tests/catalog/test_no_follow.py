@@ -269,7 +269,7 @@ def test_repair_reads_through_a_link(
 def test_checksums_are_not_written_through_a_link(
     archive: Path, outside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told that the file cannot be worked on; others get theirs."""
+    """The file is reported as not changed; other files get their checksums."""
     for _ in range(2):
         add_recording(archive, fill(SegmentBuilder(), 3))
     (archive / "0-0.rec").replace(outside)
