@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.own_process import run_script
 
 from aerotape import _native
 from aerotape.errors import AeronError, ClosedError
@@ -180,6 +181,46 @@ def test_no_driver_is_an_error(tmp_path: Path) -> None:
     """Connecting where no driver runs fails after the timeout, naming the directory."""
     with pytest.raises(AeronError, match="no-driver"):
         _native.AeronClient(str(tmp_path / "no-driver"), driver_timeout_ms=100)
+
+
+CONNECT_IN_THREADS = """
+import threading
+from aerotape import _native
+from aerotape.errors import AeronError
+
+def connect():
+    for _ in range(5):
+        try:
+            _native.AeronClient({aeron_dir!r}, driver_timeout_ms=100)
+        except AeronError as error:
+            errors.append(error)
+
+errors = []
+threads = [threading.Thread(target=connect) for _ in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(errors), {{error.code for error in errors}}, errors[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "reason"),
+    [(b"", "no driver heartbeat"), (bytes(4), "CnC file")],
+    ids=["stale", "not initialised"],
+)
+def test_threads_that_find_a_dead_driver_do_not_crash(
+    driver: _native.MediaDriver, tmp_path: Path, first_bytes: bytes, reason: str
+) -> None:
+    """Threads that connect where the driver is dead get an error each; the process lives on."""
+    cnc = (Path(driver.aeron_dir) / "cnc.dat").read_bytes()
+    (tmp_path / "cnc.dat").write_bytes(first_bytes + cnc[len(first_bytes) :])
+    time.sleep(0.2)
+    done = run_script(CONNECT_IN_THREADS.format(aeron_dir=str(tmp_path)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"80 {{-1000}} cannot connect to a media driver in {tmp_path}: ")
+    assert reason in done.stdout
 
 
 def test_mailbox_tells_of_losses_only_where_asked(driver: _native.MediaDriver) -> None:

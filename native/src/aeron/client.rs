@@ -19,7 +19,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, take};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// A shared client; the C client is freed by `close` or with the last handle.
 #[derive(Clone)]
@@ -157,6 +158,8 @@ impl ClientHandle {
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
         let name = c_string(client_name, "the client name")?;
+        let what = format!("cannot connect to a media driver in {aeron_dir}");
+        await_driver(&dir, driver_timeout_ms, &what)?;
         let mut context = null_mut();
         // SAFETY: plain C construction; every pointer passed is valid for the call, and the
         // listener outlives the client because it is freed only after `aeron_close`.
@@ -174,10 +177,10 @@ impl ClientHandle {
             c::aeron_context_set_error_handler(context, Some(on_error), clientd);
             c::aeron_context_set_on_close_client(context, Some(on_close), clientd);
             let mut aeron = null_mut();
-            let what = format!("cannot connect to a media driver in {aeron_dir}");
             if c::aeron_init(&mut aeron, context) < 0 {
+                // The context is leaked: it may hold the address of a mapping that is gone, see
+                // `await_driver`. Rare, because the driver was alive a moment ago.
                 let error = last_error(&what);
-                c::aeron_context_close(context);
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
@@ -211,6 +214,41 @@ impl ClientHandle {
 
     fn close(&self) {
         self.0.close();
+    }
+}
+
+/// Wait until the driver in `dir` has a heartbeat that is at most `timeout_ms` old.
+///
+/// `aeron_init` waits too, but is not safe in a process with several threads where it fails: it
+/// unmaps `cnc.dat` (twice if the file is not initialised) and keeps the address, which
+/// `aeron_context_close` unmaps once more. Meanwhile another thread may have a mapping there.
+fn await_driver(dir: &CStr, timeout_ms: u64, what: &str) -> Result<()> {
+    let timeout = Duration::from_millis(timeout_ms);
+    let timeout_ms = i64::try_from(timeout_ms).unwrap_or(i64::MAX);
+    let begun = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(begun.elapsed()).as_millis();
+        let mut cnc = null_mut();
+        // SAFETY: the path is NUL-terminated; what `aeron_cnc_init` made is closed once.
+        let age_ms = unsafe {
+            let left_ms = i64::try_from(left).unwrap_or(i64::MAX);
+            if c::aeron_cnc_init(&mut cnc, dir.as_ptr(), left_ms) < 0 {
+                return Err(last_error(what));
+            }
+            let heartbeat_ms = c::aeron_cnc_to_driver_heartbeat(cnc);
+            c::aeron_cnc_close(cnc);
+            c::aeron_epoch_clock().saturating_sub(heartbeat_ms)
+        };
+        if age_ms <= timeout_ms {
+            return Ok(());
+        }
+        if left == 0 {
+            return Err(Error::Aeron {
+                code: -(c::AERON_CLIENT_ERROR_DRIVER_TIMEOUT as i32),
+                message: format!("{what}: no driver heartbeat detected for {timeout_ms} ms"),
+            });
+        }
+        sleep(Duration::from_millis(10));
     }
 }
 
