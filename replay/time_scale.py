@@ -74,7 +74,9 @@ def time_scale(recording: Recording, from_position: int, to_position: int) -> Ti
         return None
     points = index.points
     first = bisect_right(points.positions, from_position)
-    inner = slice(first, max(first, bisect_left(points.positions, to_position)))
+    # Up to the first point at the end position, from which on nothing was recorded.
+    reached = bisect_left(points.positions, to_position) + 1
+    inner = slice(first, min(reached, bisect_right(points.positions, to_position)))
     times = [begin, *points.times[inner], end]
     positions = [from_position, *points.positions[inner], to_position]
     return TimeScale(list(accumulate(times, max)), positions)

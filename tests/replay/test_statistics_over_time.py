@@ -67,6 +67,24 @@ def test_parts_of_equal_time(tmp_path: Path) -> None:
     assert over_position.lengths == stats.lengths
 
 
+@pytest.mark.parametrize("idle_points", [[], [2000]], ids=["one point", "two points"])
+def test_an_idle_end_has_no_messages(tmp_path: Path, idle_points: list[int]) -> None:
+    """All messages of a burst are counted when it was recorded; the idle time after it is empty."""
+    builder = fill(SegmentBuilder(), 500)
+    ms = SECOND // 1000
+    points = [(0, 0), (ms, builder.position)]
+    points += [(time_ms * ms, builder.position) for time_ms in (*idle_points, 3000)]
+    recording = recorded(tmp_path, builder, points)
+    stats = recording.stats(over="time", bins=30)
+    assert [part.messages for part in stats.bins] == [500] + [0] * 29
+    assert stats.bins[0].messages_per_s == 5000
+    assert stats.bins[-1].to_time_ns == BEGIN + 3 * SECOND
+    # Half of the burst, which had no idle end.
+    half = recording.stats(0, builder.messages[250].position, over="time", bins=5)
+    assert sum(part.messages for part in half.bins) == 250
+    assert all(part.messages for part in half.bins)
+
+
 def test_a_clock_that_was_put_back_lets_time_stand_still(tmp_path: Path) -> None:
     """What was recorded meanwhile counts where it stands, and nothing is lost."""
     builder = fill(SegmentBuilder(), 300)
