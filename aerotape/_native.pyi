@@ -270,11 +270,13 @@ class MessageReader:
         fragment_limit: int = 10,
         limit_position: int | None = None,
         timeout_ns: int = 0,
+        recorded_as: tuple[int, int] | None = None,
     ) -> list[_Message]:
         """Take up to `fragment_limit` fragments that begin before `limit_position` and return the
-        messages they complete. With a timeout, wait for the first message (interpreter released),
-        unless none can come any more: the image is closed or the limit reached. ClosedError once
-        the image was released or taken over."""
+        messages they complete, with the session and stream id `recorded_as` if given. With a
+        timeout, wait for the first message (interpreter released), unless none can come any more:
+        the image is closed or the limit reached. ClosedError once the image was released or taken
+        over."""
 
 @final
 class Subscription:
@@ -292,9 +294,15 @@ class Subscription:
     def image_count(self) -> int: ...
     def images(self) -> list[Image]: ...
     def image_by_session_id(self, session_id: int) -> Image | None: ...
-    def poll(self, fragment_limit: int = 10, timeout_ns: int = 0) -> list[_Message]:
-        """Take up to `fragment_limit` fragments and return the messages they complete.
-        With a timeout, wait for the first one (interpreter released)."""
+    def poll(
+        self,
+        fragment_limit: int = 10,
+        timeout_ns: int = 0,
+        recorded_as: tuple[int, int] | None = None,
+    ) -> list[_Message]:
+        """Take up to `fragment_limit` fragments and return the messages they complete, with the
+        session and stream id `recorded_as` if given. With a timeout, wait for the first one
+        (interpreter released)."""
     def resolved_endpoint(self) -> str | None:
         """host:port actually bound (for port 0), or None while unknown."""
     # For channels with control-mode=manual. The asynchronous forms return at once.

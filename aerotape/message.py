@@ -27,8 +27,8 @@ class Message(_MessageFields):
     Attributes:
         payload: the bytes that were sent.
         end_position: position in the stream just behind the message's last frame, bytes.
-        session_id: session of the publication.
-        stream_id: stream of the publication.
+        session_id: session of the publication; of a replayed message, of the recording.
+        stream_id: stream of the publication; of a replayed message, of the recording.
         term_id: of the message's first frame, like the three that follow.
         term_offset: bytes.
         flags: header flags.

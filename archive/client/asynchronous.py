@@ -170,7 +170,7 @@ async def _poll(step: Poll) -> None:
     while True:
         # Before the poll: others get their turn, and what was polled cannot be lost.
         await asyncio.sleep(delay_s)
-        step.backlog.take(step.subscription.poll, step.fragment_limit, 0)
+        step.backlog.take(step.subscription.poll, step.fragment_limit, 0, step.recorded_as)
         if step.backlog or time.monotonic_ns() >= deadline_ns:
             return
         delay_s = min(max(2 * delay_s, MIN_POLL_S), MAX_POLL_S)

@@ -71,7 +71,7 @@ class BlockingRequests:
             return self._list(step)
         if isinstance(step, Poll):
             poll = step.subscription.poll
-            return step.backlog.take(poll, step.fragment_limit, step.timeout_ns)
+            return step.backlog.take(poll, step.fragment_limit, step.timeout_ns, step.recorded_as)
         return self._pause(step)
 
     def _pause(self, pause: Pause) -> None:

@@ -75,12 +75,17 @@ class Pause:
 
 @record(frozen=True, slots=True)
 class Poll:
-    """Wait for fragments of a stream; the messages that they complete are put into `backlog`."""
+    """Wait for fragments of a stream; the messages that they complete are put into `backlog`.
+
+    Attributes:
+        recorded_as: session and stream id that the messages get; None: those of the stream.
+    """
 
     subscription: _native.Subscription
     fragment_limit: int
     timeout_ns: int
     backlog: Backlog
+    recorded_as: tuple[int, int] | None
 
 
 Step = Call[Any] | Listing | Pause | Poll

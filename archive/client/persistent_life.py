@@ -258,7 +258,7 @@ class PersistentLife:
     ) -> Turns[_native.Image | None]:
         self._enter(PersistentState.AWAIT_REPLAY_RESPONSE)
         self._set_join_difference(None)
-        replay = yield from self._perform(session, self._opened(session))
+        replay = yield from self._perform(session, self._opened(session, recording))
         joined: _native.Image | None = None
         watch = self._watch(session, recording)
         try:
@@ -271,7 +271,7 @@ class PersistentLife:
                     self._tell_of_other(live, recording)
                     self._live.put_off()
                 elif live is not None:
-                    outcome = yield from self._switch(image, live)
+                    outcome = yield from self._switch(image, live, replay.order.recorded_as)
                     if outcome is _Switch.JOINED:
                         joined = live
                         break
@@ -280,7 +280,7 @@ class PersistentLife:
                     self._live.close()
                     watch = self._watch(session, recording)
                     self._enter(PersistentState.REPLAY)
-                self._read(image, None, _BUSY_SLICE_NS)
+                self._read(image, None, _BUSY_SLICE_NS, replay.order.recorded_as)
                 yield
                 self._ensure_connected(session)
                 watch.advance()
@@ -293,7 +293,9 @@ class PersistentLife:
                 self._live.close()
         return joined
 
-    def _opened(self, session: ControlSession) -> Steps[ReplayStream]:
+    def _opened(
+        self, session: ControlSession, recording: RecordingDescriptor
+    ) -> Steps[ReplayStream]:
         order = self._order
         wish = ReplayWish(
             order.recording_id,
@@ -306,7 +308,9 @@ class PersistentLife:
             None,
             None,
         )
-        replay = yield from start_stream(self._aeron, session, wish, self.position, None, None)
+        replay = yield from start_stream(
+            self._aeron, session, wish, recording, self.position, None, None
+        )
         try:
             yield from replay.await_image()
         except BaseException:
@@ -329,7 +333,12 @@ class PersistentLife:
             while self.position < end:
                 yield Pause(0, "follow the recording")
 
-    def _switch(self, replay: _native.Image, live: _native.Image) -> Turns[_Switch]:
+    def _switch(
+        self,
+        replay: _native.Image,
+        live: _native.Image,
+        recorded_as: tuple[int, int] | None,
+    ) -> Turns[_Switch]:
         self._enter(PersistentState.ATTEMPT_SWITCH)
         self._set_join_difference(live.position - replay.position)
         while True:
@@ -343,7 +352,7 @@ class PersistentLife:
             if live.is_closed:
                 return _Switch.LIVE_LOST
             limit = live.position if live.position > replay.position else None
-            self._read(replay, limit, _BUSY_SLICE_NS)
+            self._read(replay, limit, _BUSY_SLICE_NS, recorded_as)
             yield
 
     # -- from the publisher --------------------------------------------------------------------
@@ -417,9 +426,17 @@ class PersistentLife:
 
     # -- what all phases need ------------------------------------------------------------------
 
-    def _read(self, image: _native.Image, limit_position: int | None, slice_ns: int) -> None:
+    def _read(
+        self,
+        image: _native.Image,
+        limit_position: int | None,
+        slice_ns: int,
+        recorded_as: tuple[int, int] | None = None,
+    ) -> None:
         wait_ns = min(slice_ns, self.slice_ns)
-        self.backlog.take(self._reader.poll, image, self.fragment_limit, limit_position, wait_ns)
+        self.backlog.take(
+            self._reader.poll, image, self.fragment_limit, limit_position, wait_ns, recorded_as
+        )
         # An image that was closed in the middle of a poll does not show all that was taken.
         self.position = max(self.position, image.position, self._reader.position)
 

@@ -7,15 +7,20 @@ from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.call import Steps
 from aerotape.archive.client.driver_steps import subscribed, with_bound_port
 from aerotape.archive.client.query_requests import (
+    list_recording,
     max_recorded_position,
-    start_position,
-    stop_position,
 )
 from aerotape.archive.client.replay_requests import replay_request, start_replay_for_reader
 from aerotape.archive.client.replay_stream import ReplayOrder, ReplayStream
 from aerotape.archive.client.session import ControlSession
-from aerotape.archive.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP
-from aerotape.errors import AerotapeError, ConfigurationError
+from aerotape.archive.protocol import (
+    NULL_POSITION,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+    ErrorCode,
+)
+from aerotape.catalog.descriptor import RecordingDescriptor
+from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.records import record, replace
 
 
@@ -102,23 +107,31 @@ def open_replay(
     """
     if not wish.channel:
         wish = replace(wish, channel=default_channel)
-    position = None if wish.position == NULL_POSITION else wish.position
+    start = None
+    if wish.position not in (None, NULL_POSITION):
+        start = arguments.position("position", wish.position)
     length, follow = wish.length, wish.follow
     if length in (REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP):
         follow = follow and length == REPLAY_ALL_AND_FOLLOW
         length = None
     if length is not None and arguments.any_int64("length", length) < 0:
         raise ConfigurationError(f"a replay cannot have a length of {length} bytes", "length")
-    if position is None:
-        start: int = yield start_position(wish.recording_id)
+    recording = yield from list_recording(wish.recording_id)
+    if recording is None:
+        unknown = ErrorCode.UNKNOWN_RECORDING
+        raise UnknownRecordingError(
+            f"cannot replay recording {wish.recording_id}: there is no such recording "
+            f"(error code {unknown} {unknown.name})",
+            wish.recording_id,
+        )
+    if start is None:
+        start = recording.start_position
         if start < 0:
             raise AerotapeError(
                 f"cannot replay recording {wish.recording_id}: the archive says that it starts at "
                 f"position {start}, which cannot be; its entry in the catalog is damaged"
             )
-    else:
-        start = arguments.position("position", position)
-    stop: int = yield stop_position(wish.recording_id)
+    stop = recording.stop_position
     is_live = stop == NULL_POSITION
     if is_live and not follow:
         stop, is_live = (yield max_recorded_position(wish.recording_id)), False
@@ -131,7 +144,7 @@ def open_replay(
     timeout_ns = wish.timeout_ns
     if timeout_ns is None and not is_live and wish.limit_counter_id is None:
         timeout_ns = session.timeout_ns
-    stream = yield from start_stream(aeron, session, wish, start, end, timeout_ns)
+    stream = yield from start_stream(aeron, session, wish, recording, start, end, timeout_ns)
     try:
         yield from stream.await_image()
     except BaseException:
@@ -144,6 +157,7 @@ def start_stream(
     aeron: _native.AeronClient,
     session: ControlSession,
     wish: ReplayWish,
+    recording: RecordingDescriptor,
     start: int,
     end: int | None,
     timeout_ns: int | None,
@@ -151,6 +165,7 @@ def start_stream(
     """Ask for a replay of known bounds and return its stream, whose image may not be there yet.
 
     Args:
+        recording: what is replayed.
         start: where it begins, bytes.
         end: where it ends; None: with the recording.
         timeout_ns: how long its reader waits for the next message; None: for ever.
@@ -192,6 +207,7 @@ def start_stream(
             correlation_id=answer.correlation_id,
             replay_session_id=answer.relevant_id,
             session_id=channels.to_int32(answer.relevant_id),
+            recorded_as=(recording.session_id, recording.stream_id),
         )
         stream = ReplayStream(order, session, timeout_ns)
         try:

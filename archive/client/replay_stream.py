@@ -45,6 +45,7 @@ class ReplayOrder:
         correlation_id: of the replay request; -1 when there was none.
         replay_session_id: as the archive gave it, None when it was not asked.
         session_id: of the replay's publication.
+        recorded_as: session and stream id of the recording, which its messages have.
     """
 
     recording_id: int
@@ -54,6 +55,7 @@ class ReplayOrder:
     correlation_id: int
     replay_session_id: int | None
     session_id: int
+    recorded_as: tuple[int, int] | None = None
 
 
 class ReplayStream(ImageFacts):
@@ -124,7 +126,13 @@ class ReplayStream(ImageFacts):
             if self._is_complete():
                 self.release()
                 break
-            yield Poll(self._subscription, _FRAGMENT_LIMIT, POLL_SLICE_NS, self.backlog)
+            yield Poll(
+                self._subscription,
+                _FRAGMENT_LIMIT,
+                POLL_SLICE_NS,
+                self.backlog,
+                self.order.recorded_as,
+            )
             if self.backlog:
                 return
             position = self.position

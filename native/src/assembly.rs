@@ -31,6 +31,21 @@ impl From<&c::aeron_header_values_t> for Header {
     }
 }
 
+/// Session id and stream id of the recording that a stream replays.
+pub type RecordedAs = (i32, i32);
+
+/// Header values with the ids of the recording in place of those of its replay, if there is one.
+pub fn with_recorded_ids(
+    mut values: c::aeron_header_values_t,
+    recorded_as: Option<RecordedAs>,
+) -> c::aeron_header_values_t {
+    if let Some((session_id, stream_id)) = recorded_as {
+        values.frame.session_id = session_id;
+        values.frame.stream_id = stream_id;
+    }
+    values
+}
+
 /// The unfinished message of one session.
 #[derive(Debug)]
 pub struct Assembler {

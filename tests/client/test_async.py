@@ -165,8 +165,10 @@ def test_replays_beside_requests(
             whole = await asynchronous.replay(
                 made.recording_id, channel=channel, stream_id=new_stream_id()
             )
-            payloads = [message.payload async for message in whole]
-            assert payloads == [payload for payload, _, _ in made.sent]
+            messages = [message async for message in whole]
+            assert [message.payload for message in messages] == [sent[0] for sent in made.sent]
+            of_messages = {(message.session_id, message.stream_id) for message in messages}
+            assert of_messages == {(made.session_id, made.stream_id)}
             assert whole.position == made.end
             assert whole.is_closed
             assert await asynchronous.stop_position(live.recording_id) == -1

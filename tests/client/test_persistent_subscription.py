@@ -94,6 +94,9 @@ def test_from_the_start_to_live(
     assert [each.kind for each in events] == ["live-joined"]
     assert events[0].position > live.made.sent[299][1] // 2
     assert max(len(each.payload) for each in received) > 4 * 1408
+    # Replayed or live, they have the session and stream id that the publisher has.
+    of_messages = {(each.session_id, each.stream_id) for each in received}
+    assert of_messages == {(live.made.session_id, live.made.stream_id)}
 
 
 def test_falls_back_and_joins_again(client: aerotape.ArchiveClient) -> None:

@@ -67,9 +67,12 @@ def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) ->
     assert _received(messages) == _expected(made)
     assert max(len(payload) for payload, _, _ in made.sent) > 4 * 1408
     assert made.end > 5 * 65536
+    # Those of the recording: the replay's session id is the low half of its id.
+    of_messages = {(each.session_id, each.stream_id) for each in messages}
+    assert of_messages == {(made.session_id, made.stream_id)}
     replay_session = replay.replay_session_id
     assert replay_session is not None
-    assert {each.session_id & 0xFFFFFFFF for each in messages} == {replay_session & 0xFFFFFFFF}
+    assert (replay_session - made.session_id) & 0xFFFFFFFF
 
 
 def test_positions_of_messages(client: aerotape.ArchiveClient) -> None:

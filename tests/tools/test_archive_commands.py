@@ -149,6 +149,8 @@ def test_replay_printed(cli: CommandLine, client: aerotape.ArchiveClient) -> Non
     assert (first["position"], first["end_position"], first["length"]) == (0, 64, 8)
     assert bytes.fromhex(first["payload"]) == b"readable"
     assert second["position"] == 64
+    for row in (first, second):
+        assert (row["session_id"], row["stream_id"]) == (made.session_id, made.stream_id)
     assert bytes.fromhex(second["payload"]) == bytes(range(200))
     assert [row["reserved_value"] for row in (first, second)] == [made.sent[0][2], made.sent[1][2]]
     table = cli.run("replay", made.recording_id, "--print").stdout.decode().splitlines()

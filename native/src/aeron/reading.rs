@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::lock;
-use crate::assembly::{Assembler, Messages};
+use crate::assembly::{Assembler, Messages, RecordedAs, with_recorded_ids};
 use crate::errors::Result;
 use crate::idle::Backoff;
 use pyo3::prelude::*;
@@ -35,7 +35,8 @@ impl MessageReader {
         lock(&self.0).position
     }
 
-    #[pyo3(signature = (image, fragment_limit=10, limit_position=None, timeout_ns=0))]
+    #[pyo3(signature = (image, fragment_limit=10, limit_position=None, timeout_ns=0,
+                        recorded_as=None))]
     fn poll<'py>(
         &self,
         py: Python<'py>,
@@ -43,6 +44,7 @@ impl MessageReader {
         fragment_limit: usize,
         limit_position: Option<i64>,
         timeout_ns: u64,
+        recorded_as: Option<RecordedAs>,
     ) -> PyResult<Bound<'py, PyList>> {
         let image = image.share()?;
         let limit_position = limit_position.unwrap_or(i64::MAX);
@@ -59,7 +61,7 @@ impl MessageReader {
                     *taken = position;
                     assembler.on_fragment(
                         payload,
-                        header,
+                        &with_recorded_ids(*header, recorded_as),
                         position,
                         &mut |payload, header, position| messages.push(payload, header, position),
                     );

@@ -7,7 +7,7 @@ use super::image::{Image, ImageHandle, on_fragment};
 use super::last_error;
 use super::listening::{Images, Listening, Polled, on_closed};
 use super::reading::poll_within;
-use crate::assembly::{Assembler, Header, Messages};
+use crate::assembly::{Assembler, Header, Messages, RecordedAs, with_recorded_ids};
 use crate::errors::{Error, Result};
 use crate::mailbox::Event;
 use pyo3::prelude::*;
@@ -90,14 +90,19 @@ impl SubscriptionHandle {
     }
 
     /// Poll fragments of all images and keep the messages they complete.
-    fn poll(&self, limit: usize, messages: &mut Messages) -> Result<usize> {
+    fn poll(
+        &self,
+        limit: usize,
+        recorded_as: Option<RecordedAs>,
+        messages: &mut Messages,
+    ) -> Result<usize> {
         let mut images = self.0.listening.images();
         let assemblers = &mut images.assemblers;
         let mut handle = |payload: &[u8], header: &c::aeron_header_values_t, position: i64| {
             let assembler = assembler_of(assemblers, header.frame.session_id);
             assembler.on_fragment(
                 payload,
-                header,
+                &with_recorded_ids(*header, recorded_as),
                 position,
                 &mut |payload, header, position| {
                     messages.push(payload, header, position);
@@ -264,15 +269,18 @@ impl Subscription {
         found.map(Image::new)
     }
 
-    #[pyo3(signature = (fragment_limit=10, timeout_ns=0))]
+    #[pyo3(signature = (fragment_limit=10, timeout_ns=0, recorded_as=None))]
     fn poll<'py>(
         &self,
         py: Python<'py>,
         fragment_limit: usize,
         timeout_ns: u64,
+        recorded_as: Option<RecordedAs>,
     ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
         poll_within(py, timeout_ns, |messages| {
-            self.handle.poll(fragment_limit, messages).map(Some)
+            self.handle
+                .poll(fragment_limit, recorded_as, messages)
+                .map(Some)
         })
     }
 
