@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import os
 import time
 from bisect import bisect_left
@@ -433,7 +434,12 @@ class ArchiveDirectory:
         Raises:
             UnknownRecordingError: there is none with this id.
             CatalogError: the catalog cannot be read.
+            TypeError: the id is not an integer.
         """
+        try:
+            recording_id = operator.index(recording_id)
+        except TypeError:
+            raise TypeError(f"recording_id must be an integer, not {recording_id!r}") from None
         for recording in self.recordings():
             if recording.recording_id == recording_id:
                 return recording

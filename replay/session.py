@@ -328,10 +328,12 @@ class Replays:
                 f"the replay of recording {session.recording_id} was stopped before it began",
             )
 
-    def stop(self, replay_id: int) -> None:
-        """Stop a replay; one that is not there has stopped already."""
-        if replay_id in self._sessions:
+    def stop(self, replay_id: int) -> bool:
+        """Stop a replay; False when none with this id is running."""
+        is_running = replay_id in self._sessions
+        if is_running:
             self._replayer.stop_replay(replay_id)
+        return is_running
 
     def stop_all(self, recording_id: int = NULL_VALUE) -> None:
         """Stop all replays, or all of one recording."""

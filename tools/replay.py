@@ -75,6 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=byte_length,
         help="let the archive read at most so much at a time, bytes",
     )
+    parser.add_argument("--force", action="store_true", help="replace FILE of --out if it exists")
     parser.add_argument(
         "--framing",
         choices=("none", "length"),
@@ -90,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigurationError("--to and --stream-id belong together", "--to")
     if args.framing != "none" and args.out is None:
         raise ConfigurationError("--framing is for --out", "--framing")
+    if args.force and args.out is None:
+        raise ConfigurationError("--force is for --out", "--force")
     times = time_range(args)
     if times and args.archive_dir is None:
         raise ConfigurationError(
@@ -204,7 +207,7 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
     stream: IO[bytes] | _OutputFile = sys.stdout.buffer
     if args.out != "-":
         # The caller's stack closes it.
-        stream = resources.enter_context(_OutputFile(Path(args.out)))
+        stream = resources.enter_context(_OutputFile(Path(args.out), args.force))
     if args.framing == "none":
         return lambda message: _write(stream, message.payload)
     return lambda message: _write(
@@ -219,10 +222,16 @@ def _write(stream: IO[bytes] | _OutputFile, data: bytes) -> None:
 class _OutputFile:
     """The file of --out, whose errors name it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, force: bool) -> None:
         self._path = path
         try:
-            self._file = path.open("wb")
+            # A pipe or a device is written to as it is.
+            is_special = path.exists() and not path.is_file()
+            self._file = path.open("wb" if force or is_special else "xb")
+        except FileExistsError as error:
+            raise StorageError(
+                f"{path} exists already: name another file, or replace it with --force", path
+            ) from error
         except OSError as error:
             raise self._failure(error) from error
 

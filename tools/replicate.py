@@ -1,7 +1,7 @@
 """Let the archive copy a recording from another archive, the source.
 
-The archive goes on copying after the command has ended, unless --follow: then the command shows
-how far it has come and ends with it. Interrupting the command does not stop the replication:
+The command ends when copying has begun, and the archive continues; with --follow it shows the
+progress and ends with the replication. Interrupting the command does not stop the replication:
 `aerotape stop-replication` does, with the id that is printed.
 """
 
@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the request and print the replication's id; with --follow, how it has ended."""
+    """Send the request, wait for the begin, or with --follow for the end, and print the outcome."""
     if args.live_destination is not None and args.session_id is not None:
         raise ConfigurationError("--session-id is not for --live-destination", "--session-id")
     credentials = b""
@@ -113,9 +113,12 @@ def run(args: argparse.Namespace) -> int:
             "src_recording_id": args.src_recording_id,
             "src_control_channel": args.src_control_channel,
         }
+        note(f"replication {replication_id} was requested")
+        follower = _Follower(client, replication_id, args.stop_position)
         if args.follow:
-            note(f"replication {replication_id} has begun")
-            row |= _Follower(client, replication_id, args.stop_position).follow()
+            row |= follower.follow()
+        else:
+            follower.await_begin()
         emit(row, args)
     return 0
 
@@ -132,6 +135,16 @@ class _Follower:
         self._recording_id: int | None = None
         self._signals: list[str] = []
         self._position = -1
+
+    def await_begin(self) -> None:
+        """Wait for the first signal.
+
+        Raises:
+            ArchiveError: the replication failed.
+        """
+        while not self._signals:
+            self._take(self._next())
+            self._raise_error()
 
     def follow(self) -> dict[str, Any]:
         """Return what has become of it.

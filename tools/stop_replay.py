@@ -1,10 +1,14 @@
-"""Stop a replay, all replays of a recording, or all that there are."""
+"""Stop a replay, all replays of a recording, or all that there are.
+
+It is a failure when no replay with the id is running. The Java archive does not report that.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from aerotape.errors import ConfigurationError
+from aerotape.archive.protocol import ErrorCode
+from aerotape.errors import ConfigurationError, UnknownReplayError
 from aerotape.tools._arguments import identity, int64
 from aerotape.tools._connection import add_connection_options, connect
 from aerotape.tools.output import emit
@@ -25,12 +29,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the request; a replay that has ended already is no failure."""
+    """Send the request; that no replay with the id is running is a failure."""
     if sum((args.replay_session_id is not None, args.recording is not None, args.all)) != 1:
         raise ConfigurationError("give either REPLAY_SESSION_ID, --recording or --all")
     with connect(args) as client:
         if args.replay_session_id is not None:
-            client.stop_replay(args.replay_session_id)
+            if not client.stop_replay(args.replay_session_id):
+                raise UnknownReplayError(
+                    f"no replay {args.replay_session_id}: it has ended already, or was never "
+                    "started; give the id that `replay --to` has printed",
+                    ErrorCode.UNKNOWN_REPLAY,
+                )
             emit({"stopped": "replay", "replay_session_id": args.replay_session_id}, args)
         else:
             client.stop_all_replays(args.recording)

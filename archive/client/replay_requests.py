@@ -100,9 +100,18 @@ def start_bounded_replay(
     )
 
 
-def stop_replay(replay_session_id: int) -> Call[None]:
-    """Stop a replay; one that has ended already is no error."""
-    return Call(stop_request(replay_session_id), f"stop replay {replay_session_id}", nothing)
+def stop_replay(replay_session_id: int) -> Call[bool]:
+    """Stop a replay; one that has ended already is no error.
+
+    Returns:
+        False when no replay with this id was running. The Java archive does not report that: then
+        the result is True.
+    """
+    return Call(
+        stop_request(replay_session_id),
+        f"stop replay {replay_session_id}",
+        lambda answer: answer.relevant_id != NULL_VALUE,
+    )
 
 
 def stop_all_replays(recording_id: int | None = None) -> Call[None]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import cast
 
+import numpy
 import pytest
 from built_archive import add_entry
 from segment_builder import SegmentBuilder
@@ -38,6 +40,16 @@ def test_only_valid_recordings_are_listed(tmp_path: Path) -> None:
     assert len(list(directory.entries())) == 3
     with pytest.raises(UnknownRecordingError, match="id 1 in"):
         directory.recording(1)
+
+
+def test_a_recording_is_asked_for_by_an_integer(tmp_path: Path) -> None:
+    """A text is a TypeError and not an unknown recording; any type of integer will do."""
+    add(tmp_path, SegmentBuilder())
+    directory = open_directory(tmp_path)
+    assert directory.recording(cast(int, numpy.int64(0))).recording_id == 0
+    for wrong in ("0", 0.0, None):
+        with pytest.raises(TypeError, match=f"recording_id must be an integer, not {wrong!r}"):
+            directory.recording(cast(int, wrong))
 
 
 def test_a_directory_without_a_catalog_is_refused(tmp_path: Path) -> None:

@@ -130,11 +130,15 @@ def test_replay_to_a_file(cli: CommandLine, client: aerotape.ArchiveClient, tmp_
     out = tmp_path / "payloads"
     assert cli.json("replay", made.recording_id, "--out", out)["messages"] == 20
     assert out.read_bytes() == b"".join(payloads)
-    cli.run("replay", made.recording_id, "--out", out, "--framing", "length")
+    refused = cli.error("replay", made.recording_id, "--out", out, "--framing", "length")
+    assert f"{out} exists already" in refused and "--force" in refused
+    assert out.read_bytes() == b"".join(payloads)
+    cli.run("replay", made.recording_id, "--out", out, "--force", "--framing", "length")
     assert out.read_bytes() == b"".join(len(p).to_bytes(4, "little") + p for p in payloads)
     assert cli.run("replay", made.recording_id, "--out", "-").stdout == b"".join(payloads)
     assert "UNKNOWN_RECORDING" in cli.error("replay", 9999, "--out", out)
     assert out.stat().st_size > 0
+    assert "--force is for --out" in cli.error("replay", made.recording_id, "--force", code=2)
     assert "No such file" in cli.error("replay", made.recording_id, "--out", tmp_path / "x" / "y")
 
 

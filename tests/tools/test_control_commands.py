@@ -208,6 +208,11 @@ def test_stop_replay(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
         with pytest.raises(aerotape.ReplayError):
             next(replay)
     stop(client, live)
+    if cli.archive.kind == "own":
+        assert "no replay 9999" in cli.error("stop-replay", 9999)
+        assert "no replay 9999" in cli.error("stop-replay", 9999, "--json")
+    else:  # the Java archive reports success
+        cli.run("stop-replay", 9999)
     assert "give either" in cli.error("stop-replay", code=2)
     assert "give either" in cli.error("stop-replay", 1, "--all", code=2)
 
@@ -260,9 +265,13 @@ def test_replicate(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
     assert "extend" in rest["signals"]
     assert client.stop_position(part["dst_recording_id"]) == made.end
     assert "9999" in cli.error("replicate", 0, cli.archive.control_channel, "--extend", 9999)
-    failed = cli.run("replicate", 9999, cli.archive.control_channel, "--follow", expect=1)
-    assert b"aerotape replicate: the archive reports an error" in failed.stderr
-    assert failed.stdout == b""
+    for options in ["--follow"], []:
+        failed = cli.run("replicate", 9999, cli.archive.control_channel, *options, expect=1)
+        assert b"aerotape replicate: the archive reports an error" in failed.stderr
+        assert failed.stdout == b""
+    # There is nothing more to copy.
+    whole = cli.json("replicate", *source, "--extend", copy)
+    assert set(whole) == {"replication_id", "src_recording_id", "src_control_channel"}
 
 
 def test_stop_replication(cli: CommandLine, client: aerotape.ArchiveClient) -> None:

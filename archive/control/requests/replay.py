@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.requests.handling import Handlers
+from aerotape.archive.protocol import NULL_VALUE
 from aerotape.codecs import archive as codecs
 from aerotape.replay.request import ReplayRequest
 
@@ -47,8 +48,9 @@ def _start(
 def _stop_replay(
     conductor: Conductor, session: ControlSession, request: codecs.StopReplayRequest
 ) -> None:
-    conductor.replays.stop(request.replay_session_id)
-    session.send_ok(request.correlation_id)
+    # The reference answers OK with 0 in both cases, and its clients do not read the number.
+    is_running = conductor.replays.stop(request.replay_session_id)
+    session.send_ok(request.correlation_id, 0 if is_running else NULL_VALUE)
 
 
 def _stop_all_replays(
