@@ -171,6 +171,17 @@ def test_lookups_pass_over_it(archive: Path) -> None:
         assert catalog.entry(2) == before
 
 
+def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
+    """The run of descriptors is empty and complete, with an end for the next listing."""
+    for recording_id in range(COUNT):
+        overwrite(archive, offset_of(archive, recording_id) + HEADER + 80, layout.INT.pack(10_000))
+    with Catalog.open(archive) as catalog:
+        for _ in range(2):
+            run = catalog.descriptors(0, COUNT)
+            assert (list(run.ids), run.next_id, run.is_last) == ([], COUNT, True)
+        assert catalog.index.end_id == COUNT
+
+
 @pytest.mark.parametrize("value", [1 << 30, 16, -1])
 def test_the_last_entry_is_not_written_over(archive: Path, value: int) -> None:
     """Where nobody knows how long the last entry was, the next one goes behind all its bytes."""

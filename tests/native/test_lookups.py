@@ -356,6 +356,14 @@ def test_an_index_is_ascending(rig: Rig) -> None:
     assert list(array("q", slices_bytes)) == [*place(1), *place(4)]
 
 
+def test_an_index_takes_no_recordings(rig: Rig) -> None:
+    """Empty arrays, whose memory is aligned for bytes only, add nothing."""
+    before = rig.index.between(0, 100)
+    rig.index.extend(array("q"), array("q"))
+    assert rig.index.between(0, 100) == before
+    assert rig.answer_stream.offer_slices(b"", CATALOG, array("q")) == (0, 0)
+
+
 def test_responses_without_an_address_are_refused() -> None:
     """Answers are made from these; there must be room for who they are for."""
     whole = {"descriptor": bytes(24), "unknown": bytes(32)}

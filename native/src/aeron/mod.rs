@@ -26,7 +26,8 @@ pub use conducting::{Helped, Helper};
 pub use counter::{Counter, CounterHandle, ForeignCounter};
 pub use image::{Image, ImageHandle};
 pub use publication::{
-    CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, is_held_up,
+    CLOSED, ExclusivePublication, ExclusivePublicationHandle, Lent, NOT_CONNECTED, int64s,
+    is_held_up,
 };
 pub use sending::{MAX_SENT_PER_TURN, Sending, SendingRun, Slices};
 pub use subscription::{Subscription, SubscriptionHandle};

@@ -107,6 +107,15 @@ impl<'py> Lent<'py> {
     }
 }
 
+/// The numbers of an array of int64.
+pub fn int64s(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    // The memory of an empty one may lie anywhere, and is refused as not aligned.
+    if array.len()? == 0 {
+        return Ok(Vec::new());
+    }
+    PyBuffer::<i64>::get(array)?.to_vec(array.py())
+}
+
 fn checked(result: i64) -> Result<i64> {
     if result == ERROR {
         Err(last_error("cannot offer the message"))
@@ -593,7 +602,7 @@ publication_class!(
             patience_ns: u64,
         ) -> PyResult<(usize, i64)> {
             let source = Lent::new(source)?;
-            let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
+            let slices = int64s(slices)?;
             let messages = Slices::new(prefix, source.as_slice(), &slices, skip).checked()?;
             let patience = Duration::from_nanos(patience_ns);
             py.detach(|| messages.offer_to(patience, self))

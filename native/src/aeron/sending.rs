@@ -1,10 +1,9 @@
 //! Messages that are many: each a piece of one buffer behind a common beginning, sent as there is
 //! room for them.
 
-use super::publication::{BACK_PRESSURED, ERROR, ExclusivePublication, Lent, is_held_up};
+use super::publication::{BACK_PRESSURED, ERROR, ExclusivePublication, Lent, int64s, is_held_up};
 use crate::errors::Result;
 use crate::idle::Backoff;
-use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -162,7 +161,7 @@ impl Sending {
     pub fn hold<'py>(&self, py: Python<'py>) -> PyResult<Held<'py>> {
         Ok(Held {
             source: Lent::new(self.source.bind(py))?,
-            places: PyBuffer::<i64>::get(self.slices.bind(py))?.to_vec(py)?,
+            places: int64s(self.slices.bind(py))?,
         })
     }
 

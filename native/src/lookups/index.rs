@@ -1,6 +1,6 @@
 //! Where the descriptors of recordings are in the catalog, which Python looks for once.
 
-use pyo3::buffer::PyBuffer;
+use crate::aeron::int64s;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -61,14 +61,8 @@ impl DescriptorIndex {
         Self::default()
     }
 
-    fn extend(
-        &self,
-        py: Python<'_>,
-        ids: &Bound<'_, PyAny>,
-        slices: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let ids = PyBuffer::<i64>::get(ids)?.to_vec(py)?;
-        let slices = PyBuffer::<i64>::get(slices)?.to_vec(py)?;
+    fn extend(&self, ids: &Bound<'_, PyAny>, slices: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (ids, slices) = (int64s(ids)?, int64s(slices)?);
         let mut places = self.places();
         let last = places.ids.last();
         let all = last.into_iter().chain(&ids);

@@ -20,6 +20,7 @@ from support.java import JavaArchive
 
 from aerotape import _native
 from aerotape.archive.protocol import ErrorCode
+from aerotape.catalog import layout
 from aerotape.catalog.catalog import Catalog
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import ControlResponseCode
@@ -148,6 +149,22 @@ def test_listings_follow_what_happens_to_recordings(
             assert [each.recording_id for each in descriptors] == expected
             assert descriptors[3].original_channel == listener.one(4).original_channel == longer
             assert descriptors[4].original_channel == "aeron:ipc?alias=recording-5"
+
+
+def test_a_listing_of_damaged_entries_is_empty(archive_dir: Path, aeron_dir: Path) -> None:
+    """With all descriptors damaged the answer is the end of the listing, not an error."""
+    with Catalog.open(archive_dir) as catalog:
+        offsets = [entry.offset for entry in catalog.entries()]
+    with (archive_dir / layout.CATALOG_FILE_NAME).open("r+b") as file:
+        for offset in offsets:
+            file.seek(offset + layout.DESCRIPTOR_HEADER_LENGTH + layout.DESCRIPTOR_BLOCK_LENGTH)
+            file.write(layout.INT.pack(10_000))
+    with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
+        for _ in range(2):
+            listed, end = listener.finish(listener.begin())
+            assert listed == []
+            assert end.code is ControlResponseCode.RECORDING_UNKNOWN, end
+            assert end.relevant_id == COUNT
 
 
 def warmed(listener: Listener) -> None:
