@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -335,6 +336,20 @@ def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) ->
     users_file.write_bytes(good)
     users_file.chmod(0o600)
     connect(archive, UserSecret("reader", SECRETS["reader"])).close()
+
+
+def test_an_idle_user_who_was_removed_can_do_nothing(archive: Any, users_file: Path) -> None:
+    """The first request after the removal is refused too, however long the user sent none."""
+    put(users_file, "leaver", Role.ADMIN, b"secret")
+    with (
+        connect(archive, UserSecret("leaver", "secret")) as leaver,
+        connect(archive, UserSecret("reader", SECRETS["reader"])) as reader,
+    ):
+        leaver.get_archive_id()
+        remove_user(users_file, "leaver")
+        time.sleep(1.2)
+        assert code_of(leaver.purge_recording, 0) == ErrorCode.UNAUTHORISED_ACTION
+        reader.get_archive_id()
 
 
 def _may(_client: aerotape.ArchiveClient, call: Callable[..., Any], *args: Any) -> bool:
