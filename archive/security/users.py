@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 import threading
 import time
@@ -28,12 +29,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from aerotape.archive.error_log import LOGGER, ErrorLog
+from aerotape.archive.security import users_file
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
 from aerotape.archive.security.secret_checks import BusyError, SecretChecks, host_of
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs import archive as codecs
-from aerotape.errors import ConfigurationError
+from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record
 
 _T = TypeVar("_T")
@@ -166,7 +168,7 @@ class UsersGuard:
         self._checking: dict[_Secret, tuple[Verifier, Future[_Verdict]]] = {}
         # Who asks for a user that is not there gets a challenge all the same, always the same salt,
         # and waits as long for a no.
-        self._decoy_key = secrets.token_bytes(KEY_LENGTH)
+        self._decoy_key = _decoy_key(path)
 
     def close(self) -> None:
         """End the threads. Idempotent."""
@@ -314,6 +316,22 @@ class UsersGuard:
         others = (user.verifier.iterations for user in self._file.users.values())
         iterations = next(others, DEFAULT_ITERATIONS)
         return Verifier(iterations, salt[:SALT_LENGTH], stored_key)
+
+
+def _decoy_key(path: Path) -> bytes:
+    """Return the key stored beside the users file, else one that is lost with this process."""
+    try:
+        return users_file.decoy_key(path)
+    except StorageError as error:
+        LOGGER.warning(
+            "%s: the salts sent for unknown users change at each start, which shows that they are"
+            " unknown; `aerotape users %s add …` creates the file, and the archive's user"
+            " (id %d) must be able to read it",
+            error,
+            path,
+            os.geteuid(),
+        )
+        return secrets.token_bytes(KEY_LENGTH)
 
 
 def _name(encoded: bytes) -> str:

@@ -14,6 +14,9 @@ Roles:
 Only the file's owner may write it, and nobody but owner and group read it; the owner is root or
 whom the archive runs as. It is changed by putting another file in its place, so that who reads it
 sees the old one or the new one.
+
+A second file, NAME.decoy-key, stores the key from which the archive derives salts for names that
+are no user's. With a key per process they would change at a restart, where those of users do not.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from aerotape.records import record
 
 MAX_FILE_LENGTH = 16 * 1024 * 1024
 MAX_SECRET_LENGTH = 1024
+DECOY_KEY_LENGTH = 32
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _SCHEME = "scram-sha-256"
 _FORBIDDEN_MODE = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
@@ -137,11 +141,7 @@ def read_users(path: Path) -> Users:
         ConfigurationError: it is not there, is open to others, or a line is not a user's.
     """
     try:
-        # A pipe of that name must not hold up who reads.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            _check_owner(path, os.fstat(descriptor))
-            data = file.read(MAX_FILE_LENGTH + 1)
+        data = _read("users file", path)
     except OSError as error:
         raise ConfigurationError(f"users file {path}: {error.strerror}", str(path)) from error
     if len(data) > MAX_FILE_LENGTH:
@@ -151,18 +151,67 @@ def read_users(path: Path) -> Users:
     return _parse(path, data)
 
 
-def _check_owner(path: Path, status: os.stat_result) -> None:
+def decoy_key(path: Path) -> bytes:
+    """Return the key for decoy salts that is stored beside a users file; create it if missing.
+
+    Raises:
+        ConfigurationError: the key file is open to others or damaged.
+        StorageError: it cannot be read, or is missing and cannot be created.
+    """
+    path = Path(os.path.realpath(path))
+    key_path = path.with_name(f"{path.name}.decoy-key")
+    try:
+        try:
+            data = _read("decoy key", key_path)
+        except FileNotFoundError:
+            _create_decoy_key(path, key_path)
+            data = _read("decoy key", key_path)
+        key = base64.b64decode(data)
+    except OSError as error:
+        raise StorageError(f"decoy key {key_path}: {error.strerror}", key_path) from error
+    except binascii.Error:
+        key = b""
+    if len(key) != DECOY_KEY_LENGTH:
+        raise ConfigurationError(
+            f"decoy key {key_path}: {len(data)} bytes, expected base64 of {DECOY_KEY_LENGTH} bytes:"
+            " remove it for a new one",
+            str(key_path),
+        )
+    return key
+
+
+def _create_decoy_key(path: Path, key_path: Path) -> None:
+    status = path.stat()
+    # Root creates it for whom the users file is for.
+    like = status if os.geteuid() in (0, status.st_uid) else None
+    with _locked(path.parent) as folder:
+        if not key_path.exists():
+            key = base64.b64encode(secrets.token_bytes(DECOY_KEY_LENGTH))
+            _replace(key_path, [key.decode("ascii")], like)
+            os.fsync(folder)
+
+
+def _read(what: str, path: Path) -> bytes:
+    """Return a file's bytes, or one more than a users file may have, if it is safe from others."""
+    # A pipe of that name must not hold up who reads.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        _check_owner(what, path, os.fstat(descriptor))
+        return file.read(MAX_FILE_LENGTH + 1)
+
+
+def _check_owner(what: str, path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"users file {path}: not a regular file", str(path))
+        raise ConfigurationError(f"{what} {path}: not a regular file", str(path))
     if status.st_uid not in (0, os.geteuid()):
         raise ConfigurationError(
-            f"users file {path}: belongs to user id {status.st_uid}, must belong to root or to"
+            f"{what} {path}: belongs to user id {status.st_uid}, must belong to root or to"
             f" whom the archive runs as (user id {os.geteuid()})",
             str(path),
         )
     if status.st_mode & _FORBIDDEN_MODE:
         raise ConfigurationError(
-            f"users file {path}: its mode {stat.S_IMODE(status.st_mode):04o} lets others at it:"
+            f"{what} {path}: its mode {stat.S_IMODE(status.st_mode):04o} lets others at it:"
             f" chmod 600 {path}",
             str(path),
         )
@@ -261,9 +310,7 @@ def _changing(path: Path) -> Iterator[list[str]]:
     # Where a link points to, the file itself is replaced.
     path = Path(os.path.realpath(path))
     try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with _locked(path.parent) as folder:
             lines: list[str] = []
             before = None
             if path.exists():
@@ -278,10 +325,19 @@ def _changing(path: Path) -> Iterator[list[str]]:
             if lines != unchanged:
                 _replace(path, lines, before)
                 os.fsync(folder)
-        finally:
-            os.close(folder)
     except OSError as error:
         raise StorageError(f"cannot change users file {path}: {error.strerror}", path) from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """Lock a directory against other processes that change files in it; yield its descriptor."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _replace(path: Path, lines: list[str], before: os.stat_result | None) -> None:

@@ -62,6 +62,8 @@ def test_users_come_and_go(run: Run, tmp_path: Path, secret_file: Path) -> None:
     assert run("users", users, "remove", "bob") == {"removed": "bob"}
     assert "has no user bob" in run("users", users, "remove", "bob", code=1)
     assert [row["user"] for row in run("users", users, "list")] == ["alice"]
+    # For an archive that may not create files there.
+    assert sorted(each.name for each in tmp_path.glob("users*")) == ["users", "users.decoy-key"]
 
 
 def test_mistakes_are_one_line(run: Run, tmp_path: Path, secret_file: Path) -> None:

@@ -16,10 +16,12 @@ import pytest
 from support.control_rig import RawClient, await_true
 from support.guard import Guard
 from support.java import JavaArchiveException, JavaClient
+from support.permissions import without_privileges
 
 import aerotape
 from aerotape import UserSecret, _native
 from aerotape.archive.protocol import ErrorCode
+from aerotape.archive.security.users import UsersGuard
 from aerotape.archive.security.users_file import Role, make_user, put_user, remove_user
 from aerotape.codecs import archive as codecs
 
@@ -118,6 +120,40 @@ def test_an_unknown_user_is_challenged_like_a_known_one(archive: Any) -> None:
         assert first != second
         assert first.partition(b",s=")[2] == second.partition(b",s=")[2]
         assert first.endswith(b",i=4096")
+
+
+def test_a_restart_does_not_show_who_is_unknown(
+    users_file: Path, run_archive: Callable[..., Any]
+) -> None:
+    """The salt of a name that is no user's is the same in the next process."""
+    salts = []
+
+    def keep(challenge: bytes) -> bytes:
+        salts.append(challenge.partition(b",s=")[2])
+        return b"p="
+
+    for _ in range(2):
+        with run_archive("aerotape", {"aerotape.users.file": str(users_file)}) as running:
+            refusal(running, b"nobody", on_challenge=keep)
+            assert "decoy" not in running.log()
+    assert salts[0] == salts[1]
+
+
+def test_a_decoy_key_that_cannot_be_stored_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A read-only users file is no error; the log names the key file and what to do."""
+    path = tmp_path / "users"
+    put(path, "alice", Role.READ, b"secret")
+    tmp_path.chmod(0o500)
+    try:
+        with without_privileges():
+            UsersGuard(path).close()
+        (line,) = caplog.messages
+        assert line.startswith(f"decoy key {path}.decoy-key: Permission denied: the salts")
+        assert f"`aerotape users {path} add" in line
+    finally:
+        tmp_path.chmod(0o700)
 
 
 def test_roles_hold_for_requests(archive: Any) -> None:
