@@ -61,17 +61,17 @@ class ChannelUri:
         """
         if len(uri) > MAX_URI_LENGTH:
             raise ChannelUriError(
-                f"channel URI of {len(uri)} characters is longer than {MAX_URI_LENGTH}:"
+                f"URI length ({len(uri)}) exceeds max supported length ({MAX_URI_LENGTH}):"
                 f" {uri[:64]}...",
                 uri[:MAX_URI_LENGTH],
             )
         is_spy = uri.startswith(SPY_PREFIX)
         rest = uri[len(SPY_PREFIX) :] if is_spy else uri
         if not rest.startswith(_SCHEME):
-            raise ChannelUriError(f"a channel URI starts with 'aeron:', not so {uri!r}", uri)
+            raise ChannelUriError(f"Aeron URIs must start with 'aeron:', found: {uri}", uri)
         media, question_mark, text = rest[len(_SCHEME) :].partition("?")
         if media not in ("udp", "ipc"):
-            raise ChannelUriError(f"unknown media {media!r} (udp or ipc) in {uri!r}", uri)
+            raise ChannelUriError(f"unknown media: {media} in {uri!r}; expected udp or ipc", uri)
         parameters: dict[str, str] = {}
         if question_mark:
             for parameter in text.split("|"):

@@ -398,7 +398,7 @@ class Conductor:
             session.do_work(self._now_ms)
         except Exception as error:
             self._check_client()
-            session.abort(f"failed: {error}")
+            session.abort(f"failed with exception: {error}")
         if session.is_done:
             self._remove(session)
 

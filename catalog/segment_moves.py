@@ -78,7 +78,9 @@ def find_detached(archive_dir: Path, descriptor: RecordingDescriptor) -> Detache
         except StorageError as error:
             return DetachedSegments(start_position, count, str(error))
         except OSError as error:
-            return DetachedSegments(start_position, count, f"cannot read {path}: {error.strerror}")
+            return DetachedSegments(
+                start_position, count, f"read failed on {path}: {error.strerror}"
+            )
         count += 1
         if start_position != base_position:
             break
@@ -94,14 +96,16 @@ def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_positi
     length = segment_file_size(path)
     if length != descriptor.segment_file_length:
         raise StorageError(
-            f"cannot attach {path}: it is {length} bytes long, the recording's segment files are"
-            f" {descriptor.segment_file_length}",
+            f"fileLength={length} not equal to segmentLength={descriptor.segment_file_length}:"
+            f" cannot attach {path}",
             path,
         )
     with path.open("rb", buffering=0) as file:
         offset = _find_frame(file.fileno(), descriptor.term_buffer_length)
         if offset < 0:
-            raise StorageError(f"cannot attach {path}: its first term holds no frame", path)
+            raise StorageError(
+                f"fragment not found in first term of segment {path}: it holds no frame", path
+            )
         header = os.pread(file.fileno(), _FRAME_HEADER_LENGTH, offset)
     stream_id, term_id = _STREAM_AND_TERM.unpack_from(header)
     terms = base_position // descriptor.term_buffer_length
@@ -112,7 +116,8 @@ def _first_frame_offset(path: Path, descriptor: RecordingDescriptor, base_positi
     ):
         if found != wanted:
             raise StorageError(
-                f"cannot attach {path}: its first frame has {name} {found} instead of {wanted}",
+                f"{name} does not match: actual={found} expected={wanted} in the first frame of"
+                f" {path}",
                 path,
             )
     return offset
@@ -202,11 +207,13 @@ def plan_moves(
         if base_position == target_stop_position:
             move = replace(move, blank_length=_length_if_blank(move.target))
         if not move.source.exists():
-            raise StorageError(f"cannot migrate: missing segment file {move.source}", move.source)
+            raise StorageError(
+                f"cannot migrate: missing src segment file {move.source}", move.source
+            )
         is_in_the_way = move.target.exists() and not move.blank_length
         if is_in_the_way and not move.target.samefile(move.source):
             raise StorageError(
-                f"cannot migrate: segment file {move.target} exists already, outside recording "
+                f"cannot migrate: preexisting dst segment file {move.target}, outside recording "
                 f"{target_recording_id}; where a migration that was cut short has left it, first "
                 f"`aerotape segments delete {target_recording_id}`; if it is behind the end of the "
                 "recording, where good frames are if that was lowered, move the file out of "

@@ -82,14 +82,16 @@ def plan(
         position = request.position
     else:
         position = descriptor.start_position
-    wanted = request.file_io_max_length or 0
-    smallest = min(wanted, buffer_length) if wanted > 0 else buffer_length
-    if smallest < descriptor.mtu_length:
-        raise ArchiveError(
-            f"reads of {smallest} bytes are shorter than the MTU of {descriptor.mtu_length} bytes"
-            f" of recording {recording_id}",
-            ErrorCode.GENERIC,
-        )
+    for name, capacity in (
+        ("fileIoMaxLength", request.file_io_max_length or 0),
+        ("replayBufferCapacity", buffer_length),
+    ):
+        if 0 < capacity < descriptor.mtu_length:
+            raise ArchiveError(
+                f"{name}={capacity} < mtuLength={descriptor.mtu_length}: expected the MTU of"
+                f" recording {recording_id} at least",
+                ErrorCode.GENERIC,
+            )
     if limit_position is not None and limit_position != NULL_POSITION:
         if position > limit_position:
             raise _beyond(recording_id, position, limit_position)
@@ -104,15 +106,18 @@ def plan(
         length = stop_position - position
         if length == 0:
             raise ArchiveError(
-                f"recording {recording_id} has nothing to replay from position {position}",
+                "when replaying and stopping the replay length must be non-zero,"
+                f" recordingId={recording_id}: recording {recording_id} has nothing to replay from"
+                f" position {position}",
                 ErrorCode.EMPTY_RECORDING,
             )
     else:
         length = min(request.length, max_length)
     if length < 0:
         raise ArchiveError(
-            f"replay length={length} of recording {recording_id} is negative: asked for"
-            f" length={request.length} position={position} stopPosition={stop_position}",
+            f"replay length must be positive: replayLength={length}, length={request.length},"
+            f" stopPosition={stop_position}, replayPosition={position}"
+            f" for recording {recording_id}",
             ErrorCode.GENERIC,
         )
     return ReplayPlan(position, length, stop_position)
@@ -158,8 +163,8 @@ def check_deletion(
     stop_position = descriptor.stop_position
     if deleted_up_to is not None and min(deleted_up_to, replay_plan.stop_position) > stop_position:
         raise ArchiveError(
-            f"recording {descriptor.recording_id} cannot be replayed while its segments are being"
-            " deleted: wait for the DELETE signal",
+            f"cannot start replay of recording {descriptor.recording_id} due to an outstanding"
+            " delete operation: wait for the DELETE signal",
             ErrorCode.GENERIC,
         )
 
@@ -168,14 +173,14 @@ def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
     recording_id = descriptor.recording_id
     if position % FRAME_ALIGNMENT:
         raise ArchiveError(
-            f"replay position={position} of recording {recording_id} is not a multiple of the"
-            f" frame alignment of {FRAME_ALIGNMENT} bytes",
+            f"requested replay start position={position} is not a multiple of FRAME_ALIGNMENT"
+            f" ({FRAME_ALIGNMENT}) for recording {recording_id}",
             ErrorCode.GENERIC,
         )
     if position < descriptor.start_position:
         raise ArchiveError(
-            f"replay position={position} is before the start position="
-            f"{descriptor.start_position} of recording {recording_id}",
+            f"requested replay start position={position} is less than recording start position="
+            f"{descriptor.start_position} for recording {recording_id}",
             ErrorCode.INVALID_POSITION,
         )
     if descriptor.stop_position != NULL_POSITION and position >= descriptor.stop_position:
@@ -184,8 +189,8 @@ def _check_position(position: int, descriptor: RecordingDescriptor) -> None:
 
 def _beyond(recording_id: int, position: int, limit_position: int) -> ArchiveError:
     return ArchiveError(
-        f"replay position={position} is beyond the limit position={limit_position}"
-        f" of recording {recording_id}",
+        f"requested replay start position={position} must be less than the limit position="
+        f"{limit_position} for recording {recording_id}",
         ErrorCode.INVALID_POSITION,
     )
 

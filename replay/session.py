@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
 from aerotape.archive.protocol import NULL_VALUE, ErrorCode
+from aerotape.catalog.descriptor import segment_base
+from aerotape.catalog.segments import segment_file_name
 from aerotape.errors import (
     AeronError,
     AerotapeError,
@@ -87,12 +89,18 @@ class ReplaySession:
         self.deadline_ns = deadline_ns
         self.pending: PendingExclusivePublication | None = None
         # Once the replayer has it.
+        self.session_id = NULL_VALUE
         self.progress: ReplayProgress | None = None
         self.is_answered = False
 
     @property
     def recording_id(self) -> int:
         return self.request.recording_id
+
+    @property
+    def state(self) -> str:
+        """How far it has got, by the reference's name."""
+        return "REPLAY" if self.is_answered else "INIT"
 
     @property
     def position(self) -> int:
@@ -151,7 +159,7 @@ class Replays:
         except ArchiveError as error:
             requester.send_error(correlation_id, error.error_code, str(error))
         except ConfigurationError as error:
-            what = f"replay channel cannot be used: {error}"
+            what = f"failed to process replayChannel - {error}"
             self._errors.record("replay not started", what)
             requester.send_error(correlation_id, ErrorCode.GENERIC, what)
         except ClosedError:
@@ -168,7 +176,9 @@ class Replays:
         limit = self._config.max_concurrent_replays
         if len(self) >= limit:
             raise ArchiveError(
-                f"{limit} replays are the most that may run at once", ErrorCode.MAX_REPLAYS
+                f"max concurrent replays reached {limit}: stop one, or raise"
+                " aeron.archive.max.concurrent.replays",
+                ErrorCode.MAX_REPLAYS,
             )
         recording_id = request.recording_id
         if not self._catalog.has_recording(recording_id):
@@ -208,7 +218,9 @@ class Replays:
             self._counters.state(counter_id) != _COUNTER_ALLOCATED
         ):
             raise ArchiveError(
-                f"limit counter id={counter_id} is not an allocated counter", ErrorCode.GENERIC
+                f"unable to create replay limit counter id= {counter_id} because of: Counter id is"
+                f" not allocated: {counter_id}",
+                ErrorCode.GENERIC,
             )
         return counter_id, self._counters.registration_id(counter_id)
 
@@ -231,10 +243,12 @@ class Replays:
                     self._add_publication(session)
                     continue
                 self._pending.remove(session)
-                within = (
-                    f" within {self._config.connect_timeout_ns / 1e9:g} s" if is_temporary else ""
+                tried = (
+                    f", tried for {self._config.connect_timeout_ns / 1e9:g} s"
+                    if is_temporary
+                    else ""
                 )
-                what = f"cannot create the replay publication{within}: {error}"
+                what = f"failed to create replay publication: {error}{tried}"
                 self._errors.record("replay not started", what)
                 session.requester.send_error(session.correlation_id, ErrorCode.GENERIC, what)
                 continue
@@ -245,6 +259,7 @@ class Replays:
     def _hand_over(self, session: ReplaySession, publication: ExclusivePublication) -> None:
         replay_id = replay_session_id(self._next_replay_id, publication.session_id)
         self._next_replay_id += 1
+        session.session_id = publication.session_id
         limit_counter = session.limit_counter
         length = session.plan.length
         stop_position = session.plan.stop_position
@@ -315,9 +330,10 @@ class Replays:
             return
         self._session_counter.add(-1)
         if message is not None:
+            base = segment_base(session.descriptor, position)
             detail = (
-                f"{message}, recordingId={session.recording_id} replaySessionId={replay_id}"
-                f" position={position}"
+                f"{message}, recordingId={session.recording_id}, replaySessionId={replay_id},"
+                f" segmentFile={segment_file_name(session.recording_id, base)}"
             )
             self._errors.record("replay failed", detail)
             session.requester.send_error(session.correlation_id, error_code, detail)

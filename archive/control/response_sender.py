@@ -236,7 +236,7 @@ class ResponseSender(ABC):
     def note_sending(self, sending: Sending) -> int:
         """Return how many descriptors have gone out; the session may have ended over it."""
         if sending.failure is not None:
-            self.abort(f"failed: {sending.failure}")
+            self.abort(f"failed with exception: {sending.failure}")
         self._note_offer(sending.result, sending.sent > 0)
         return sending.sent
 

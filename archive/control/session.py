@@ -228,9 +228,15 @@ class ControlSession(ResponseSender):
         if self._activity_deadline_ms is not None and now_ms > self._activity_deadline_ms:
             if self.state is State.ACTIVE:
                 if not self._has_been_sent_to():
-                    self.abort(f"no response could be sent for {self._connect_timeout_ms} ms")
+                    self.abort(
+                        "failed to send response for more than"
+                        f" connectTimeoutMs={self._connect_timeout_ms}"
+                    )
             else:
-                self.abort(f"not connected within {self._connect_timeout_ms} ms: {self.state.name}")
+                self.abort(
+                    f"failed to establish initial connection: state={self.state.name}"
+                    f" connectTimeoutMs={self._connect_timeout_ms}"
+                )
         match self.state:
             case State.INIT:
                 self._init()

@@ -50,7 +50,7 @@ class SignalAudience:
                     session.pass_on(responses.readdressed(signal, session.session_id))
             except Exception as error:
                 # What is wrong with one listener is no matter of who made the request.
-                session.abort(f"failed: {error}")
+                session.abort(f"failed with exception: {error}")
 
     def _may_hear(self, session: ControlSession) -> bool:
         return self._authorisation.is_authorised(

@@ -40,16 +40,16 @@ def refuse_request(
     if not catalog.has_recording(recording_id):
         return ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"
     descriptor = catalog.descriptor(recording_id)
-    cannot = f"recording {recording_id} cannot be extended"
+    cannot = f"cannot extend recording {recording_id}"
     if stream_id != descriptor.stream_id:
         return ErrorCode.UNKNOWN_RECORDING, (
-            f"{cannot} with streamId={stream_id}: it has streamId={descriptor.stream_id}"
+            f"{cannot} with streamId={stream_id} for existing streamId={descriptor.stream_id}"
         )
     if is_recorded:
-        return ErrorCode.ACTIVE_RECORDING, f"{cannot}: it is being recorded"
+        return ErrorCode.ACTIVE_RECORDING, f"cannot extend active recording {recording_id}"
     if deleted_to is not None and deleted_to >= descriptor.stop_position:
         return ErrorCode.GENERIC, (
-            f"{cannot} while segments at its end are being deleted: wait for the DELETE signal"
+            f"{cannot} due to an outstanding delete operation: wait for the DELETE signal"
         )
     problem = describe_problem(descriptor)
     if problem:
@@ -59,16 +59,21 @@ def refuse_request(
 
 def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | None:
     """Say why an image cannot go on where a recording has stopped; None when it can."""
-    for name, value, wanted in (
-        ("join position", image.join_position, descriptor.stop_position),
-        ("initial term id", image.initial_term_id, descriptor.initial_term_id),
-        ("term length", image.term_buffer_length, descriptor.term_buffer_length),
-        ("MTU", image.mtu_length, descriptor.mtu_length),
+    for name, value, wanted_name, wanted in (
+        ("joinPosition", image.join_position, "stopPosition", descriptor.stop_position),
+        ("initialTermId", image.initial_term_id, "initialTermId", descriptor.initial_term_id),
+        (
+            "termBufferLength",
+            image.term_buffer_length,
+            "termBufferLength",
+            descriptor.term_buffer_length,
+        ),
+        ("mtuLength", image.mtu_length, "mtuLength", descriptor.mtu_length),
     ):
         if value != wanted:
             return ErrorCode.INVALID_EXTENSION, (
-                f"recording {descriptor.recording_id} cannot be extended by an image with"
-                f" {name}={value}: it has {wanted}"
+                f"cannot extend recording {descriptor.recording_id}"
+                f" image.{name}={value} != rec.{wanted_name}={wanted}"
             )
     return None
 

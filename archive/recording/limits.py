@@ -19,7 +19,8 @@ class RecordingLimits:
             return None
         return (
             ErrorCode.MAX_RECORDINGS,
-            f"{self._max_recordings} recordings are the most that may run at once",
+            f"max concurrent recordings reached at {self._max_recordings}: stop one, or raise"
+            " aeron.archive.max.concurrent.recordings",
         )
 
     def low_storage(self) -> Refusal | None:

@@ -105,7 +105,8 @@ class SegmentDeletions:
         requester.send_error(
             correlation_id,
             ErrorCode.GENERIC,
-            f"segments of recording {recording_id} {problem}",
+            f"another delete operation in progress for recording id: {recording_id}:"
+            f" segments of recording {recording_id} {problem}",
         )
         return False
 
@@ -285,7 +286,7 @@ class SegmentDeletions:
                     # As an archive leaves it that renames what it is about to delete.
                     path.with_name(path.name + DELETE_SUFFIX).unlink(missing_ok=True)
             except OSError as error:
-                problems.append(f"cannot delete segment file {path}: {error.strerror}")
+                problems.append(f"unable to delete segment file: {path}: {error.strerror}")
         try:
             if finish is not None:
                 finish()

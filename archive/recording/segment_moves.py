@@ -337,35 +337,38 @@ def _check_migration(source: RecordingDescriptor, target: RecordingDescriptor) -
 
     def refuse(problem: str) -> ArchiveError:
         return ArchiveError(
-            f"cannot migrate segments of recording {source.recording_id} to recording"
-            f" {target.recording_id}: {problem}",
+            f"{problem}: cannot migrate segments of recording {source.recording_id} to recording"
+            f" {target.recording_id}",
             ErrorCode.GENERIC,
         )
 
     if source.stop_position == NULL_POSITION:
-        raise refuse("the first is still active")
+        raise refuse(f"recording {source.recording_id} is still active")
     for name, first, second in (
-        ("segment file length", source.segment_file_length, target.segment_file_length),
-        ("term length", source.term_buffer_length, target.term_buffer_length),
-        ("initial term id", source.initial_term_id, target.initial_term_id),
-        ("stream id", source.stream_id, target.stream_id),
-        ("MTU", source.mtu_length, target.mtu_length),
+        ("SegmentFileLength", source.segment_file_length, target.segment_file_length),
+        ("TermBufferLength", source.term_buffer_length, target.term_buffer_length),
+        ("InitialTermId", source.initial_term_id, target.initial_term_id),
+        ("StreamId", source.stream_id, target.stream_id),
+        ("MtuLength", source.mtu_length, target.mtu_length),
     ):
         if first != second:
-            raise refuse(f"{name} {first} is not {second}")
+            raise refuse(f"invalid migrate: src{name}={first} dst{name}={second}")
     if source.stop_position == target.start_position:
         join_position = source.stop_position
     elif source.start_position == target.stop_position:
         join_position = source.start_position
     else:
         raise refuse(
-            f"they do not meet: startPosition={source.start_position}"
-            f" stopPosition={source.stop_position} and startPosition={target.start_position}"
-            f" stopPosition={target.stop_position}"
+            "invalid migrate: src and dst are not contiguous"
+            f" srcStartPosition={source.start_position} srcStopPosition={source.stop_position}"
+            f" dstStartPosition={target.start_position} dstStopPosition={target.stop_position}"
         )
-    for descriptor in (source, target):
+    for label, descriptor in (("src", source), ("dst", target)):
         if not _is_segment_base(descriptor, join_position):
             raise refuse(
-                f"position {join_position}, where they meet, is no segment boundary of recording"
-                f" {descriptor.recording_id}"
+                f"invalid migrate: join position is not on segment boundary of {label} recording"
+                f" seamPosition={join_position} startPosition={descriptor.start_position}"
+                f" stopPosition={descriptor.stop_position}"
+                f" termBufferLength={descriptor.term_buffer_length}"
+                f" segmentFileLength={descriptor.segment_file_length}"
             )

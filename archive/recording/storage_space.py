@@ -54,7 +54,8 @@ class StorageSpace:
             return None
         return (
             ErrorCode.STORAGE_SPACE,
-            f"low storage space: usable={usable} bytes, threshold={self._threshold_bytes} bytes",
+            f"low storage threshold={self._threshold_bytes} <= usableSpace={usable}: free space in"
+            f" {self._path}, or lower aeron.archive.low.storage.space.threshold (bytes)",
         )
 
     def watch(self) -> None:

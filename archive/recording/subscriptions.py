@@ -106,7 +106,7 @@ class RecordingSubscriptions:
             requester.send_error(
                 correlation_id,
                 ErrorCode.ACTIVE_SUBSCRIPTION,
-                f"already being recorded: streamId={stream_id} channel={channel}",
+                f"recording exists for streamId={stream_id} channel={channel}",
             )
             return None
         is_spy = source_location is SourceLocation.LOCAL and is_udp

@@ -37,16 +37,22 @@ def check_truncation(descriptor: RecordingDescriptor, position: int) -> None:
         ArchiveError: it cannot be, with the reference's error code.
     """
     start, stop = descriptor.start_position, descriptor.stop_position
-    cannot = f"recording {descriptor.recording_id} cannot be truncated"
+    recording_id = descriptor.recording_id
     if descriptor.is_active:
-        raise ArchiveError(f"{cannot}: it has no stop position", ErrorCode.ACTIVE_RECORDING)
+        raise ArchiveError(
+            f"cannot truncate active recording {recording_id}: it has no stop position",
+            ErrorCode.ACTIVE_RECORDING,
+        )
     problem = describe_problem(descriptor)
     if problem:
-        raise ArchiveError(f"{cannot}, its descriptor is damaged: {problem}", ErrorCode.GENERIC)
+        raise ArchiveError(
+            f"cannot truncate recording {recording_id}, its descriptor is damaged: {problem}",
+            ErrorCode.GENERIC,
+        )
     if not start <= position <= stop or position % FRAME_ALIGNMENT:
         raise ArchiveError(
-            f"{cannot} to position={position}: it must be from {start} to {stop} and a multiple"
-            f" of {FRAME_ALIGNMENT}",
+            f"invalid position {position}: start={start} stop={stop} alignment={FRAME_ALIGNMENT},"
+            f" recording {recording_id} cannot be truncated there",
             ErrorCode.INVALID_POSITION,
         )
 
@@ -115,7 +121,8 @@ def _check_frame(path: Path, offset: int, descriptor: RecordingDescriptor, posit
         or stream_id != descriptor.stream_id
     ):
         raise ArchiveError(
-            f"recording {descriptor.recording_id} cannot be truncated to position={position}:"
-            f" no frame begins there, in {path} at offset {offset}",
+            f"{position} position not aligned to a data header: recording"
+            f" {descriptor.recording_id} cannot be truncated to position={position}, in {path} at"
+            f" offset {offset}",
             ErrorCode.GENERIC,
         )

@@ -39,7 +39,7 @@ def source_position(source: SourceArchive, recording_id: int) -> Step[int]:
     """
     position = yield from source.ask(
         codecs.RecordingPositionRequest(recording_id=recording_id),
-        "get the position of the source recording",
+        "to get recording position of the source",
     )
     if position == NULL_POSITION:
         raise no_live_source()
@@ -57,7 +57,7 @@ def add_destination(subscription: Subscription, channel: str, timeout_ns: int) -
     yield from wait_for(
         lambda: pending.poll() or None,
         time.monotonic_ns() + timeout_ns,
-        f"add the destination {channel}",
+        f"to add destination {channel}",
     )
 
 

@@ -33,6 +33,7 @@ from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem
 from aerotape.codecs import archive as codecs
 from aerotape.codecs.archive import RecordingSignal, SourceLocation
 from aerotape.errors import (
+    AeronTimeoutError,
     AerotapeError,
     ArchiveError,
     ClosedError,
@@ -151,8 +152,10 @@ class ReplicationSession:
         except (ClosedError, ConfigurationError):
             raise
         except AerotapeError as error:
+            timeout = "Archive connect timeout: " if isinstance(error, AeronTimeoutError) else ""
             raise ReplicationError(
-                f"Replication connection failed={error}", ErrorCode.REPLICATION_CONNECTION_FAILURE
+                f"Replication connection failed={timeout}{error}",
+                ErrorCode.REPLICATION_CONNECTION_FAILURE,
             ) from error
         source = yield from self._source_descriptor()
         begin = self._prepare(source)
@@ -169,7 +172,7 @@ class ReplicationSession:
         if recording is None:
             return  # the client has been told why
         subscription = yield from wait_for(
-            lambda: recording.subscription, self._deadline_ns(), "subscribe to the replay"
+            lambda: recording.subscription, self._deadline_ns(), "to subscribe to the replay"
         )
         if self._request.has_destinations:
             yield from live_join.add_destination(
@@ -202,7 +205,8 @@ class ReplicationSession:
         limit = self._request.file_io_max_length
         if limit != NULL_VALUE and limit < source.mtu_length:
             raise ArchiveError(
-                f"Replication fileIoMaxLength ({limit}) is less than the recording mtuLength"
+                # The word that comes twice does so in the reference.
+                f"Replication fileIoMaxLength ({limit}) is less than than the recording mtuLength"
                 f" ({source.mtu_length})"
             )
         # A replica that has all to come ends where it begins.
@@ -268,13 +272,13 @@ class ReplicationSession:
             endpoint = yield from wait_for(
                 subscription.resolved_endpoint,
                 self._deadline_ns(),
-                f"resolve the endpoint of {subscription.channel}",
+                f"to resolve subscription endpoint: channel={subscription.channel}",
             )
         token, publication = NULL_VALUE, None
         if request.uses_response_channel:
             token = yield from self._source.ask(
                 codecs.ReplayTokenRequest(recording_id=source.recording_id),
-                "get a replay token of the source",
+                "to get a replay token of the source",
             )
             publication = yield from self._source.add_replay_publication(
                 subscription.registration_id
@@ -295,12 +299,14 @@ class ReplicationSession:
                     subscription_id=subscription.registration_id,
                 ),
             ),
-            f"have the source replay to {request.replication_channel}",
+            f"get acknowledgement of replay request to: {request.replication_channel}",
             publication,
         )
         image_session_id = channels.to_int32(replay_id)
         deadline_ns = self._deadline_ns()
-        what = f"get the replay with sessionId={image_session_id} on {subscription.channel}"
+        what = (
+            f"get replay image for sessionId={image_session_id} on channel={subscription.channel}"
+        )
         image = yield from wait_for(
             lambda: subscription.image_by_session_id(image_session_id), deadline_ns, what
         )

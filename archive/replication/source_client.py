@@ -87,7 +87,7 @@ class SourceArchive:
         """
         address = self.address
         deadline_ns = time.monotonic_ns() + address.timeout_ns
-        what = f"connect to the archive at {address.request_channel}"
+        what = f"to connect to the archive at {address.request_channel}"
         response = ChannelUri.parse(address.response_channel)
         request = ChannelUri.parse(address.request_channel)
         channels.add_control_defaults(response)
@@ -146,7 +146,7 @@ class SourceArchive:
             )
             answer = yield from self._exchange(response.correlation_id, response, deadline_ns, what)
         if not isinstance(answer, codecs.ControlResponse):
-            raise ArchiveError(f"cannot {what}: it answers with {type(answer).__name__}")
+            raise ArchiveError(f"failed {what}: it answers with {type(answer).__name__}")
         self._control_session_id = answer.control_session_id
         if (answer.version or 0) >= VERSION_WITH_ARCHIVE_ID:
             yield from self._ask(codecs.ArchiveIdRequest(), deadline_ns, what)
@@ -162,7 +162,7 @@ class SourceArchive:
         Args:
             subscription_id: registration id of the subscription, which has a response channel.
         """
-        what = f"reach the archive at {self.address.request_channel} for a replay"
+        what = f"to reach the archive at {self.address.request_channel} for a replay"
         deadline_ns = time.monotonic_ns() + self.address.timeout_ns
         uri = ChannelUri.parse(self.address.request_channel)
         channels.add_control_defaults(uri)
@@ -190,12 +190,12 @@ class SourceArchive:
         deadline_ns = time.monotonic_ns() + self.address.timeout_ns
         answer = yield from self._ask(request, deadline_ns, what, publication)
         if not isinstance(answer, codecs.ControlResponse):
-            raise ArchiveError(f"cannot {what}: it answers with {type(answer).__name__}")
+            raise ArchiveError(f"failed {what}: it answers with {type(answer).__name__}")
         return answer.relevant_id
 
     def descriptor(self, recording_id: int) -> Step[RecordingDescriptor | None]:
         """Return the descriptor of a recording, None when there is none (errors as `ask`)."""
-        what = f"fetch the descriptor of recording {recording_id}"
+        what = f"to fetch remote recording descriptor: recordingId={recording_id}"
         request = codecs.ListRecordingRequest(recording_id=recording_id)
         deadline_ns = time.monotonic_ns() + self.address.timeout_ns
         answer = yield from self._ask(request, deadline_ns, what)
@@ -256,10 +256,10 @@ class SourceArchive:
         while (result := publication.offer(data)) < 0:
             if result not in (_BACK_PRESSURED, _ADMIN_ACTION):
                 raise ArchiveError(
-                    f"cannot {what}: the connection to the archive is gone ({result})"
+                    f"failed {what}: the connection to the archive is gone ({result})"
                 )
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(f"cannot {what}: the archive reads no requests")
+                raise AeronTimeoutError(f"failed {what}: the archive reads no requests")
             yield
 
     # ---- listening ----------------------------------------------------------------------------

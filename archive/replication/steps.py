@@ -34,14 +34,14 @@ def wait_for(probe: Callable[[], _T | None], deadline_ns: int, what: str) -> Ste
 
     Args:
         deadline_ns: by `time.monotonic_ns`.
-        what: what cannot be done without, for the error: "cannot {what}".
+        what: what cannot be done without, for the error: "failed {what}".
 
     Raises:
         AeronTimeoutError: it had nothing by the deadline.
     """
     while (found := probe()) is None:
         if time.monotonic_ns() >= deadline_ns:
-            raise AeronTimeoutError(f"cannot {what}: timeout")
+            raise AeronTimeoutError(f"failed {what}: timeout")
         yield
     return found
 
@@ -67,7 +67,7 @@ def add(begin: Callable[[], _Pending[_ResourceT]], deadline_ns: int, what: str) 
                 if error.code != RESOURCE_TEMPORARILY_UNAVAILABLE:
                     raise
             if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(f"cannot {what}: the media driver has not answered in time")
+                raise AeronTimeoutError(f"failed {what}: the media driver has not answered in time")
             yield
     finally:
         if pending is not None:

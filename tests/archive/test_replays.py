@@ -135,7 +135,8 @@ def test_a_publication_that_the_driver_cannot_make_yet(
     rig.replays.do_work()
     [(kind, *details)] = rig.sent
     assert (kind, *details[:2]) == ("error", 9, ErrorCode.GENERIC)
-    assert "cannot create the replay publication within 5 s: session id is in use" in details[2]
+    assert "failed to create replay publication: session id is in use" in details[2]
+    assert "tried for 5 s" in details[2]
     assert not rig.replays.is_replayed(rig.recording_id)
     assert not rig.replays.wants_soon
     assert rig.refusals == 6

@@ -122,7 +122,7 @@ def a_directory(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (no_length, f"is {SEGMENT + 1} bytes long"),
+        (no_length, f"fileLength={SEGMENT + 1} not equal to segmentLength={SEGMENT}"),
         (no_frame, "holds no frame"),
         (no_positive_length, "holds no frame"),
         (no_file, "not a regular file"),
@@ -233,7 +233,7 @@ def test_files_in_the_way(tmp_path: Path) -> None:
         plan_moves(tmp_path, source, 5)
     obstacle.unlink()
     (tmp_path / "0-0.rec").unlink()
-    with pytest.raises(StorageError, match="missing segment file"):
+    with pytest.raises(StorageError, match="missing src segment file"):
         plan_moves(tmp_path, source, 5)
 
 
@@ -251,7 +251,7 @@ def test_the_blank_file_that_the_other_recording_would_go_on_in_makes_way(
         file.write(data * SEGMENT)
         file.truncate(SEGMENT)
     for elsewhere in (-1, 0, 2 * SEGMENT):
-        with pytest.raises(StorageError, match="exists already"):
+        with pytest.raises(StorageError, match="preexisting dst segment file"):
             plan_moves(tmp_path, source, 5, elsewhere)
     moves = plan_moves(tmp_path, source, 5, SEGMENT)
     if no_links is not None:
@@ -289,11 +289,11 @@ def test_a_file_with_frames_where_the_other_recording_would_go_on(tmp_path: Path
     source = descriptor(built(tmp_path, 6), start_position=SEGMENT)
     obstacle = tmp_path / f"5-{SEGMENT}.rec"
     obstacle.write_bytes(bytes(SEGMENT - 1) + b"\1")
-    with pytest.raises(StorageError, match="exists already"):
+    with pytest.raises(StorageError, match="preexisting dst segment file"):
         plan_moves(tmp_path, source, 5, SEGMENT)
     obstacle.unlink()
     obstacle.mkdir()
-    with pytest.raises(StorageError, match="exists already"):
+    with pytest.raises(StorageError, match="preexisting dst segment file"):
         plan_moves(tmp_path, source, 5, SEGMENT)
 
 
@@ -326,7 +326,7 @@ def test_the_way_out_when_a_file_in_the_way_is_behind_the_other_recording(tmp_pa
 def test_a_damaged_stop_position_is_no_work(tmp_path: Path) -> None:
     """However many segments a recording claims: the first that is missing ends it."""
     source = descriptor(built(tmp_path, 2), stop_position=1 << 46)
-    with pytest.raises(StorageError, match="missing segment file"):
+    with pytest.raises(StorageError, match="missing src segment file"):
         plan_moves(tmp_path, source, 5)
 
 

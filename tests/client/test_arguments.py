@@ -26,7 +26,7 @@ REFUSED: list[tuple[Ask, str]] = [
     (lambda c: list(c.list_recording_subscriptions(from_index=-1)), "from_index"),
     (lambda c: list(c.list_recording_subscriptions(3)), "channel_fragment must be a text"),
     (lambda c: c.find_last_matching_recording(-1, "", 1, 1), "min_recording_id"),
-    (lambda c: c.start_recording("not-aeron", 1), "channel: a channel URI starts with 'aeron:'"),
+    (lambda c: c.start_recording("not-aeron", 1), "channel: Aeron URIs must start with 'aeron:'"),
     (lambda c: c.start_recording("aeron:ipc?alias=é", 1), "channel holds characters"),
     (lambda c: c.start_recording(b"aeron:ipc", 1), "channel must be a text"),
     (lambda c: c.start_recording("aeron:ipc", 1.5), "stream_id must be an integer"),

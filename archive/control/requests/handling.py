@@ -26,3 +26,15 @@ def is_known(
         correlation_id, ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"
     )
     return False
+
+
+def may_list(session: ControlSession, correlation_id: int) -> bool:
+    """Return whether a listing may begin; the client is told when one is under way."""
+    if not session.is_listing:
+        return True
+    session.send_error(
+        correlation_id,
+        ErrorCode.ACTIVE_LISTING,
+        "active listing already in progress: read it to its end first",
+    )
+    return False

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
 from aerotape.archive.protocol import NULL_POSITION, ErrorCode
 from aerotape.codecs import archive as codecs
 
@@ -19,19 +19,10 @@ if TYPE_CHECKING:
 MAX_INDEXED = 256
 
 
-def _may_list(session: ControlSession, correlation_id: int) -> bool:
-    if not session.is_listing:
-        return True
-    session.send_error(
-        correlation_id, ErrorCode.ACTIVE_LISTING, "the session is still being sent a listing"
-    )
-    return False
-
-
 def _list_recordings(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
 ) -> None:
-    if _may_list(session, request.correlation_id):
+    if may_list(session, request.correlation_id):
         wanted = (request.correlation_id, request.from_recording_id, request.record_count)
         lookups = _shared(conductor, session)
         if lookups is None or not lookups.list(session.session_id, *wanted):
@@ -55,7 +46,7 @@ def _shared(conductor: Conductor, session: ControlSession) -> Lookups | None:
 def _list_recordings_for_uri(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsForUriRequest
 ) -> None:
-    if not _may_list(session, request.correlation_id):
+    if not may_list(session, request.correlation_id):
         return
     catalog = conductor.catalog
     fragment = request.channel.encode("ascii")
@@ -76,7 +67,7 @@ def _list_recordings_for_uri(
 def _list_recording(
     conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if not _may_list(session, request.correlation_id):
+    if not may_list(session, request.correlation_id):
         return
     recording_id = request.recording_id
     listing = SingleListing(session, conductor.catalog, request.correlation_id, recording_id)
@@ -92,7 +83,7 @@ def _list_recording_subscriptions(
     session: ControlSession,
     request: codecs.ListRecordingSubscriptionsRequest,
 ) -> None:
-    if not _may_list(session, request.correlation_id):
+    if not may_list(session, request.correlation_id):
         return
     subscriptions = conductor.recordings.subscriptions.listed()
     if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
@@ -121,7 +112,7 @@ def _find_last_matching(
         session.send_error(
             request.correlation_id,
             ErrorCode.UNKNOWN_RECORDING,
-            f"minRecordingId={request.min_recording_id} is negative",
+            f"minRecordingId={request.min_recording_id} < 0",
         )
         return
     recording_id = conductor.catalog.find_last(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
 from aerotape.archive.protocol import ErrorCode
 from aerotape.codecs import archive as codecs
 
@@ -68,7 +68,7 @@ def _stop_recording(
         session.send_error(
             request.correlation_id,
             ErrorCode.UNKNOWN_SUBSCRIPTION,
-            f"nothing is being recorded for streamId={request.stream_id} channel={request.channel}",
+            f"no recording found for streamId={request.stream_id} channel={request.channel}",
         )
 
 
@@ -83,7 +83,7 @@ def _stop_recording_subscription(
         session.send_error(
             request.correlation_id,
             ErrorCode.UNKNOWN_SUBSCRIPTION,
-            f"no recording has subscriptionId={request.subscription_id}",
+            f"no recording subscription found for subscriptionId={request.subscription_id}",
         )
 
 
@@ -98,13 +98,8 @@ def _stop_recording_by_identity(
 def _update_channel(
     conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
 ) -> None:
-    if session.is_listing:
-        # It is answered in turn with listings, as the reference has it.
-        session.send_error(
-            request.correlation_id,
-            ErrorCode.ACTIVE_LISTING,
-            "the session is still being sent a listing",
-        )
+    # It is answered in turn with listings, as the reference has it.
+    if not may_list(session, request.correlation_id):
         return
     if not conductor.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)

@@ -57,11 +57,7 @@ def _purge_recording(
         return
     in_use = _why_in_use(conductor, recording_id)
     if in_use:
-        session.send_error(
-            correlation_id,
-            ErrorCode.ACTIVE_RECORDING,
-            f"recording {recording_id} cannot be purged: {in_use}",
-        )
+        session.send_error(correlation_id, ErrorCode.ACTIVE_RECORDING, in_use)
         return
     if not conductor.deletions.allows(session, correlation_id, recording_id):
         return
@@ -86,16 +82,19 @@ def _purge_recording(
 
 
 def _why_in_use(conductor: Conductor, recording_id: int) -> str:
-    """Say who needs a recording as a whole; empty when nobody does."""
+    """Return why a recording cannot be purged; empty when it can."""
     # Another archive that replicates from it is one of these.
     if conductor.replays.is_replayed(recording_id):
-        return "it is being replayed"
+        return f"cannot purge recording with active replay {recording_id}"
     # Not by its stop position: a damaged recording may have none, and is to be got rid of.
     if conductor.recordings.session(recording_id) is not None:
-        return "it is being recorded"
+        return f"cannot purge active recording {recording_id}"
     # It has stopped while the source is asked what is to come.
     if recording_id in conductor.replications.recording_ids():
-        return "it is being replicated to; the replication can be stopped"
+        return (
+            f"cannot purge active recording {recording_id}: it is being replicated to;"
+            " stop the replication"
+        )
     return ""
 
 

@@ -25,34 +25,37 @@ def _check_detach(conductor: Conductor, recording_id: int, position: int) -> Non
     descriptor = conductor.segments.descriptor(recording_id)
 
     def refuse(problem: str) -> ArchiveError:
-        return ArchiveError(
-            f"segments of recording {recording_id} cannot be detached:"
-            f" newStartPosition={position} {problem}",
-            ErrorCode.GENERIC,
-        )
+        return ArchiveError(f"{problem} for recording {recording_id}", ErrorCode.GENERIC)
 
     if position != segment_base(descriptor, position):
-        raise refuse("is not where a segment begins")
+        raise refuse(f"invalid segment start: newStartPosition={position}")
     lower_bound = (
         segment_base(descriptor, descriptor.start_position) + descriptor.segment_file_length
     )
     if position < lower_bound:
-        raise refuse(f"is before the second segment, lowerBound={lower_bound}")
+        raise refuse(f"invalid detach: newStartPosition={position} lowerBound={lower_bound}")
     end_position = descriptor.stop_position
     if end_position == NULL_POSITION:
         recording = conductor.recordings.session(recording_id)
         if recording is None:
-            raise refuse("cannot be checked: where the recording ends is not known")
+            raise refuse(
+                f"invalid detach: newStartPosition={position} cannot be checked, the stop position"
+                " is not known"
+            )
         end_position = recording.position
     upper_bound = segment_base(descriptor, end_position)
     if position > upper_bound:
-        raise refuse(f"is beyond the last segment, upperBound={upper_bound}")
+        raise refuse(
+            f"invalid detach: in use, newStartPosition={position} upperBound={upper_bound}"
+        )
     replay = conductor.replays.lowest(recording_id)
     if replay is not None and position > segment_base(descriptor, replay.position):
         raise refuse(
-            "is beyond what is being replayed,"
+            f"invalid detach: replay in progress -  state={replay.state}"
+            f" newStartPosition={position}"
             f" upperBound={segment_base(descriptor, replay.position)}"
-            f" streamId={replay.request.stream_id} channel={replay.request.channel}"
+            f" sessionId={replay.session_id}"
+            f" streamId={replay.request.stream_id} channel={replay.channel}"
         )
 
 

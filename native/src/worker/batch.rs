@@ -33,8 +33,9 @@ pub enum Follows {
     PartOfFrame,
     /// A padding frame of this length, header included.
     Padding(usize),
-    /// Something that is no frame of the recording, and why.
-    Damage(String),
+    /// Something that is no frame of the recording: what, in the reference's words where it has
+    /// some, and the values.
+    Damage(&'static str, String),
 }
 
 /// The whole data frames at the start of a buffer: their length in bytes, and what is behind.
@@ -61,26 +62,27 @@ pub fn prepare(bytes: &mut [u8], remaining: i64, place: Place, rewrite: FrameRew
             break Follows::PartOfFrame;
         };
         if header.frame_length < HEADER_LENGTH as i32 {
-            break Follows::Damage(if header.frame_length == 0 {
-                "nothing is recorded there: unexpected end of the recording".to_owned()
-            } else {
-                format!("frame length {} is impossible", header.frame_length)
-            });
+            break Follows::Damage(
+                "unexpected end of recording",
+                format!("frame length {}", header.frame_length),
+            );
         }
         if let Err(why) = place.check(&header, length) {
-            break Follows::Damage(why);
+            break Follows::Damage("frame of another place", why);
         }
         match header.frame_type {
             TYPE_PAD => break Follows::Padding(header.frame_length as usize),
             TYPE_DATA => {}
-            other => break Follows::Damage(format!("frame type {other} is not data or padding")),
+            other => {
+                break Follows::Damage("unknown frame type", format!("frame type {other}"));
+            }
         }
         let aligned_length = header.aligned_length();
         let Some(frame) = rest.get_mut(..aligned_length) else {
             break Follows::PartOfFrame;
         };
-        if let Err(damage) = rewrite_frame(frame, header.session_id, rewrite) {
-            break Follows::Damage(damage);
+        if let Err(why) = rewrite_frame(frame, header.session_id, rewrite) {
+            break Follows::Damage("CRC checksum mismatch", why);
         }
         length += aligned_length;
     };
@@ -118,7 +120,7 @@ fn rewrite_frame(frame: &mut [u8], recorded: i32, rewrite: FrameRewrite) -> Resu
         let computed = checksum.compute(payload);
         if computed != recorded {
             return Err(format!(
-                "checksum mismatch: recorded {recorded}, computed {computed}"
+                "recorded checksum={recorded}, computed checksum={computed}"
             ));
         }
     }
@@ -223,14 +225,14 @@ mod tests {
         bytes[100] ^= 1;
         let batch = prepare(&mut bytes, i64::MAX, at(0), rewrite(Some(checksum)));
         assert_eq!(batch.length, 64);
-        assert!(matches!(batch.follows, Follows::Damage(why) if why.contains("checksum")));
+        assert!(matches!(batch.follows, Follows::Damage(what, _) if what.contains("checksum")));
     }
 
     #[test]
     fn what_is_no_frame_is_told_apart_from_the_end() {
         let damage = |bytes: &mut [u8]| match prepare(bytes, i64::MAX, at(0), rewrite(None)).follows
         {
-            Follows::Damage(why) => why,
+            Follows::Damage(what, why) => format!("{what}: {why}"),
             other => panic!("{other:?}"),
         };
         assert!(damage(&mut [0; 64]).contains("unexpected end"));

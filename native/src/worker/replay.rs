@@ -93,7 +93,6 @@ pub enum ReplayTurn {
 
 pub struct ReplaySession {
     replay_session_id: i64,
-    recording_id: i64,
     recorded_stream_id: i32,
     start_position: i64,
     /// Known end of what may be replayed.
@@ -138,7 +137,6 @@ impl ReplaySession {
             .min(request.term_length as usize);
         Self {
             replay_session_id: request.replay_session_id,
-            recording_id: request.recording_id,
             recorded_stream_id: request.stream_id,
             start_position: request.start_position,
             stop_position: request.stop_position,
@@ -186,15 +184,7 @@ impl ReplaySession {
             State::Replaying => self.replay(buffer, traffic),
         };
         self.progress.store(self.position(), Ordering::Release);
-        turn.unwrap_or_else(|failure| {
-            ReplayTurn::Failed(Failure {
-                code: failure.code,
-                message: format!(
-                    "replay {} of recording {}: {failure}",
-                    self.replay_session_id, self.recording_id
-                ),
-            })
-        })
+        turn.unwrap_or_else(ReplayTurn::Failed)
     }
 
     fn open(&mut self) -> Result<ReplayTurn, Failure> {
@@ -202,8 +192,7 @@ impl ReplaySession {
         if !self.is_at_end() {
             if !self.reader.try_open()? {
                 if self.is_connect_timed_out() {
-                    let place = self.reader.place();
-                    return Err(Failure::generic(format!("segment file not found: {place}")));
+                    return Err(self.damage("recording segment file not created"));
                 }
                 return Ok(ReplayTurn::Replayed(0));
             }
@@ -239,9 +228,10 @@ impl ReplaySession {
         if is_frame {
             return Ok(());
         }
-        let place = self.reader.place();
         Err(Failure::invalid_position(format!(
-            "no frame begins at the position asked for: {place}"
+            "replayPosition={} does not point to a valid frame: {}",
+            self.reader.frame_position(),
+            self.reader.place()
         )))
     }
 
@@ -266,7 +256,8 @@ impl ReplaySession {
         }
         if self.is_connect_timed_out() {
             return Err(Failure::generic(format!(
-                "no subscriber connected in time to channel {}, stream id {}",
+                "no connection established for replayChannel={}, replayStreamId={}: \
+                 no subscriber in time",
                 self.publication.channel(),
                 self.publication.stream_id()
             )));
@@ -353,7 +344,10 @@ impl ReplaySession {
             }
             // Good frames before the bad one are sent first; it is met again as the first.
             _ if length > 0 => Ok(self.offered(length)),
-            Follows::Damage(why) => Err(self.damage(&why)),
+            Follows::Damage(what, why) => Err(self.damage(&format!(
+                "{what} at position={}: {why}",
+                self.reader.frame_position()
+            ))),
             _ if read < expected => Err(self.damage("the segment file ends too early")),
             // More was there to be had, but for the end of the term or of a read.
             _ if (expected as i64) < available => Err(self.damage(&format!(

@@ -62,7 +62,7 @@ pub fn open_for_writing(
                 }
             }
             Err(Failure::generic(format!(
-                "segment file already exists and is not overwritten: {}; move it away if it does \
+                "segment file already exists: {}, and is not overwritten; move it away if it does \
                  not belong to this archive",
                 path.display()
             )))

@@ -128,6 +128,19 @@ impl SegmentReader {
         self.position += length as i64;
     }
 
+    /// The position as the reference shows it.
+    pub fn frame_position(&self) -> String {
+        let offset = self.position - self.base_position;
+        let term_offset = self.position & (self.term_length - 1);
+        format!(
+            "{} (segmentFilePosition={}, segmentOffset={}, termOffset={term_offset}, \
+             frameOffset=0)",
+            self.position,
+            self.base_position,
+            offset - term_offset
+        )
+    }
+
     /// Where the reader stands, for messages.
     pub fn place(&self) -> String {
         format!(

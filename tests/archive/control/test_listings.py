@@ -206,7 +206,7 @@ def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: P
         listener.begin()
         gone = listener.raw.control_session_id
         await_true(lambda: gone not in control_session_counters(other.raw.client))
-        archive.await_log("no response could be sent for 2000 ms")
+        archive.await_log("failed to send response for more than connectTimeoutMs=2000")
         assert other.ids() == list(range(COUNT))
 
 

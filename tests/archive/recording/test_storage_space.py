@@ -64,7 +64,7 @@ def test_the_state_is_told_when_it_changes(
             storage.watch()
             refusal = storage.refuse()
             assert refusal is not None and refusal[0] is ErrorCode.STORAGE_SPACE
-            assert f"usable={THRESHOLD} bytes, threshold={THRESHOLD} bytes" in refusal[1]
+            assert f"low storage threshold={THRESHOLD} <= usableSpace={THRESHOLD}" in refusal[1]
         assert counter.values == [1]
         disk.blocks = 1_001
         storage.watch()

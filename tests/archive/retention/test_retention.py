@@ -72,7 +72,10 @@ class FakeReplays:
             return None
         return SimpleNamespace(
             position=self.positions[recording_id],
-            request=SimpleNamespace(stream_id=1, channel="aeron:ipc"),
+            request=SimpleNamespace(stream_id=1),
+            channel="aeron:ipc",
+            session_id=2,
+            state="REPLAY",
         )
 
     def is_replayed(self, recording_id: int) -> bool:
@@ -326,7 +329,7 @@ def test_a_file_that_cannot_be_deleted_is_an_error_and_the_rest_goes_on(
 
     rig.run_pass(before=make_stuck)
     assert rig.error_count.value == 1
-    assert f"cannot delete segment file {stuck}" in caplog.text
+    assert f"unable to delete segment file: {stuck}" in caplog.text
     assert segments(directory, 0) == [0, 2]
     assert segments(directory, 1) == []
     assert not rig.deletions.end_position(0)

@@ -1,0 +1,196 @@
+"""An archive that refuses, Aeron's own in Java or ours, and what its error texts have in common."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from aerotape import _native
+from aerotape.codecs import archive as codecs
+from aerotape.codecs.archive import ControlResponseCode, SourceLocation
+from support.control_rig import RawClient, await_true
+
+IPC = "aeron:ipc?term-length=64k"
+NOBODY = 1 << 40
+MAX_RECORDINGS = 60
+SEGMENT_LENGTH = 64 * 1024
+# A message of this length takes a frame of 1,024 bytes.
+MESSAGE = b"x" * 992
+_streams = itertools.count(3100)
+_GUARDS = {
+    "aerotape": ("support.guard:Guard", "support.guard:Actions"),
+    "java": ("harness.Guard", "harness.Guard$Actions"),
+}
+
+
+def properties(kind: str) -> dict[str, str]:
+    """Limits low enough to be met, and the guard that lets `open:NAME` in."""
+    authenticator, authorisation = _GUARDS[kind]
+    return {
+        "aeron.archive.authenticator.supplier": authenticator,
+        "aeron.archive.authorisation.service.supplier": authorisation,
+        "aeron.archive.max.concurrent.recordings": str(MAX_RECORDINGS),
+        "aeron.archive.max.concurrent.replays": "1",
+        # As long as a test waits for a source that is not there.
+        "aeron.archive.message.timeout": "3s",
+        "aeron.archive.record.checksum": "io.aeron.archive.checksum.Crc32",
+        "aeron.archive.replay.checksum": "io.aeron.archive.checksum.Crc32",
+    }
+
+
+def next_stream_id() -> int:
+    """Return a stream id that no other test uses."""
+    return next(_streams)
+
+
+class Rig:
+    """An archive that is to refuse, a session that may do everything, and streams to record."""
+
+    def __init__(self, archive: Any) -> None:
+        self.archive = archive
+        self.aeron = _native.AeronClient(str(archive.aeron_dir))
+        self.raw = self.connected(b"open:alice")
+
+    def connected(self, credentials: bytes, **fields: Any) -> RawClient:
+        """A further session."""
+        raw = RawClient(self.aeron, IPC, response_stream_id=next_stream_id())
+        self.answer = raw.connect(encoded_credentials=credentials, **fields)
+        return raw
+
+    def refused(self, kind: Callable[..., Any], **fields: Any) -> Any:
+        """The error that a request is answered with."""
+        return error(self.raw.call(kind, **fields))
+
+    def start(self, stream_id: int, channel: str = IPC) -> Any:
+        """The answer to a request to record."""
+        return self.raw.call(
+            codecs.StartRecordingRequest,
+            stream_id=stream_id,
+            source_location=SourceLocation.LOCAL,
+            channel=channel,
+        )
+
+    def recording(self, stream_id: int, count: int, params: str = "") -> tuple[int, Any]:
+        """Record messages; return the id of the recording, which is active, and its stream.
+
+        Args:
+            params: further parameters of the publication's channel, each with a leading `|`.
+        """
+        started = self.start(stream_id)
+        assert started.code is ControlResponseCode.OK, started
+        channel = f"aeron:ipc?{params[1:]}" if "term-length" in params else IPC + params
+        publication = self.aeron.add_exclusive_publication(channel, stream_id)
+        signal = self.signal(started.correlation_id, codecs.RecordingSignal.START)
+        recording_id = int(signal.recording_id)
+        for _ in range(count):
+            assert publication.offer_within(MESSAGE, 5_000_000_000) > 0
+        await_true(lambda: self.position(recording_id) == publication.position)
+        return recording_id, publication
+
+    def signal(self, correlation_id: int, wanted: codecs.RecordingSignal) -> Any:
+        """Wait for a signal about what a request has started."""
+        return self.raw.await_message(
+            lambda each: (
+                isinstance(each, codecs.RecordingSignalEvent)
+                and each.correlation_id == correlation_id
+                and each.signal is wanted
+            )
+        )
+
+    def position(self, recording_id: int) -> int:
+        answer = self.raw.call(codecs.RecordingPositionRequest, recording_id=recording_id)
+        return int(answer.relevant_id)
+
+    def stopped(self, count: int, params: str = "", stream_id: int | None = None) -> int:
+        """As `recording`, and stop it."""
+        stream_id = next_stream_id() if stream_id is None else stream_id
+        recording_id, publication = self.recording(stream_id, count, params)
+        # First the stream, for the next recording of its channel not to meet it.
+        publication.close()
+        await_true(lambda: self.position(recording_id) == -1)
+        self.raw.call(codecs.StopRecordingRequest, stream_id=stream_id, channel=IPC)
+        return recording_id
+
+    def segment_file(self, recording_id: int, base_position: int = 0) -> Path:
+        """The path of a segment file."""
+        return Path(self.archive.archive_dir, f"{recording_id}-{base_position}.rec")
+
+    def error_after_ok(self, kind: Callable[..., Any], **fields: Any) -> Any:
+        """The error that a request gets that was granted at first.
+
+        Those of a replication come under its id, which is the relevant id of the first answer.
+        """
+        granted = self.raw.call(kind, **fields)
+        assert granted.code is ControlResponseCode.OK, granted
+        ids = (granted.correlation_id, granted.relevant_id)
+        return self.raw.await_message(
+            lambda each: (
+                isinstance(each, codecs.ControlResponse)
+                and each.code is ControlResponseCode.ERROR
+                and each.correlation_id in ids
+            )
+        )
+
+
+def error(answer: Any) -> Any:
+    """The answer, which must be an error."""
+    assert answer.code is ControlResponseCode.ERROR, answer
+    return answer
+
+
+def replay_fields(recording_id: int, **fields: Any) -> dict[str, Any]:
+    """The fields of a replay request: all of a recording, unless said otherwise."""
+    return {
+        "recording_id": recording_id,
+        "position": -1,
+        "length": -1,
+        "replay_stream_id": next_stream_id(),
+        "file_io_max_length": -1,
+        "replay_channel": "aeron:ipc",
+        **fields,
+    }
+
+
+def replication_fields(**fields: Any) -> dict[str, Any]:
+    """The fields of a request to replicate recording 0 to a new one, unless said otherwise."""
+    return {
+        "src_recording_id": 0,
+        "dst_recording_id": -1,
+        "stop_position": -1,
+        "channel_tag_id": -1,
+        "subscription_tag_id": -1,
+        "src_control_stream_id": 10,
+        "file_io_max_length": -1,
+        "replication_session_id": -1,
+        **fields,
+    }
+
+
+# Where what Java, its client or its driver says begins, and what only says which replay has failed.
+_JAVAS_OWN = re.compile(
+    r"(java|io\.aeron)\.[a-z.]+[A-Z]|For input string|step=[A-Z]|x{50}"
+    r"|, recordingId=\d+, replaySessionId="
+)
+# What Java 1.51 says in other words than Aeron 1.54, whose these are.
+_NEWER = {
+    "max concurrent recordings reached N": "max concurrent recordings reached at N",
+    "When replaying and stopping": "when replaying and stopping",
+    "invalid media: ": "unknown media: ",
+}
+
+
+def words(answer: Any, rig: Rig) -> str:
+    """The text of an error without what differs from run to run: numbers and places.
+
+    Of the Java archive's, the category that its exceptions begin with is left out as well, and all
+    from where Java says something of its own.
+    """
+    text = answer.error_message.replace(str(rig.archive.archive_dir), "DIR")
+    text = re.sub(r"\b(ERROR|WARN|FATAL) - ", "", text)
+    text = re.sub(r"-?\d+", "N", _JAVAS_OWN.split(text)[0])
+    for older, newer in _NEWER.items():
+        text = text.replace(older, newer)
+    return text
