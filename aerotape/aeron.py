@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 from aerotape import _native
 from aerotape.backlog import Backlog
 from aerotape.closing import Closing
+from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
 
@@ -121,7 +122,7 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
 
     Raises:
         AeronError: it cannot start.
-        ConfigurationError: it is to be driven by a caller's thread.
+        ConfigurationError: it is to be driven by a caller's thread, or to run a Java class.
     """
     if properties.get("aeron.threading.mode") == "INVOKER":
         raise ConfigurationError(
@@ -129,6 +130,7 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
             " here; use SHARED, which has one",
             "aeron.threading.mode",
         )
+    properties = with_c_names(properties)
     try:
         defaults = {
             name: value

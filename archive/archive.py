@@ -40,6 +40,7 @@ from aerotape.catalog.mark_file import MarkFile
 from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.closing import Closing
 from aerotape.collection import collection_paused
+from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
 
 DriverKind = Literal["embedded", "external"]
@@ -67,6 +68,8 @@ class Archive(Closing):
         authorisation_service: AuthorisationService | None = None,
     ) -> None:
         """Start; `launch` is the way to call this."""
+        if driver == "embedded":
+            with_c_names(config.driver_properties)  # refused before anything is touched
         self.config = config
         self.aeron_dir = config.aeron_dir or default_aeron_dir()
         self.control_channel = config.control_channel if config.control_channel_enabled else ""

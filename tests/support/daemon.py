@@ -51,7 +51,6 @@ class AerotapeArchive(Closing):
         self.control_channel = f"aeron:udp?endpoint=localhost:{control_port or free_port()}"
         self.response_channel = "aeron:udp?endpoint=localhost:0"
         driver_properties = {} if driver == "external" else dict(FAST_DRIVER)
-        driver_properties.pop("aeron.shared.idle.strategy", None)  # a Java class
         self._properties = {
             **driver_properties,
             **FAST_ARCHIVE,

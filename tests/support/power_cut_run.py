@@ -174,12 +174,11 @@ class Run:
     def __init__(self, root: Path, aeron_dir: Path, seed: int, properties: dict[str, str]) -> None:
         self.draw = random.Random(seed)
         control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
-        driver = {k: v for k, v in FAST_DRIVER.items() if k != "aeron.shared.idle.strategy"}
         self.archive = Archive.launch(
             dir=root / "a" / "archive",
             aeron_dir=aeron_dir,
             properties={
-                **driver,
+                **FAST_DRIVER,
                 **FAST_ARCHIVE,
                 "aeron.archive.control.channel": control_channel,
                 "aeron.archive.low.storage.space.threshold": "0",
