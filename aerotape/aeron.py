@@ -20,6 +20,7 @@ from aerotape.closing import Closing
 from aerotape.driver_properties import with_c_names
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
+from aerotape.text import argument
 
 Data = bytes | bytearray | memoryview
 
@@ -97,15 +98,17 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
         except NotADirectoryError:
             raise AeronError(
                 f"no media driver in {aeron_dir}: it is not a directory; give that of one that "
-                "runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                f"runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
                 errno.ENOTDIR,
             ) from None
         except (OSError, ValueError):  # the native client says what is wrong with it
             break
         if time.monotonic_ns() >= deadline_ns:
+            wait = "" if timeout_ns else argument("", " wait for it with --wait,")
             raise AeronError(
-                f"no media driver in {aeron_dir} (waited {timeout_ns / 1e9:g} s): start one, or "
-                "give the directory of the one that runs (aeron_dir, --aeron-dir, $AERON_DIR)",
+                f"no media driver in {aeron_dir}{_waited(timeout_ns)}: start one,{wait} or give "
+                "the directory of the one that runs "
+                f"({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
                 _CLIENT_ERROR_DRIVER_TIMEOUT,
             )
         time.sleep(0.01)
@@ -115,6 +118,10 @@ def await_driver(aeron_dir: str, timeout_ns: int) -> None:
             "let this one write there",
             errno.EACCES,
         )
+
+
+def _waited(timeout_ns: int) -> str:
+    return f" (waited {timeout_ns / 1e9:g} s)" if timeout_ns else ""
 
 
 def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
@@ -141,10 +148,11 @@ def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
     except AeronError as error:
         if error.code != errno.EBUSY and "Active media driver" not in str(error):
             raise
+        use_it = argument('driver="external"', "`--driver external`")
         raise AeronError(
             f"a media driver runs in {properties['aeron.dir']} already, or did until a few seconds "
-            'ago: use that one (`--driver external`, driver="external") or another directory '
-            "(--aeron-dir, aeron_dir)",
+            f"ago: use that one ({use_it}) or another directory "
+            f"({argument('aeron_dir', '--aeron-dir')})",
             error.code,
         ) from error
 
@@ -419,7 +427,8 @@ class Aeron(Closing):
             client_name: what the driver shows for this client.
             driver_timeout_ns: how long the driver may give no sign of life. It gives one about
                 every second.
-            start_timeout_ns: how long to wait for a driver. Default: `driver_timeout_ns`.
+            start_timeout_ns: how long to wait for a driver; 0 fails at once. Default:
+                `driver_timeout_ns`.
 
         Raises:
             AeronError: there is no driver, or none that is alive.
@@ -432,8 +441,8 @@ class Aeron(Closing):
 
             if not await_sign_of_life(directory, start_timeout_ns, driver_timeout_ns):
                 raise AeronError(
-                    f"no sign of life from the media driver in {directory} (waited "
-                    f"{start_timeout_ns / 1e9:g} s); is it dead? start it again",
+                    f"no sign of life from the media driver in {directory}"
+                    f"{_waited(start_timeout_ns)}; is it dead? start it again",
                     _CLIENT_ERROR_DRIVER_TIMEOUT,
                 )
         try:

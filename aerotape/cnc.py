@@ -20,6 +20,7 @@ from typing import Final
 from aerotape.catalog.error_log import ErrorObservation, read_errors
 from aerotape.errors import AeronError
 from aerotape.records import record
+from aerotape.text import argument
 
 FILE_NAME: Final = "cnc.dat"
 KEY_LENGTH: Final = 112
@@ -157,7 +158,7 @@ class CncFile:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise AeronError(
                 f"no media driver in {self.path.parent}: there is no {FILE_NAME}; give the"
-                " directory of one that runs (--aeron-dir, $AERON_DIR)",
+                f" directory of one that runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
                 error.errno or 0,
             ) from error
         except OSError as error:

@@ -1,6 +1,28 @@
-"""Text from elsewhere, made fit to be shown."""
+"""Texts of messages: what they quote, and what they call what a user can give."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+_NAMES_OPTIONS: Final = ContextVar("names_options", default=False)
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let messages name the options of commands in place of Python's arguments."""
+    token = _NAMES_OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        _NAMES_OPTIONS.reset(token)
+
+
+def argument(name: str, option: str) -> str:
+    """Return what the user can give: an argument in Python, an option within a command."""
+    return option if _NAMES_OPTIONS.get() else name
 
 
 def printable(text: str) -> str:

@@ -22,6 +22,7 @@ from aerotape.catalog.location import NO_OPTIONS, StorageOptions, parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.records import record, replace
 from aerotape.replay.damage import Mode, check_mode, parse_mode
+from aerotape.text import argument
 from aerotape.times import ALL_TIMES, TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 
@@ -214,7 +215,9 @@ def recording_range(
             raise ConfigurationError(f"{name} {position} is negative", name)
     if from_position is not None and to_position is not None and from_position > to_position:
         raise ConfigurationError(
-            f"from_position {from_position} is after to_position {to_position}", "from_position"
+            f"{argument('from_position', '--from-position')} {from_position} is after "
+            f"{argument('to_position', '--to-position')} {to_position}",
+            "from_position",
         )
     start = recording.start_position
     limit = max(_limit_position(recording), start)

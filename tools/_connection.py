@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aerotape.archive.channel_uri import ChannelUri
 from aerotape.archive.config.units import parse_size
-from aerotape.errors import ConfigurationError
+from aerotape.errors import AeronError, AeronTimeoutError, ConfigurationError
 from aerotape.tools._arguments import (
     ascii_text,
     channel,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient, UserSecret
 
 _T = TypeVar("_T")
+_WAIT_NS: Final = 60_000_000_000
+_RETRY_SLEEP_S: Final = 0.1
 _AERON_DIR_HELP: Final = "the media driver's directory (default: $AERON_DIR, or Aeron's)"
 
 AERON_DIR: Final = "aeron.dir"
@@ -86,6 +89,16 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         type=duration_ns,
         help="for the connect and each request: 5, 5s, 500ms (default: 10s)",
     )
+    group.add_argument(
+        "--wait",
+        metavar="TIME",
+        nargs="?",
+        type=duration_ns,
+        const=_WAIT_NS,
+        default=0,
+        help="wait for the media driver and the archive to be up, by default for 60s; place it "
+        "after other arguments, or write --wait=TIME",
+    )
     group.add_argument("--user", metavar="NAME", help="who to be for the archive")
     group.add_argument(
         "--secret-file", metavar="F", help="the first line of F, or of - (stdin), is the secret"
@@ -130,9 +143,6 @@ def connect(
         ConfigurationError: an option or property has a value that cannot be used.
         AerotapeError: there is no media driver or no archive.
     """
-    # The client brings the native core along, which --help does without.
-    from aerotape.archive.client import connect as connect_client
-
     settings = _Settings(args)
     chosen: dict[str, Any] = {
         "aeron_dir": settings.get(args.aeron_dir, AERON_DIR, str),
@@ -148,7 +158,24 @@ def connect(
     given = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
     given["client_name"] = settings.get(None, CLIENT_NAME, ascii_text) or "aerotape-cli"
     _put_stream_parameters(given, settings)
-    return connect_client(**given)
+    return _connected(given, args.wait)
+
+
+def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
+    """Connect; for `wait_ns` try again while there is no driver or no archive."""
+    # The client brings the native core along, which --help does without.
+    from aerotape.archive.client import connect as connect_client
+
+    deadline_ns = time.monotonic_ns() + wait_ns
+    left_ns = wait_ns
+    while True:
+        try:
+            return connect_client(**given, start_timeout_ns=left_ns)
+        except (AeronError, AeronTimeoutError):
+            left_ns = deadline_ns - time.monotonic_ns()
+            if left_ns <= 0:
+                raise
+        time.sleep(_RETRY_SLEEP_S)
 
 
 def _put_stream_parameters(given: dict[str, Any], settings: _Settings) -> None:

@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
     if args.id is not None and any(given is not None for given in filters):
         raise ConfigurationError("--id names one recording: give it without the other filters")
     with connect(args) as client:
-        emit((_row(client, found, args.json) for found in _select(client, args)), args)
+        rows = (_row(client, found, args.json) for found in _select(client, args))
+        some = any(given is not None for given in filters)
+        emit(rows, args, none="no recordings match" if some else "no recordings")
     return 0
 
 

@@ -31,7 +31,7 @@ from typing import Final, NoReturn, Protocol, cast
 
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.text import printable
+from aerotape.text import naming_options, printable
 from aerotape.tools._common import add_common_options, add_verbose
 
 EXIT_OK: Final = 0
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     try:
         try:
-            with _terminating():
+            with _terminating(), naming_options():
                 code = _dispatch(arguments)
         except SystemExit as stop:  # argparse: --help and --version are 0, usage errors 2
             code = _exit_code(stop)

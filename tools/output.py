@@ -30,7 +30,7 @@ _NAMES: Final = frozenset({str})
 _BLOCK_LENGTH: Final = 1 << 16
 
 
-def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
+def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace, none: str = "") -> None:
     """Print a record (a mapping or dataclass) or rows (an iterable of them).
 
     As JSON with `--json`: a record is one object on one line, rows are one array with a row a
@@ -40,13 +40,20 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace) -> None:
         result: the record or the rows. Keys are column names; bytes are shown in hexadecimal,
             enumerations by name, None as null or `-`.
         args: the command's arguments, for `json`.
+        none: the diagnostic for a person at a terminal when there are no rows.
     """
     if isinstance(result, Mapping) or _is_record(result):
         row = _as_row(result)
         _print_json(row) if args.json else _print_record(row)
         return
     rows = (_as_row(row) for row in result)
-    _print_json_array(rows) if args.json else _print_table(list(rows))
+    if args.json:
+        _print_json_array(rows)
+        return
+    table = list(rows)
+    _print_table(table)
+    if none and not table and sys.stdout.isatty():
+        note(none)
 
 
 def section_text(title: str, row: Row) -> str:

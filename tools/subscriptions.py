@@ -31,5 +31,6 @@ def run(args: argparse.Namespace) -> int:
                 )
             ),
             args,
+            none="no recording subscriptions",
         )
     return 0

@@ -13,6 +13,7 @@ from typing import Final
 from aerotape.archive.channel_uri import ChannelUri, stripped_channel
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import ConfigurationError
+from aerotape.text import argument
 
 DEFAULT_CONTROL_CHANNEL: Final = "aeron:ipc"
 DEFAULT_CONTROL_STREAM_ID: Final = 10
@@ -46,7 +47,8 @@ def default_response_channel(request_channel: str) -> str:
         return f"aeron:udp?endpoint={_host(endpoint)}:0"
     raise ConfigurationError(
         f"the archive at {request_channel} is on another host: give a control response channel "
-        "with an address of this host that it can reach, like aeron:udp?endpoint=HOST:0",
+        f"({argument('control_response_channel', '--response-channel')}) with an address of this "
+        "host that it can reach, like aeron:udp?endpoint=HOST:0",
         "aeron.archive.control.response.channel",
     )
 

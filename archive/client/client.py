@@ -60,6 +60,7 @@ def connect(
     control_response_channel: str | None = None,
     control_response_stream_id: int = channels.DEFAULT_RESPONSE_STREAM_ID,
     timeout_ns: int = DEFAULT_TIMEOUT_NS,
+    start_timeout_ns: int | None = None,
     keep_alive_interval_ns: int = DEFAULT_KEEP_ALIVE_INTERVAL_NS,
     credentials: bytes | Credentials = b"",
     on_challenge: Callable[[bytes], bytes] | None = None,
@@ -77,6 +78,8 @@ def connect(
             free port of this host, which only serves when the archive is on this host too.
         control_response_stream_id: stream on that channel.
         timeout_ns: for the connect and for each request.
+        start_timeout_ns: how long to wait for a media driver; 0 fails at once. Default:
+            `timeout_ns`.
         keep_alive_interval_ns: how often the response stream is read while the client is idle,
             so that the archive does not take it for dead; 0 leaves that to
             `poll_for_recording_signals` and `poll_for_errors`.
@@ -100,6 +103,7 @@ def connect(
             "control_response_channel": control_response_channel,
             "control_response_stream_id": control_response_stream_id,
             "timeout_ns": timeout_ns,
+            "start_timeout_ns": start_timeout_ns,
             "credentials": credentials,
             "on_challenge": on_challenge,
             "client_name": client_name,

@@ -28,6 +28,7 @@ class ConnectOptions(TypedDict, total=False):
     control_response_channel: str | None
     control_response_stream_id: int
     timeout_ns: int
+    start_timeout_ns: int | None
     keep_alive_interval_ns: int
     credentials: bytes | Credentials
     on_challenge: Callable[[bytes], bytes] | None
@@ -80,6 +81,10 @@ def prepare(options: ConnectOptions) -> Connecting:
         options.get("control_response_stream_id", channels.DEFAULT_RESPONSE_STREAM_ID),
     )
     timeout_ns = arguments.timeout("timeout_ns", options.get("timeout_ns", DEFAULT_TIMEOUT_NS))
+    start_timeout_ns = options.get("start_timeout_ns")
+    if start_timeout_ns is None:
+        start_timeout_ns = timeout_ns
+    arguments.timeout("start_timeout_ns", start_timeout_ns)
     client_name = arguments.text("client_name", options.get("client_name", "aerotape"))
     owned = None
     aeron = options.get("aeron")
@@ -89,7 +94,7 @@ def prepare(options: ConnectOptions) -> Connecting:
             options.get("aeron_dir"),
             client_name=client_name,
             driver_timeout_ns=driver_timeout_ns,
-            start_timeout_ns=timeout_ns,
+            start_timeout_ns=start_timeout_ns,
         )
     opening = partial(
         open_session,

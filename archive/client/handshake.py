@@ -21,6 +21,7 @@ from aerotape.archive.protocol import (
 from aerotape.catalog.layout import version_string
 from aerotape.codecs import archive as codecs
 from aerotape.errors import AeronError, AeronTimeoutError, ArchiveError
+from aerotape.text import argument
 
 _WHAT: Final = "connect"
 _RETRY_SLEEP_S: Final = 0.001
@@ -119,8 +120,9 @@ def _await_request_stream(
             raise AeronTimeoutError(
                 f"cannot {_WHAT}: no archive listens on {publication.channel} stream "
                 f"{publication.stream_id} (waited {timeout_ns / 1e9:g} s): start one, or give "
-                "the channel and stream of one that runs (control_request_channel, "
-                "--control-channel)"
+                "the channel and stream of one that runs "
+                f"({argument('control_request_channel', '--control-channel')}, "
+                f"{argument('control_request_stream_id', '--control-stream-id')})"
             )
         time.sleep(_RETRY_SLEEP_S)
 
@@ -174,7 +176,8 @@ def _answer_challenge(
     if on_challenge is None:
         raise ArchiveError(
             "cannot connect: the archive answers with a challenge: connect with a user and its"
-            " secret, or give on_challenge",
+            f" secret ({argument('aerotape.UserSecret', '--user, --secret-file')})"
+            f"{argument(', or give on_challenge', '')}",
             correlation_id=challenge.correlation_id,
         )
     response = codecs.ChallengeResponse(

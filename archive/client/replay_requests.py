@@ -14,6 +14,7 @@ from aerotape.archive.protocol import (
 )
 from aerotape.codecs import archive as codecs
 from aerotape.errors import ConfigurationError
+from aerotape.text import argument
 
 _LONGEST: Final = (1 << 63) - 1
 
@@ -65,7 +66,8 @@ def start_replay(
         subscription_id = None
     elif subscription_id is None:
         raise ConfigurationError(
-            f"a replay to {channel} goes to one subscription: give subscription_id",
+            f"a replay to {channel} goes to one subscription: "
+            f"{argument('give subscription_id', 'use --print or --out')}",
             "subscription_id",
         )
     what = _what(recording_id, channel, stream_id)

@@ -174,7 +174,7 @@ def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
 
 def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
     """The error names the directory, carries Aeron's code and tells how to name another."""
-    with pytest.raises(AeronError, match="--aeron-dir") as caught:
+    with pytest.raises(AeronError, match=r"\(aeron_dir, \$AERON_DIR\)") as caught:
         aerotape.Aeron(tmp_path / "none", driver_timeout_ns=10_000_000)
     assert str(tmp_path / "none") in str(caught.value)
     assert caught.value.code == -1000

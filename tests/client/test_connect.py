@@ -100,6 +100,7 @@ def test_a_control_channel_needs_host_and_port(endpoint: str) -> None:
         ("timeout_ns", -1),
         ("timeout_ns", 1e9),
         ("timeout_ns", "5s"),
+        ("start_timeout_ns", 0.5),
         ("client_name", "\u00f6"),
         ("credentials", "alice:secret"),
     ],

@@ -226,16 +226,19 @@ def test_a_driver_that_has_died_is_still_read(
     assert len(json.loads(shown.out)) > 30
     assert "no sign of life from the driver" in shown.err
     # The commands that would talk to an archive there wait no longer than they are told to.
-    assert main(["list", "--aeron-dir", str(aeron_dir), "--timeout", "20ms"]) == 1
+    assert main(["list", "--aeron-dir", str(aeron_dir)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"no sign of life from the media driver in {aeron_dir}; is it dead" in line
+    assert main(["list", "--aeron-dir", str(aeron_dir), "--wait", "20ms"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no sign of life from the media driver in {aeron_dir} (waited 0.02 s)" in line
 
 
-def test_the_timeout_holds_for_finding_the_driver(
+def test_the_wait_holds_for_finding_the_driver(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where there is none, a command says so when its timeout is over."""
-    assert main(["list", "--aeron-dir", str(tmp_path), "--timeout", "20ms"]) == 1
+    """Where there is none, a command says so when the time to wait is over."""
+    assert main(["list", "--aeron-dir", str(tmp_path), "--wait", "20ms"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert f"no media driver in {tmp_path} (waited 0.02 s)" in line
     (tmp_path / "cnc.dat").write_bytes(bytes(4_096))

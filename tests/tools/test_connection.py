@@ -1,0 +1,131 @@
+"""How commands come to an archive: at once, or when they are to wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.archives import EMBEDDED_DRIVER
+
+import aerotape
+from aerotape import _native
+from aerotape.errors import AeronError
+from aerotape.tools.main import main
+
+CONTROL_COMMANDS = [
+    ("list",),
+    ("ping",),
+    ("record", "aeron:ipc", "1001"),
+    ("signals",),
+    ("stop", "aeron:ipc", "1001"),
+    ("position", "0"),
+    ("replay", "0"),
+]
+
+
+@pytest.mark.parametrize("command", CONTROL_COMMANDS, ids=lambda command: command[0])
+def test_without_a_driver_commands_fail_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """The message names what a shell user can give."""
+    begin_s = time.monotonic()
+    assert main([*command, "--aeron-dir", str(tmp_path)]) == 1
+    assert time.monotonic() - begin_s < 5  # the default timeout is 10 s
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"no media driver in {tmp_path}: start one, wait for it with --wait, or" in line
+    assert "(--aeron-dir, $AERON_DIR)" in line
+
+
+def test_python_users_are_told_of_arguments(tmp_path: Path) -> None:
+    """What a message names, its user can give."""
+    with pytest.raises(AeronError) as caught:
+        aerotape.connect(aeron_dir=tmp_path, start_timeout_ns=0)
+    assert "(aeron_dir, $AERON_DIR)" in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_commands_wait_for_a_driver_and_its_archive(
+    tmp_path: Path, aeron_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --wait, what is started a moment later is found, after a driver that died there."""
+    driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
+    left = bytearray((aeron_dir / "cnc.dat").read_bytes())
+    driver.close()
+    heartbeat_at = int.from_bytes(left[4:8], "little")
+    left[heartbeat_at : heartbeat_at + 8] = (1_000).to_bytes(8, "little")
+    aeron_dir.mkdir(exist_ok=True)
+    (aeron_dir / "cnc.dat").write_bytes(left)
+    codes: list[int] = []
+
+    def wait_and_list() -> None:
+        arguments = ["list", "--aeron-dir", str(aeron_dir), "--timeout", "200ms", "--json"]
+        codes.append(main([*arguments, "--wait"]))
+
+    waiting = threading.Thread(target=wait_and_list)
+    waiting.start()
+    time.sleep(0.5)
+    with (
+        aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER),
+        # Not at once: there is a driver and no archive.
+        contextlib.ExitStack() as stack,
+    ):
+        time.sleep(0.5)
+        stack.enter_context(
+            aerotape.Archive.launch(
+                dir=tmp_path / "archive",
+                aeron_dir=aeron_dir,
+                driver="external",
+                properties={"aeron.archive.control.channel.enabled": False},
+            )
+        )
+        waiting.join(60)
+    assert codes == [0]
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_without_an_archive_the_options_are_named(
+    aeron_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The timeout holds where there is a driver only."""
+    with aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER):
+        assert main(["list", "--aeron-dir", str(aeron_dir), "--timeout", "200ms"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "no archive listens on aeron:ipc" in line
+    assert "(--control-channel, --control-stream-id)" in line
+    assert main(["list", "--control-channel", "aeron:udp?endpoint=192.0.2.1:8010"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "(--response-channel)" in line
+
+
+def test_an_empty_list_says_so_on_a_terminal(
+    tmp_path: Path,
+    aeron_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On standard error, and only to a person."""
+    where = ("--aeron-dir", str(aeron_dir))
+    with aerotape.Archive.launch(
+        dir=tmp_path / "archive",
+        aeron_dir=aeron_dir,
+        properties={**EMBEDDED_DRIVER, "aeron.archive.control.channel.enabled": False},
+    ):
+        assert main(["list", *where]) == 0
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err) == ("", "")
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        for command, note in [
+            (("list",), "no recordings"),
+            (("list", "--stream-id", "5"), "no recordings match"),
+            (("subscriptions",), "no recording subscriptions"),
+        ]:
+            assert main([*command, *where]) == 0
+            shown = capsys.readouterr()
+            assert (shown.out, shown.err) == ("", f"{note}\n")
+        assert main(["list", *where, "--json"]) == 0
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err) == ("[]\n", "")
