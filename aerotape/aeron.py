@@ -46,6 +46,10 @@ _TRANSIENT: Final = {
     BACK_PRESSURED: "subscribers do not keep up (back pressure)",
     ADMIN_ACTION: "a term is being rotated",
 }
+_SPIES: Final = (
+    "; a recording by an archive on the same media driver is a spy, which does not count: add "
+    "ssc=true to the channel, or start the driver with aeron.spies.simulate.connection=true"
+)
 # A subscription is polled this long at a time, so that Ctrl-C and a close are seen.
 _POLL_SLICE_NS: Final = 100_000_000
 _POLL_FRAGMENTS: Final = 256
@@ -303,8 +307,10 @@ class _PublicationBase(_Stream[_NativePublication]):
     def _failure(self, result: int, timeout_ns: int) -> Exception:
         what = f"{self.channel} stream {self.stream_id}"
         if result in _TRANSIENT:
+            is_udp = self.channel.startswith("aeron:udp") and "ssc=true" not in self.channel
+            hint = _SPIES if result == NOT_CONNECTED and is_udp else ""
             return AeronTimeoutError(
-                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s"
+                f"cannot send on {what}: {_TRANSIENT[result]} for {timeout_ns / 1e9:g} s{hint}"
             )
         if result == MAX_POSITION_EXCEEDED:
             return AeronError(

@@ -77,6 +77,14 @@ def test_nobody_listens(aeron: aerotape.Aeron) -> None:
             publication.send(b"x", 50_000_000)
         with pytest.raises(AeronTimeoutError, match="no subscriber"):
             publication.wait_connected(50_000_000)
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    for options, names_spies in [("", True), ("|ssc=true", False)]:
+        with (
+            aeron.add_publication(channel + options, 12) as publication,
+            pytest.raises(AeronTimeoutError, match=r"for 0\.05 s") as caught,
+        ):
+            publication.send(b"x", 50_000_000)
+        assert ("is a spy" in str(caught.value)) is names_spies
 
 
 def test_nobody_reads(aeron: aerotape.Aeron) -> None:

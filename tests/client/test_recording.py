@@ -5,21 +5,79 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Literal
 
 import pytest
-from support.archives import ServedArchive
+from support.archives import EMBEDDED_DRIVER, ServedArchive
 from support.java import free_port
 from support.recording import new_stream_id, recorded, start_recording, stop, wait_until
 
 import aerotape
 from aerotape.archive.client import query_requests
-from aerotape.errors import ArchiveError, ConfigurationError
+from aerotape.errors import AeronTimeoutError, ArchiveError, ConfigurationError
 
 
 def _code(call: Callable[[], object]) -> int:
     with pytest.raises(ArchiveError) as caught:
         call()
     return caught.value.error_code
+
+
+def test_a_spy_alone_is_no_subscriber_unless_the_channel_says_so(
+    client: aerotape.ArchiveClient,
+) -> None:
+    """A UDP stream that only the archive of this driver takes: the timeout names the remedies."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    stream_id = new_stream_id()
+    client.start_recording(channel, stream_id)
+    with client.aeron.add_publication(channel, stream_id) as publication:
+        waits: list[Callable[[int], object]] = [
+            partial(publication.send, b"x"),
+            publication.wait_connected,
+        ]
+        for wait in waits:
+            with pytest.raises(AeronTimeoutError) as caught:
+                wait(50_000_000)
+            assert "no subscriber is connected" in str(caught.value)
+            assert "add ssc=true to the channel" in str(caught.value)
+            assert "aeron.spies.simulate.connection=true" in str(caught.value)
+    client.stop_recording(channel, stream_id)
+
+    def is_recorded(by: str, source: Literal["local", "remote"]) -> None:
+        stream_id = new_stream_id()
+        subscription_id = client.start_recording(by, stream_id, source)
+        with client.aeron.add_publication(by, stream_id) as publication:
+            end = publication.send(b"x")
+            started = client.await_signal(aerotape.RecordingSignal.START)
+            while started.subscription_id != subscription_id:
+                started = client.await_signal(aerotape.RecordingSignal.START)
+            wait_until(
+                lambda: client.max_recorded_position(started.recording_id) == end, "the recording"
+            )
+        client.stop_recording_subscription(subscription_id)
+
+    is_recorded(f"{channel}|ssc=true", "local")
+    is_recorded(channel, "remote")
+
+
+def test_a_driver_may_count_spies(tmp_path: Path, aeron_dir: Path) -> None:
+    """With aeron.spies.simulate.connection no channel needs to say so."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    with (
+        aerotape.Archive.launch(
+            dir=tmp_path / "archive",
+            aeron_dir=aeron_dir,
+            properties={
+                **EMBEDDED_DRIVER,
+                "aeron.spies.simulate.connection": True,
+                "aeron.archive.control.channel.enabled": False,
+            },
+        ),
+        aerotape.connect(aeron_dir=aeron_dir) as client,
+        client.add_recorded_publication(channel, 1001) as publication,
+    ):
+        assert publication.send(b"x") > 0
 
 
 def test_stop_by_channel(client: aerotape.ArchiveClient) -> None:
