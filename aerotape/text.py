@@ -25,6 +25,14 @@ def argument(name: str, option: str) -> str:
     return option if _NAMES_OPTIONS.get() else name
 
 
+def not_installed(module: str, extra: str) -> str:
+    """Return the message for a module that an extra of this package brings along."""
+    return (
+        f"{module} is not installed: `pip install '.[{extra}]'` in aerotape's checkout, or "
+        f"`pip install 'WHEEL[{extra}]'` with the wheel that `make dist` builds there"
+    )
+
+
 def printable(text: str) -> str:
     """Return `text` with its control characters escaped: it drives no terminal, forges no line."""
     if text.isprintable():

@@ -370,7 +370,7 @@ class Recording:
         over: Over | None = None,
         bins: int | None = None,
     ) -> Axes:
-        """Draw rate and message lengths; needs matplotlib (`pip install aerotape[plot]`).
+        """Draw rate and message lengths; needs matplotlib (the extra ``plot``).
 
         Args:
             ax: axes to draw one panel into; a new figure with all of them when None.

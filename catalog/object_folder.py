@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from aerotape.catalog.location import StorageOptions
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.text import not_installed
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -225,9 +226,7 @@ def _file_system(
     try:
         from pyarrow import fs
     except ImportError as error:
-        raise ConfigurationError(
-            f"{scheme}: pyarrow is not installed: `pip install aerotape[spark]`"
-        ) from error
+        raise ConfigurationError(f"{scheme}: {not_installed('pyarrow', 'spark')}") from error
     given: dict[str, Any] = dict(options.items)
     if scheme in _S3:
         _find_s3(fs, authority, given)
@@ -330,9 +329,7 @@ def _fsspec(place: str, given: dict[str, Any], options: StorageOptions) -> fs.Fi
     try:
         import fsspec
     except ImportError:
-        raise ConfigurationError(
-            f"{place}: fsspec is not installed: `pip install aerotape[spark]`", "path"
-        ) from None
+        raise ConfigurationError(f"{place}: {not_installed('fsspec', 'spark')}", "path") from None
     arguments: dict[str, Any] = {}
     for option, value in given.items():
         *outer, last = option.split(".")

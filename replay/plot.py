@@ -1,7 +1,7 @@
 """Pictures of a recording: messages and their lengths over positions or time, and all lengths.
 
-Needs matplotlib, which is imported here and nowhere else: `pip install aerotape[plot]`. Colours are
-those of Okabe and Ito, which people with any kind of colour blindness can tell apart.
+Needs matplotlib, which is imported here and nowhere else (the extra `plot`). Colours are those of
+Okabe and Ito, which people with any kind of colour blindness can tell apart.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aerotape.errors import ConfigurationError
 from aerotape.quantities import bytes_text, count_text
-from aerotape.text import printable
+from aerotape.text import not_installed, printable
 
 try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator, NullLocator
 except ImportError as error:
-    raise ConfigurationError("matplotlib is not installed: `pip install aerotape[plot]`") from error
+    raise ConfigurationError(not_installed("matplotlib", "plot")) from error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.column_names import check_columns
 from aerotape.replay.damage import Mode, check_mode, parse_mode
 from aerotape.replay.reader import COLUMNS, RecordingRange, Scan, arrow_batches, recording_range
+from aerotape.text import not_installed
 from aerotape.times import TimeLike, TimeRange
 
 if TYPE_CHECKING:
@@ -148,9 +149,7 @@ def read_batches(
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise ConfigurationError(
-            "pyarrow is not installed: `pip install pyarrow`, or `pip install aerotape[spark]`"
-        ) from error
+        raise ConfigurationError(not_installed("pyarrow", "arrow")) from error
     payloads = None
     if schema is not None:
         from aerotape.replay.payload_columns import PayloadColumns

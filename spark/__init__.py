@@ -3,7 +3,7 @@
     >>> aerotape.spark.register(spark)
     >>> spark.read.format("aerotape").option("recordingIds", "0,3").load(archive_dir)
 
-Needs ``aerotape[spark]``. One row is one message; `aerotape.spark.options` tells the options and
+Needs the extra ``spark``. One row is one message; `aerotape.spark.options` tells the options and
 docs/architecture.md how partitions are cut. PySpark finds the data source by itself in a session
 that starts after aerotape was installed, through the module `pyspark_aerotape`; `register` is for
 sessions where that is turned off, and does no harm elsewhere.

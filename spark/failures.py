@@ -11,7 +11,7 @@ _JAVA_CLASS: Final = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 _ADVICE: Final = (
     (
         re.compile(r"ModuleNotFoundError|Cannot run program"),
-        "do workers run a Python with aerotape[spark]? PYSPARK_PYTHON names it",
+        "do workers run a Python with aerotape and its extra spark? PYSPARK_PYTHON names it",
     ),
     (
         re.compile(r"worker exited unexpectedly"),

@@ -18,6 +18,7 @@ import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.spark import class_archive
 from aerotape.spark.failures import cause
+from aerotape.text import not_installed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -216,9 +217,7 @@ def require_spark() -> None:
         import pyarrow  # noqa: F401  # tasks need it: say so before a JVM is started
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise ConfigurationError(
-            f"{error.name} is not installed: `pip install aerotape[spark]`"
-        ) from error
+        raise ConfigurationError(not_installed(str(error.name), "spark")) from error
 
 
 def is_local(master: str) -> bool:

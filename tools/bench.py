@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from aerotape.errors import ConfigurationError
+from aerotape.text import not_installed
 from aerotape.tools._arguments import integer
 from aerotape.tools.output import Progress, emit, note
 
@@ -125,7 +126,7 @@ def _missing(name: str) -> str:
     modules, extra = _NEEDS.get(name, ((), ""))
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed: `pip install aerotape[{extra}]`"
+            return not_installed(module, extra)
     if name == "parquet" and "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         return "Spark needs a JDK 17 or later on the PATH or in JAVA_HOME"
     return ""

@@ -2,7 +2,7 @@
 
 Over time where it is known when what was recorded, else over positions. Gaps, where there are no
 frames though there should be, are hatched, and make the exit code 3. The archive may be running.
-Needs matplotlib: `pip install aerotape[plot]`.
+Needs matplotlib, which the extra `plot` brings: `pip install '.[plot]'` in aerotape's checkout.
 """
 
 from __future__ import annotations

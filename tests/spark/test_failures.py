@@ -36,7 +36,7 @@ _AT = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:147)\n"
             f'{_ABORTED}java.io.IOException: Cannot run program "/none/python": error=2, No such '
             f"file or directory{_AT}Caused by: java.io.IOException: error=2, No such file\n",
             'Cannot run program "/none/python": error=2, No such file or directory (do workers run '
-            "a Python with aerotape[spark]? PYSPARK_PYTHON names it)",
+            "a Python with aerotape and its extra spark? PYSPARK_PYTHON names it)",
         ),
         (
             f"{_ABORTED}org.apache.spark.SparkException: Python worker exited unexpectedly "

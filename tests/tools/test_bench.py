@@ -128,7 +128,7 @@ def test_what_cannot_be_measured_is_left_out(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 0))
     assert main(["bench", "--dir", str(tmp_path)]) == 1
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "left out: scan: pyarrow is not installed: `pip install aerotape[arrow]`"
+    assert told[0].startswith("left out: scan: pyarrow is not installed: `pip install '.[arrow]'`")
     assert told[1].startswith("left out: parquet: pyarrow is not installed")
     assert "not enough room" in told[2]
     monkeypatch.undo()

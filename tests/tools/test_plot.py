@@ -119,7 +119,7 @@ def test_the_only_recording_needs_no_id(
         (["0", "--bins", "100001"], 2, "100001 bins"),
         (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is no time"),
         (["0", "--bins", "0"], 2, "0 bins: a picture needs one at least"),
-        (["0", "--from-position", "9", "--to-position", "8"], 2, "after to_position"),
+        (["0", "--from-position", "9", "--to-position", "8"], 2, "after --to-position"),
         (["0", "-o", "x"], 2, "cannot draw into x"),
         (["0", "-o", "no/such/folder/x.png"], 1, "cannot write no/such/folder/x.png: No such file"),
     ],
@@ -156,7 +156,10 @@ def test_without_matplotlib_the_extra_is_named(directory: Path, tmp_path: Path) 
     )
     run = {"capture_output": True, "text": True, "env": environment, "timeout": 60}
     done: Any = subprocess.run([sys.executable, "-c", code, str(directory)], **run)  # type: ignore[call-overload]
-    says = "matplotlib is not installed: `pip install aerotape[plot]`"
+    says = (
+        "matplotlib is not installed: `pip install '.[plot]'` in aerotape's checkout, or "
+        "`pip install 'WHEEL[plot]'` with the wheel that `make dist` builds there"
+    )
     assert done.stdout.splitlines() == ["500", says], done.stderr
     command = [sys.executable, "-m", "aerotape", "plot", str(directory), "0"]
     done = subprocess.run(command, cwd=tmp_path, **run)  # type: ignore[call-overload]

@@ -1,0 +1,46 @@
+"""What documents and messages tell people to type."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.java import ROOT
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FROM_AN_INDEX = re.compile(r"pip install[^`\n]*?[ '\"\\]aerotape(?![-\w]|/)")
+SPECIAL = re.compile(r"[?|&*<>]")
+
+
+def test_nothing_is_installed_from_an_index() -> None:
+    """There is the checkout, and the wheel that `make dist` builds."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-cz", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    names = [Path(name) for name in listed.stdout.decode().split("\0") if name]
+    wrong = [
+        f"{name}: {found.group()}"
+        for name in names
+        if name.suffix in (".py", ".md", ".ipynb", ".toml") and (ROOT / name).is_file()
+        for found in FROM_AN_INDEX.finditer((ROOT / name).read_text())
+        if "tests" not in name.parts
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_channels_in_commands_are_quoted(document: Path) -> None:
+    """A shell takes ? and | for its own where they are not quoted."""
+    unquoted = [
+        line
+        for line in document.read_text().splitlines()
+        if re.match(r"\s*(aerotape |'?-D|export )", line)
+        for bare in [re.sub(r"'[^']*'|\"[^\"]*\"|#.*", "", line)]
+        if "aeron:" in bare and SPECIAL.search(bare)
+    ]
+    assert unquoted == []
