@@ -84,7 +84,7 @@ def test_other_classes_are_refused_with_the_names_to_use(
 
 
 def test_functions_of_other_libraries_are_left_to_the_driver() -> None:
-    """A plug-in's function is no business of ours; a Java class is none."""
+    """A plug-in's function is looked up by the driver; a Java class cannot be one."""
     given = {"aeron.driver.dynamic.libraries": "/opt/libmine.so", VALIDATOR: "mine"}
     assert with_c_names(given) == given
     with pytest.raises(aerotape.ConfigurationError):

@@ -24,7 +24,7 @@ def _code(call: Callable[[], object]) -> int:
     return caught.value.error_code
 
 
-def test_a_spy_alone_is_no_subscriber_unless_the_channel_says_so(
+def test_a_spy_does_not_connect_a_publication_without_ssc(
     client: aerotape.ArchiveClient,
 ) -> None:
     """A UDP stream that only the archive of this driver takes: the timeout names the remedies."""

@@ -35,7 +35,7 @@ def test_nothing_is_installed_from_an_index() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_channels_in_commands_are_quoted(document: Path) -> None:
-    """A shell takes ? and | for its own where they are not quoted."""
+    """Unquoted, ? and | have a meaning for the shell."""
     unquoted = [
         line
         for line in document.read_text().splitlines()

@@ -40,8 +40,8 @@ def test_without_a_driver_commands_fail_at_once(
     assert "(--aeron-dir, $AERON_DIR)" in line
 
 
-def test_python_users_are_told_of_arguments(tmp_path: Path) -> None:
-    """What a message names, its user can give."""
+def test_messages_in_python_name_arguments(tmp_path: Path) -> None:
+    """An error in Python names no option of a command."""
     with pytest.raises(AeronError) as caught:
         aerotape.connect(aeron_dir=tmp_path, start_timeout_ns=0)
     assert "(aeron_dir, $AERON_DIR)" in str(caught.value)
