@@ -54,7 +54,7 @@ dist: $(STAMPS)/installed ## Build the sdist and the wheel into dist/
 	$(PY) -m build --no-isolation --wheel .
 
 clean: ## Remove all that was built or set up
-	rm -rf $(VENV) $(STAMPS) build dist native/target aerotape/*.so aerotape.egg-info \
+	rm -rf $(VENV) $(STAMPS) build dist native/target aerotape/*.so src/aerotape.egg-info \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 
 $(STAMPS)/prerequisites: native/prerequisites.sh

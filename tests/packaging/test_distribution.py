@@ -102,20 +102,21 @@ def test_sdist_holds_real_packages_and_the_crate(sdist: Path) -> None:
             member.name.partition("/")[2]: member for member in archive if not member.isdir()
         }
     assert all(member.isfile() for member in members.values())
-    assert modules_of_the_tree() <= members.keys()
+    assert {f"src/{name}" for name in modules_of_the_tree()} <= members.keys()
     crate = {str(path.relative_to(ROOT)) for path in (ROOT / "native" / "src").rglob("*.rs")}
     needed = {
         ".cargo/config.toml",
         "LICENSE",
-        "aerotape/_native.pyi",
-        "aerotape/py.typed",
-        "aerotape/spark/log4j2.properties",
+        "src/aerotape/_native.pyi",
+        "src/aerotape/py.typed",
+        "src/aerotape/spark/log4j2.properties",
         "native/Cargo.lock",
         "native/Cargo.toml",
         "native/build_environment.py",
         "native/position-independent.cmake",
         "pyproject.toml",
         "setup.py",
+        "src/pyspark_aerotape.py",
     }
     assert crate | needed <= members.keys()
     assert not [name for name in members if name.endswith((".so", ".pyc", ".jar"))]
