@@ -19,6 +19,7 @@ from aerotape.backlog import Backlog
 from aerotape.closing import Closing
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
 from aerotape.message import Message
+from aerotape.text import shown
 
 Data = bytes | bytearray | memoryview
 
@@ -206,6 +207,9 @@ class _Stream(Closing, Generic[_NativeStream]):
         """
         self._native.remove_destination(channel, timeout_ns)
 
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id")
+
 
 _NativePublication = TypeVar("_NativePublication", bound="_native._PublicationBase")
 
@@ -303,6 +307,9 @@ class _PublicationBase(_Stream[_NativePublication]):
                 result,
             )
         return ClosedError(f"cannot send on {what}: the publication is closed")
+
+    def __repr__(self) -> str:
+        return shown(self, "channel", "stream_id", "session_id")
 
     def close(self) -> None:
         """Close the publication. Idempotent."""
@@ -504,6 +511,9 @@ class Aeron(Closing):
         """Close the client and all that was made by it. Idempotent."""
         self._native.close()
 
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")
+
 
 class MediaDriver(Closing):
     """A C media driver inside this process.
@@ -548,3 +558,6 @@ class MediaDriver(Closing):
     def close(self) -> None:
         """Stop the driver. Idempotent."""
         self._native.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "aeron_dir")

@@ -41,6 +41,7 @@ from aerotape.catalog.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.closing import Closing
 from aerotape.collection import collection_paused
 from aerotape.errors import ConfigurationError, StorageError
+from aerotape.text import shown
 
 DriverKind = Literal["embedded", "external"]
 _PartT = TypeVar("_PartT", MarkFile, Catalog, _native.MediaDriver, _native.AeronClient)
@@ -312,6 +313,11 @@ class Archive(Closing):
         return self._thread.is_alive()
 
     @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
     def failure(self) -> Exception | None:
         """What ended the archive by itself, None while it runs or when it was closed."""
         return self._conductor.failure
@@ -334,6 +340,9 @@ class Archive(Closing):
         atexit.unregister(self._close_at_exit)
         with self._mark_file.kept_alive():
             self._cleanup.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "archive_dir", "aeron_dir", "archive_id", "control_channel")
 
     def _close_at_exit(self) -> None:
         """Leave stop positions behind even when forgotten open; not from a forked child."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aerotape.archive.client.async_client import AsyncArchiveClient, connect_async
+    from aerotape.archive.client.async_streams import AsyncMessages, AsyncReplay, AsyncSignals
     from aerotape.archive.client.channels import extension_channel
     from aerotape.archive.client.client import ArchiveClient, connect
     from aerotape.archive.client.credentials import Credentials, UserSecret
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from aerotape.archive.client.persistent_terms import PersistentEvent, PersistentState
     from aerotape.archive.client.query_requests import RecordingSubscription
     from aerotape.archive.client.replay import Replay
-    from aerotape.archive.client.replay_merge import ReplayMerge
+    from aerotape.archive.client.replay_merge import MergeState, ReplayMerge
+    from aerotape.archive.client.signal_stream import Signals
     from aerotape.archive.client.signals import RecordingSignalEvent
     from aerotape.archive.protocol import ErrorCode
     from aerotape.codecs.archive import RecordingSignal, SourceLocation
@@ -29,8 +31,12 @@ if TYPE_CHECKING:
 _LAZY = {
     "ArchiveClient": "aerotape.archive.client.client",
     "AsyncArchiveClient": "aerotape.archive.client.async_client",
+    "AsyncMessages": "aerotape.archive.client.async_streams",
+    "AsyncReplay": "aerotape.archive.client.async_streams",
+    "AsyncSignals": "aerotape.archive.client.async_streams",
     "Credentials": "aerotape.archive.client.credentials",
     "ErrorCode": "aerotape.archive.protocol",
+    "MergeState": "aerotape.archive.client.replay_merge",
     "PersistentEvent": "aerotape.archive.client.persistent_terms",
     "PersistentState": "aerotape.archive.client.persistent_terms",
     "PersistentSubscription": "aerotape.archive.client.persistent",
@@ -39,6 +45,7 @@ _LAZY = {
     "RecordingSubscription": "aerotape.archive.client.query_requests",
     "Replay": "aerotape.archive.client.replay",
     "ReplayMerge": "aerotape.archive.client.replay_merge",
+    "Signals": "aerotape.archive.client.signal_stream",
     "SourceLocation": "aerotape.codecs.archive",
     "UserSecret": "aerotape.archive.client.credentials",
     "connect": "aerotape.archive.client.client",
@@ -50,8 +57,12 @@ _LAZY = {
 __all__ = [
     "ArchiveClient",
     "AsyncArchiveClient",
+    "AsyncMessages",
+    "AsyncReplay",
+    "AsyncSignals",
     "Credentials",
     "ErrorCode",
+    "MergeState",
     "PersistentEvent",
     "PersistentState",
     "PersistentSubscription",
@@ -60,6 +71,7 @@ __all__ = [
     "RecordingSubscription",
     "Replay",
     "ReplayMerge",
+    "Signals",
     "SourceLocation",
     "UserSecret",
     "connect",

@@ -83,6 +83,9 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
         self._requests._session.remove_signal_queue(self._queue)
         self._requests._tell_news()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
+
 
 class SteppedStream(Protocol):
     """A stream read in steps, none of which waits: a replay merge, a persistent subscription."""
@@ -136,6 +139,9 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
         """Close the stream. Idempotent."""
         # It may have threads to wait for.
         await asyncio.shield(self._requests._loop.run_in_executor(None, self.stream.close))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.stream!r}>"
 
 
 async def next_signal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aerotape.aeron import Aeron
 from aerotape.archive.client.session import ControlSession
 from aerotape.archive.protocol import NULL_VALUE
+from aerotape.text import shown
 
 
 class ClientFacts:
@@ -39,3 +40,6 @@ class ClientFacts:
     def is_closed(self) -> bool:
         """Whether the client was closed or the archive has been found gone."""
         return self._session.is_closed
+
+    def __repr__(self) -> str:
+        return shown(self, "_session.publication.channel", "archive_id", "control_session_id")

@@ -24,6 +24,7 @@ from aerotape.archive.client.persistent_terms import (
 from aerotape.closing import Closing
 from aerotape.errors import AerotapeError, ClosedError
 from aerotape.message import Message
+from aerotape.text import shown
 
 _FRAGMENT_LIMIT: Final = 256
 _TURN_NS: Final = 50_000_000
@@ -115,6 +116,7 @@ class PersistentSubscription(Closing):
         self._link = ArchiveLink(
             lambda: connecting.open()[0], lambda error: self._life.report(error)
         )
+        self._order = order
         self._life = PersistentLife(
             connecting.aeron.native,
             self._link,
@@ -280,3 +282,6 @@ class PersistentSubscription(Closing):
             counter.close()
         if self._owned_aeron is not None:
             self._owned_aeron.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "_order.recording_id", "_order.live_channel", "state", "position")

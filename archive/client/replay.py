@@ -9,6 +9,7 @@ from aerotape.archive.client.call import Steps
 from aerotape.archive.client.replay_stream import ReplayStream
 from aerotape.closing import Closing
 from aerotape.message import Message
+from aerotape.text import shown
 
 T = TypeVar("T")
 
@@ -50,6 +51,9 @@ class ReplayFacts:
     def is_closed(self) -> bool:
         """Whether it has ended or was closed."""
         return self._stream.is_closed
+
+    def __repr__(self) -> str:
+        return shown(self, "recording_id", "start_position", "expected_length", "position")
 
 
 class Replay(ReplayFacts, Iterator[Message], Closing):

@@ -40,6 +40,7 @@ from aerotape.errors import (
 )
 from aerotape.message import Message
 from aerotape.records import record
+from aerotape.text import shown
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
 
@@ -401,3 +402,6 @@ class ReplayMerge(ImageFacts, Closing):
         self._give_up_image()
         if self._owns_subscription:
             self._subscription.close()
+
+    def __repr__(self) -> str:
+        return shown(self, "_order.recording_id", "_order.live_destination", "state", "position")

@@ -61,6 +61,9 @@ class Signals(Iterator[RecordingSignalEvent], Closing):
         self._is_closed = True
         self._session.remove_signal_queue(self._queue)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
+
 
 def next_signal(
     session: ControlSession,

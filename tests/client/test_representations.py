@@ -1,0 +1,85 @@
+"""The `repr` of an archive, its clients and their streams."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from support.archives import EMBEDDED_DRIVER
+from support.live import Live
+from support.recording import recorded
+
+import aerotape
+
+
+def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: Path) -> None:
+    """Each shows its class and what it is about; the same after it was closed, as closed."""
+    properties = {
+        **EMBEDDED_DRIVER,
+        "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+    }
+    opened: list[tuple[object, str]] = []
+    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+        opened.append((archive, f"archive_id={archive.archive_id}"))
+        with aerotape.connect(aeron_dir=archive.aeron_dir) as client:
+            opened.append((client, f"control_session_id={client.control_session_id}"))
+            opened.append((client.aeron, f"aeron_dir={str(aeron_dir)!r}"))
+            made = recorded(client, 5)
+            live = Live(client, 5)
+            with (
+                client.aeron.add_publication("aeron:ipc", 7) as publication,
+                client.aeron.add_exclusive_publication("aeron:ipc", 8) as exclusive,
+                client.aeron.add_subscription("aeron:ipc", 9) as subscription,
+                client.replay(made.recording_id) as replay,
+                client.signals(aerotape.RecordingSignal.STOP) as signals,
+                client.persistent_subscription(made.recording_id, "aeron:ipc") as persistent,
+                client.replay_merge(live.made.recording_id, live.subscriber_channel) as merge,
+            ):
+                opened += [
+                    (publication, "channel='aeron:ipc' stream_id=7 session_id="),
+                    (exclusive, "channel='aeron:ipc' stream_id=8 session_id="),
+                    (subscription, "channel='aeron:ipc' stream_id=9"),
+                    (replay, f"recording_id={made.recording_id}"),
+                    (signals, "STOP"),
+                    (persistent, f"recording_id={made.recording_id} live_channel='aeron:ipc'"),
+                    (merge, f"recording_id={live.made.recording_id}"),
+                ]
+                for thing, about in opened:
+                    shown = repr(thing)
+                    assert shown.startswith(f"<{type(thing).__name__} "), shown
+                    assert about in shown
+                    assert "closed" not in shown.lower()
+    for thing, about in opened:
+        shown = repr(thing)
+        assert shown.startswith(f"<{type(thing).__name__} "), shown
+        assert about in shown
+        assert "closed" in shown.lower()
+
+
+def test_objects_of_the_asynchronous_client(tmp_path: Path, aeron_dir: Path) -> None:
+    """As those of the client that waits."""
+
+    async def shown(archive: aerotape.Archive) -> list[str]:
+        async with aerotape.connect_async(aeron_dir=archive.aeron_dir) as client:
+            signals = client.signals()
+            texts = [repr(client), repr(signals)]
+            await signals.close()
+            async with client.persistent_subscription(0, "aeron:ipc") as messages:
+                texts += [repr(signals), repr(messages)]
+        return [*texts, repr(client)]
+
+    properties = {
+        **EMBEDDED_DRIVER,
+        "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+    }
+    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+        opened, signals, closed_signals, messages, closed = asyncio.run(shown(archive))
+    assert opened.startswith("<AsyncArchiveClient channel='aeron:")
+    assert closed == f"{opened[:-1]} closed>"
+    assert (signals, closed_signals) == (
+        "<AsyncSignals any signal>",
+        "<AsyncSignals any signal closed>",
+    )
+    assert messages.startswith("<AsyncMessages of <PersistentSubscription recording_id=0 ")
