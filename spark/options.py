@@ -91,6 +91,15 @@ STREAM_NAMES: Final = (
 )  # fmt: skip
 """Options of streaming queries (`aerotape.spark.stream_options`), which batch queries refuse."""
 
+# The properties of a table that Spark keeps for itself: `TableCatalog.PROP_…`.
+_RESERVED: Final = (
+    "collation", "comment", "external", "is_managed_location", "location", "owner", "provider",
+    "table_type",
+)  # fmt: skip
+# The property that every table has, and its name for each of the statement's OPTIONS.
+_OF_TABLES: Final = "owner"
+_TABLE_OPTION: Final = "option."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
@@ -142,26 +151,18 @@ class ReadOptions:
             ConfigurationError: an option is unknown, missing or has a value that cannot be.
             CodecError: the SBE schema is none, or has no such template.
         """
-        known = {name.lower(): name for name in (*_NAMES, *STREAM_NAMES)}
-        given: dict[str, str] = {}
-        storage: dict[str, str] = {}
-        for key, value in options.items():
-            if key.lower().startswith(STORAGE_PREFIX):
-                storage[key[len(STORAGE_PREFIX) :]] = value
-                continue
-            if key == "paths":  # Spark's word for a list given to load()
-                raise ConfigurationError("load() takes one archive directory, not several", "path")
-            if key.lower() not in known:
-                close = get_close_matches(key.lower(), known, 1)
-                hint = f", do you mean {known[close[0]]}?" if close else ""
-                raise ConfigurationError(
-                    f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
-                )
-            given[known[key.lower()]] = value
+        given = given_options(options)
+        storage = {
+            name.removeprefix(STORAGE_PREFIX): given.pop(name)
+            for name in list(given)
+            if name.startswith(STORAGE_PREFIX)
+        }
         if not given.get("path"):
             raise ConfigurationError(
                 "no archive directory: give it to load(), as in "
-                'spark.read.format("aerotape").load("/var/lib/aeron-archive")',
+                'spark.read.format("aerotape").load("/var/lib/aeron-archive"), or to CREATE TABLE '
+                "without a list of columns, as in USING aerotape OPTIONS (path "
+                "'/var/lib/aeron-archive')",
                 "path",
             )
         from_position = _optional(given, "fromPosition", parse_position)
@@ -197,6 +198,42 @@ class ReadOptions:
             or DEFAULT_PARTITION_BYTES,
             storage=StorageOptions.of(storage),
         )
+
+
+def is_table(options: Mapping[str, str]) -> bool:
+    """Whether the options are the properties of a table, as Spark hands them to the source."""
+    return any(key.lower() == _OF_TABLES for key in options)
+
+
+def given_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what a user gave of what Spark hands to the data source, by documented names.
+
+    Of a table Spark hands over all properties: those that it keeps for itself, each of the OPTIONS,
+    which it repeats as `option.NAME`, and TBLPROPERTIES, which may be anything.
+
+    Raises:
+        ConfigurationError: an option is unknown.
+    """
+    known = {name.lower(): name for name in (*_NAMES, *STREAM_NAMES)}
+    given: dict[str, str] = {}
+    lower = {key.lower() for key in options}
+    for key, value in options.items():
+        name = key.lower()
+        if name.startswith(STORAGE_PREFIX):
+            given[STORAGE_PREFIX + key[len(STORAGE_PREFIX) :]] = value
+        elif name in known:
+            given[known[name]] = value
+        elif name in _RESERVED or (_OF_TABLES in lower and _TABLE_OPTION + name not in lower):
+            continue
+        elif name == "paths":  # Spark's word for a list given to load()
+            raise ConfigurationError("load() takes one archive directory, not several", "path")
+        else:
+            close = get_close_matches(name, known, 1)
+            hint = f", do you mean {known[close[0]]}?" if close else ""
+            raise ConfigurationError(
+                f"unknown option {key!r}{hint} (there are {', '.join(known.values())})", key
+            )
+    return given
 
 
 def _optional(given: Mapping[str, str], name: str, parse: Callable[[str, str], _T]) -> _T | None:

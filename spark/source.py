@@ -9,12 +9,16 @@ files natively and hands Arrow record batches to the JVM. Nothing native is impo
 Spark refuses a reader that takes filters while `spark.sql.python.filterPushdown.enabled` is off,
 and does not tell the data source whether it is. But it plans in another worker where filters are
 to be handed over: that worker gets a `FilteringReader`, any other a `BatchReader`.
+
+A query of a table (CREATE TABLE … USING aerotape) makes a data source without the table's options:
+Spark hands them over when the table is created and keeps the schema alone. So the schema of a table
+has them in the metadata of its first column.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -37,7 +41,13 @@ from pyspark.sql.types import (
 )
 
 from aerotape.errors import AerotapeError, ConfigurationError
-from aerotape.spark.options import COLUMN_TYPES, ReadOptions
+from aerotape.spark.options import (
+    COLUMN_TYPES,
+    STORAGE_PREFIX,
+    ReadOptions,
+    given_options,
+    is_table,
+)
 from aerotape.spark.stream_options import StreamOptions
 
 if TYPE_CHECKING:
@@ -50,6 +60,7 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_TABLE_OPTIONS = "aerotape.options"
 _FILTERING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 _SPARK_TYPES: dict[str, DataType] = {
@@ -83,17 +94,32 @@ class AerotapeDataSource(DataSource):
     @without_calls
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self.read_options = ReadOptions.parse(options)
-        self.stream_options = StreamOptions.parse(options)
+        self._given = given_options(options)
+        self._is_table = is_table(options)
+        # A query of a table brings no path, but may bring others: FROM t WITH (streamId = 7).
+        if "path" in self._given:
+            self._parse(self._given)
+
+    def _parse(self, given: Mapping[str, str]) -> None:
+        self.read_options = ReadOptions.parse(given)
+        self.stream_options = StreamOptions.parse(given)
 
     @classmethod
     def name(cls) -> str:
         """The name for `format()`."""
         return "aerotape"
 
+    @without_calls
     def schema(self) -> StructType:
         """The columns asked for."""
-        return table_schema(self.read_options)
+        if "path" not in self._given:
+            self._parse(self._given)  # which says so
+        schema = table_schema(self.read_options)
+        if self._is_table:
+            _check_table(self._given)
+            kept = self._given | {"path": self.read_options.archive_dir}
+            schema.fields[0].metadata = {_TABLE_OPTIONS: kept}
+        return schema
 
     @without_calls
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -103,17 +129,17 @@ class AerotapeDataSource(DataSource):
             schema: what `schema()` gave, or what the user gave to `spark.read.schema`, which
                 chooses columns as the option `columns` does.
         """
+        self._take_schema(schema)
         if self.stream_options.given:
             name = self.stream_options.given[0]
             raise ConfigurationError(f"{name}: this option is for spark.readStream only", name)
-        self._check_schema(schema)
         make = FilteringReader if _filters_are_handed_over() else BatchReader
         return make(self.read_options, schema)
 
     @without_calls
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Make the reader of a streaming query; the schema is as for `reader`."""
-        self._check_schema(schema)
+        self._take_schema(schema)
         try:
             from aerotape.spark.streaming import StreamReader
         except ModuleNotFoundError as error:
@@ -129,7 +155,11 @@ class AerotapeDataSource(DataSource):
         """Refuse to write (ConfigurationError)."""
         raise ConfigurationError("the data source only reads: recordings are made by an archive")
 
-    def _check_schema(self, schema: StructType) -> None:
+    def _take_schema(self, schema: StructType) -> None:
+        """Take a table's options from its schema, and check the columns."""
+        if "path" not in self._given:
+            stored = [field.metadata.get(_TABLE_OPTIONS, {}) for field in schema.fields]
+            self._parse({name: of[name] for of in stored for name in of} | self._given)
         known = table_types(self.read_options)
         for field in schema.fields:
             expected = known.get(field.name)
@@ -141,6 +171,18 @@ class AerotapeDataSource(DataSource):
                     f"recording (there are {there})",
                     "schema",
                 )
+
+
+def _check_table(options: Mapping[str, str]) -> None:
+    """Refuse options that must not be in a schema: those who read a table's rows may see that."""
+    for name in options:
+        if name.startswith(STORAGE_PREFIX):
+            raise ConfigurationError(
+                f"{name}: a table cannot keep storage options, they would be in the schema of all "
+                "that is made of it; set the environment of the storage, or give them to each "
+                f"query, as in SELECT … FROM t WITH (`{name}` = '…')",
+                name,
+            )
 
 
 def _filters_are_handed_over() -> bool:

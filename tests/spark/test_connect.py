@@ -1,0 +1,96 @@
+"""The data source in a session of Spark Connect, whose server is another process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from built_archive import add_recording, fill
+from segment_builder import SegmentBuilder
+from support.java import free_port
+from support.recording import wait_until
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+from aerotape.spark import register
+
+url, archive_dir = sys.argv[1:]
+spark = SparkSession.builder.remote(url).getOrCreate()
+print("found", spark.read.format("aerotape").load(archive_dir).count())
+spark.sql(f"CREATE TABLE tape USING aerotape OPTIONS (path '{archive_dir}', streamId 10)")
+print("table", spark.sql("SELECT payload FROM tape").count())
+spark.sql("CREATE VIEW ticks AS SELECT * FROM tape WHERE position >= 0")
+print("view", spark.table("ticks").count())
+register(spark)
+print("registered", spark.read.format("aerotape").load(archive_dir).count())
+spark.stop()
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A server on loopback, in a directory that has nothing of the checkout."""
+    pytest.importorskip("grpc")
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+    }
+    server = subprocess.Popen(
+        [
+            *(home / "bin" / "spark-submit", "--master", "local[2]", "--class", SERVER),
+            *(part for item in settings.items() for part in ("--conf", "=".join(item))),
+            "spark-internal",
+        ],
+        cwd=tmp_path,
+        env=_environment() | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: server.poll() is not None or _listens(port), "the server's start", 120)
+        assert server.poll() is None
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what would show the way to the checkout."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept | {"PYSPARK_PYTHON": sys.executable}
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_session_of_spark_connect(url: str, tmp_path: Path) -> None:
+    """The server finds the installed data source by itself; tables, views and `register` work."""
+    archive_dir = tmp_path / "archive"
+    archive_dir.mkdir()
+    add_recording(archive_dir, fill(SegmentBuilder(stream_id=10), 30))
+    add_recording(archive_dir, fill(SegmentBuilder(stream_id=11), 20, seed=2))
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT, url, str(archive_dir)],
+        cwd=tmp_path,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["found 50", "table 30", "view 30", "registered 50"], (
+        done.stderr[-5_000:]
+    )
