@@ -68,14 +68,6 @@ def descriptor_prefix(control_session_id: int, correlation_id: int) -> bytes:
     return _DESCRIPTOR_HEADER + _SESSION_AND_CORRELATION.pack(control_session_id, correlation_id)
 
 
-def recording_descriptor(
-    control_session_id: int, correlation_id: int, wire_descriptor: bytes
-) -> bytes:
-    """Return a RecordingDescriptor from its body as it stands in the catalog."""
-    prefix = descriptor_prefix(control_session_id, correlation_id)
-    return prefix + memoryview(wire_descriptor)[DESCRIPTOR_ADDRESS_LENGTH:]
-
-
 def subscription_descriptor(
     control_session_id: int,
     correlation_id: int,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aerotape import __version__
+from aerotape.aeron import ADMIN_ACTION, BACK_PRESSURED
 from aerotape.archive.client import channels
 from aerotape.archive.client.requests.queries import descriptor_of
 from aerotape.archive.client.requests.request import Request
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 _FRAGMENT_LIMIT: Final = 10
-_NOT_CONNECTED: Final = -1
-_BACK_PRESSURED: Final = -2
-_ADMIN_ACTION: Final = -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +252,7 @@ class SourceArchive:
     ) -> Step[None]:
         data = message.encode()
         while (result := publication.offer(data)) < 0:
-            if result not in (_BACK_PRESSURED, _ADMIN_ACTION):
+            if result not in (BACK_PRESSURED, ADMIN_ACTION):
                 raise ArchiveError(
                     f"failed {what}: the connection to the archive is gone ({result})"
                 )
