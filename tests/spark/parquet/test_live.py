@@ -42,8 +42,9 @@ def test_jobs_on_a_growing_recording_give_each_message_once(
                 assert payloads == [sent for sent, _, _ in live.made.sent[: len(payloads)]]
                 counts.append(len(payloads))
         assert counts[-1] > counts[0]
+        # An offer that found the term full has added padding after the last message.
         wait_until(
-            lambda: client.recording_position(id) == live.made.end, "the recording of it all"
+            lambda: client.recording_position(id) >= live.made.end, "the recording of it all"
         )
         stop(client, live.made)
         run_here(archive.archive_dir, out)
