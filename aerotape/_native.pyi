@@ -69,7 +69,8 @@ class AeronClient:
         mailbox: Mailbox | None = None,
     ) -> None:
         """Connect. With a mailbox, the client's own events (errors, unavailable counters,
-        close by the driver) are posted there."""
+        close by the driver) are posted there.
+        """
     @property
     def aeron_dir(self) -> str: ...
     @property
@@ -92,7 +93,8 @@ class AeronClient:
         tells_losses: bool = True,
     ) -> PendingSubscription:
         """With a mailbox, the subscription's images are announced there, and with `tells_losses`
-        also their ends."""
+        also their ends.
+        """
     def async_add_counter(self, type_id: int, key: bytes, label: str) -> PendingCounter: ...
     # The others wait (interpreter released) and raise AeronError or AeronTimeoutError.
     def add_publication(
@@ -119,7 +121,8 @@ class _Pending(Generic[_T]):
     def registration_id(self) -> int: ...
     def poll(self) -> _T | None:
         """Return the object once the driver has answered, None before; raise AeronError when
-        the driver refused. Must not be called again after it returned an object or raised."""
+        the driver refused. Must not be called again after it returned an object or raised.
+        """
     def cancel(self) -> None: ...
 
 PendingPublication = _Pending[Publication]
@@ -135,7 +138,8 @@ class PendingDestination:
     def registration_id(self) -> int: ...
     def poll(self) -> bool:
         """Return True once the driver has done it, False before; raise AeronError when the
-        driver refused. Must not be called again after it returned True or raised."""
+        driver refused. Must not be called again after it returned True or raised.
+        """
 
 class _PublicationBase:
     @property
@@ -166,7 +170,8 @@ class _PublicationBase:
     def offer(self, data: bytes | bytearray | memoryview, reserved_value: int = 0) -> int:
         """Try once. Return the new position (> 0) or one of Aeron's negative results:
         -1 not connected, -2 back pressured, -3 admin action, -4 closed,
-        -5 maximum position exceeded."""
+        -5 maximum position exceeded.
+        """
     def offer_within(
         self,
         data: bytes | bytearray | memoryview,
@@ -174,7 +179,8 @@ class _PublicationBase:
         reserved_value: int = 0,
     ) -> int:
         """As `offer`, retrying (interpreter released) while not connected, back pressured or
-        on admin action, until the timeout; returns the last result."""
+        on admin action, until the timeout; returns the last result.
+        """
     # For channels with control-mode=manual. The asynchronous forms return at once.
     def async_add_destination(self, channel: str) -> PendingDestination: ...
     def async_remove_destination(self, channel: str) -> PendingDestination: ...
@@ -202,7 +208,8 @@ class ExclusivePublication(_PublicationBase):
         the first `skip` bytes are left out. Under back pressure each message is tried for
         `patience_ns`. Return how many were sent and the result of the last offer, 0 where the
         next is longer than `max_message_length`. ValueError for a slice that is not within
-        `source`; nothing is sent then. The interpreter is released."""
+        `source`; nothing is sent then. The interpreter is released.
+        """
     def revoke(self) -> None:
         """Close at once, dropping what subscribers have not consumed."""
 
@@ -240,10 +247,12 @@ class Image:
         """Whether the publisher withdrew the stream, unread parts included."""
     def skip_to(self, position: int, fragment_limit: int) -> int:
         """Pass over up to `fragment_limit` fragments that begin before `position`, and padding;
-        return how many."""
+        return how many.
+        """
     def reject(self, reason: str) -> None:
         """Disconnect the publisher from this subscription and send it the reason (at most 1023
-        bytes). Nothing happens once the image has been released."""
+        bytes). Nothing happens once the image has been released.
+        """
     def release(self) -> None:
         """Release the image, as the destructor does."""
 
@@ -276,7 +285,8 @@ class MessageReader:
         messages they complete, with the session and stream id `recorded_as` if given. With a
         timeout, wait for the first message (interpreter released), unless none can come any more:
         the image is closed or the limit reached. ClosedError once the image was released or taken
-        over."""
+        over.
+        """
 
 @final
 class Subscription:
@@ -302,7 +312,8 @@ class Subscription:
     ) -> list[_Message]:
         """Take up to `fragment_limit` fragments and return the messages they complete, with the
         session and stream id `recorded_as` if given. With a timeout, wait for the first one
-        (interpreter released)."""
+        (interpreter released).
+        """
     def resolved_endpoint(self) -> str | None:
         """host:port actually bound (for port 0), or None while unknown."""
     # For channels with control-mode=manual. The asynchronous forms return at once.
@@ -381,7 +392,8 @@ class Mailbox:
 
         Without any, wait up to the timeout with the interpreter released, idling as the Java
         archive does by default (backoff to 1 ms). Meanwhile offer the messages of `sendings` in
-        turns; return also when one of these is over, except with `is_last` and all sent."""
+        turns; return also when one of these is over, except with `is_last` and all sent.
+        """
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
 
@@ -489,7 +501,8 @@ class SessionWorker:
             read_counters: the same for what replays read.
             cycle_counters: longest duty cycle (ns), count of cycles longer than a threshold, that
                 threshold (ns). Without a session no cycles are counted. Other workers may use the
-                same counters."""
+                same counters.
+        """
     def record(
         self,
         image: Image,
@@ -513,11 +526,13 @@ class SessionWorker:
         whether an existing file is another recording's and is replaced, and the least distance of
         its points in nanoseconds and in bytes; the bytes do not count after ten times as long. A
         file that cannot be written is reported with `time_index_failed`, once; the recording
-        continues."""
+        continues.
+        """
     def publish_events(self, publication: ExclusivePublication) -> None:
         """Publish events of recordings that begin from now on to `publication`, which the worker
         takes over. Events that it does not accept at once are dropped: progress is published
-        again with the next position, start and stop are not."""
+        again with the next position, start and stop are not.
+        """
     def stop_recording(self, recording_id: int) -> None: ...
     def replay(
         self,
@@ -542,7 +557,8 @@ class SessionWorker:
 
         `stream_id` is that of the recorded frames. `limit_counter` makes the replay follow: the
         position counter of a live recording, or (counter id, registration id) of a bound.
-        `answer` is sent when all checks have passed, where that can be done at once."""
+        `answer` is sent when all checks have passed, where that can be done at once.
+        """
     def stop_replay(self, replay_session_id: int) -> None: ...
     def close(self) -> None:
         """Stop all sessions (their last events are posted) and join the thread."""
@@ -615,7 +631,8 @@ class SegmentScan:
         and to request the batch again. `archive_dir` then only appears in errors.
 
         `from_boundary`: a message is known to end at `from_position`; the scan begins there instead
-        of at the start of its term."""
+        of at the start of its term.
+        """
     @property
     def wanted(self) -> int | None:
         """Position of the first byte that is to be given, None when none is needed."""
@@ -630,7 +647,8 @@ class SegmentScan:
     def next_messages(self) -> list[_RecordedMessage] | None:
         """Return the next batch as tuples, None at the end. Needs no Arrow on the Python side.
 
-        ValueError in mode PERMISSIVE, as a tuple has no column for the reason."""
+        ValueError in mode PERMISSIVE, as a tuple has no column for the reason.
+        """
     @property
     def position(self) -> int:
         """Position after the last frame that was looked at."""
@@ -685,7 +703,8 @@ class RecordingPass:
     def __init__(self, range: _Range, edges: Sequence[int]) -> None:
         """Prepare a pass. `edges` ascend from the range's first position to its end: a bin lies
         between each two of them. Without edges there are no bins. ValueError for arguments that
-        make no sense."""
+        make no sense.
+        """
     def advance(self, length: int) -> bool:
         """Go on for about `length` bytes; return whether the range is done."""
     @property
@@ -727,7 +746,8 @@ class RecordingCounts:
     @property
     def lengths(self) -> list[tuple[int, int, int, int]]:
         """Buckets of message lengths that hold any, ascending: first length, first length beyond,
-        messages, bytes. A bucket is at most 1/128 of its first length wide."""
+        messages, bytes. A bucket is at most 1/128 of its first length wide.
+        """
     @property
     def gap_count(self) -> int: ...
     @property
@@ -738,7 +758,8 @@ class RecordingCounts:
     @property
     def bins(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
         """Positions from and to; messages, payload bytes, padding bytes, gap bytes; lengths of
-        messages: shortest, median, 99th percentile, longest (0 without messages)."""
+        messages: shortest, median, 99th percentile, longest (0 without messages).
+        """
 
 # ---- sbe/ (payloads of users' own schemas) -----------------------------------------------------
 
@@ -769,7 +790,8 @@ class SbeDecoder:
 
         A payload that does not match the plan is a null row with its error in the error column;
         without that column CodecError with the number of the row. OverflowError if a column would
-        be longer than Arrow's 32-bit offsets reach."""
+        be longer than Arrow's 32-bit offsets reach.
+        """
     def decode_messages(
         self,
         payloads: ArrowArray,
@@ -784,7 +806,8 @@ class SbeDecoder:
         templates rows of nulls; else they are left out. Nulls stay.
 
         Returns the rows, which payloads they are (indices, ascending; None when nothing was left
-        out before the end), and the index of each malformed payload with what is wrong."""
+        out before the end), and the index of each malformed payload with what is wrong.
+        """
 
 # ---- segment/ ----------------------------------------------------------------------------------
 
@@ -846,7 +869,8 @@ def walk_segment(
     Ends where nothing has been written, where the file ends, or at the first frame that is not
     what it should be there (length, type, term id, term offset, stream id, within its term and
     the file). Failing checksums do not end the walk. Raises StorageError when the file cannot be
-    read."""
+    read.
+    """
 
 @final
 class BadFrame:
@@ -949,7 +973,8 @@ def check_segments(
     After a bad place it continues with the next frame whose header belongs to its place.
     With a `limit` beyond `end_offset`, the frames up to it are walked as by `walk_segment`.
     `progress` is called with the number of bytes done; what it raises ends the check.
-    A file that cannot be read is an `error` of its check."""
+    A file that cannot be read is an `error` of its check.
+    """
 
 @final
 class ReferenceCheck:
@@ -1025,4 +1050,5 @@ def rewrite_checksums(
     """Put checksums into the data frames of segment files, up to the first empty place of each.
 
     On all processors; with `dry_run` the files are only read. `progress` as in
-    `check_segments`."""
+    `check_segments`.
+    """

@@ -1,1 +1,1 @@
-
+"""The archive daemon, and its client in `client`."""

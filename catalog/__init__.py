@@ -1,1 +1,1 @@
-
+"""Archive directories: catalog, mark file, segment files, and their maintenance."""

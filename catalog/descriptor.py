@@ -61,8 +61,10 @@ class RecordingDescriptor:
         return self.stop_position == NULL_VALUE
 
     def encode(self) -> bytes:
-        """Encode as the catalog stores it: no message header, no padding, the two fields that
-        only mean something on the wire (controlSessionId, correlationId) zero.
+        """Encode as the catalog stores it: no message header and no padding.
+
+        The two fields that only mean something on the wire (controlSessionId, correlationId)
+        are zero.
 
         Raises:
             CatalogError: a string is not ASCII, or a number does not fit its field.

@@ -1,1 +1,1 @@
-
+"""Reading recordings without an archive: messages, tables, statistics."""

@@ -1,7 +1,7 @@
-"""A client's control session: from its connect request until either side goes away.
+r"""A client's control session: from its connect request until either side goes away.
 
     INIT -> CONNECTING -> CONNECTED -> (CHALLENGED ->) AUTHENTICATED -> ACTIVE -> DONE
-                                    \\-> REJECTED ------------------------------> DONE
+                                    \-> REJECTED ------------------------------> DONE
 
 INIT adds the response publication and the session's counter, CONNECTING waits for the client to
 subscribe. A CONNECTED session is authenticated, or refused for its protocol version; the OK (or

@@ -354,8 +354,7 @@ def _scale_positions(ax: Axes, statistics: RecordingStatistics) -> None:
 
 
 def _position_text(position: float, last: float) -> str:
-    """Return a position in the unit that fits the last one: with all its digits, few as they are
-    of a multiple of a power of two."""
+    """Return a position in the unit that fits `last`, with all its digits."""
     unit, name = 1, "B"
     for bits, larger in ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB")):
         if last >= 2 << bits:

@@ -43,8 +43,9 @@ class SparkTasks(Closing):
     """Runs tasks in a Spark context, which is started when the first ones come."""
 
     def __init__(self, master: str | None, *, whole_log: bool = False) -> None:
-        """Choose Spark's master URL and how it logs: see
-        `aerotape.spark.runtime.session.job_context`.
+        """Choose Spark's master URL and how it logs.
+
+        See `aerotape.spark.runtime.session.job_context`.
 
         Raises:
             ConfigurationError: there is no such master.

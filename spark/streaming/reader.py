@@ -70,8 +70,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._recorded: dict[int, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins. Says the same each time, as Spark asks again for it when the
-        first batch failed: positions come into the offset after it."""
+        """Return where a new query begins, the same each time.
+
+        Spark calls this again when the first batch failed; later offsets have positions.
+        """
         return StreamOffset(starts_latest=self._limits.starts_latest).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -149,8 +151,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _skipped(backlogs: Sequence[Backlog]) -> Iterator[tuple[int, Progress]]:
-    """Yield the progress of recordings all of which is left out; a message that is still being
-    recorded will be read."""
+    """Yield the progress of recordings that are left out as a whole.
+
+    A message that is still being recorded will be read later.
+    """
     for backlog in backlogs:
         whole = backlog.range
         if backlog.stop is not None:

@@ -219,6 +219,8 @@ async def _each(requests: AsyncRequests, pages: Pages[T]) -> AsyncIterator[T]:
 
 
 class AsyncClosable(Protocol):
+    """An object with an asynchronous `close`."""
+
     async def close(self) -> None: ...
 
 

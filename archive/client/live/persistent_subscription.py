@@ -1,5 +1,6 @@
-"""Persistent subscriptions: a recorded stream, replayed by the archive until it can be read live,
-and replayed again when the live stream drops.
+"""Persistent subscriptions: a recorded stream, replayed until it can be read live.
+
+The archive replays it again when the live stream drops.
 """
 
 from __future__ import annotations
