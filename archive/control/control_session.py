@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.control.response_sender import RESPONSE_NOT_CONNECTED, ResponseSender
 from aerotape.archive.retrying import Retrying
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
     )
 
 RESEND_INTERVAL_MS = 200
-# How soon to look again for what the driver or the client owes us.
-SOON_NS = 1_000_000
-# How a session ends that nobody has to be told about.
+_RESEND_INTERVAL_NS = RESEND_INTERVAL_MS * 1_000_000
+# Reasons for the end of a session that are not logged.
 SESSION_CLOSED = "session closed"
 REJECTED = "authentication rejected"
 REQUEST_IMAGE_GONE = "control request publication image unavailable"
@@ -57,7 +57,7 @@ class State(Enum):
 
 
 _UNDECIDED = (State.CONNECTED, State.CHALLENGED)
-_WAITING = (State.INIT, State.CONNECTING, *_UNDECIDED)
+_POLLED = (State.INIT, State.CONNECTING, *_UNDECIDED, State.DONE)
 _ADMITTED = (State.AUTHENTICATED, State.ACTIVE)
 
 
@@ -135,20 +135,19 @@ class ControlSession(ResponseSender):
         return self.state in _ADMITTED
 
     @property
-    def is_busy(self) -> bool:
-        """Whether there is more to do than to see now and then whether the client is there."""
-        return self.state is not State.ACTIVE or self.listing is not None or bool(self._queue)
-
-    @property
     def wants_within_ns(self) -> int | None:
-        """How soon there is something to look after, None when the client has nothing coming."""
+        """Nanoseconds within which `do_work` has to be called; None when the client is idle."""
         if self.listing is not None:
-            return None if self.listing.sending is not None else self.listing.retry_after_ns
-        return SOON_NS if self.state in _WAITING or self._queue else None
+            # The end of a native sending ends the conductor's wait by itself.
+            is_sending = self.listing.sending is not None
+            return _RESEND_INTERVAL_NS if is_sending else self.listing.retry_after_ns
+        if self._queue or self.state in _POLLED:
+            return SOON_NS
+        return None if self.state is State.ACTIVE else _RESEND_INTERVAL_NS
 
     @property
     def sending(self) -> Sending | None:
-        """What is sent to the client while the conductor waits, if anything is."""
+        """The descriptors that are sent to the client while the conductor waits, if any."""
         return None if self.listing is None else self.listing.sending
 
     @property

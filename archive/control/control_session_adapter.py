@@ -7,16 +7,15 @@ once the authenticator has let the client in and the authorisation service allow
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aerotape.archive import counters
+from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
 from aerotape.archive.control.signals import SignalAudience
-from aerotape.archive.replay.tokens import ReplayTokens, redirect
+from aerotape.archive.replay.tokens import redirect
 from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
@@ -31,9 +30,10 @@ from aerotape.protocol import (
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape._native import AeronClient, Counter, Subscription
+    from aerotape._native import AeronClient, Subscription
     from aerotape.archive.config.archive_config import ArchiveConfig
-    from aerotape.archive.error_log import ErrorLog
+    from aerotape.archive.control.control_sessions import ControlSessions
+    from aerotape.archive.control.services import Services
 
 # Messages that belong to a session.
 _REQUESTS = frozenset(
@@ -46,51 +46,46 @@ _REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
 MAX_MESSAGE_LENGTH = 64 * 1024
 
 
-class Reception:
-    """Hears control messages. All methods are for the conductor's thread.
+class ControlSessionAdapter:
+    """Decodes and routes control messages. All methods are for the conductor's thread.
 
     Attributes:
-        sessions: the control sessions by their ids; whoever ends one takes it out.
-        session_ids: the ids of the next ones.
-        audience: whom signals are passed on to; None where only who asked is told.
+        audience: the sessions that signals are broadcast to; None where only the client that sent
+            the request receives them.
     """
 
     def __init__(
         self,
         *,
         config: ArchiveConfig,
-        archive_id: int,
         client: AeronClient,
         subscriptions: Mapping[int, Subscription],
-        session_counter: Counter,
-        errors: ErrorLog,
+        sessions: ControlSessions,
+        next_session_id: Callable[[], int],
+        services: Services,
         authenticator: GuardedAuthenticator,
         authorisation: GuardedAuthorisation,
-        replay_tokens: ReplayTokens,
-        handle: Callable[[ControlSession, Any], None],
     ) -> None:
         """Begin.
 
         Args:
             subscriptions: the control subscriptions by their registration ids.
-            session_counter: counts the sessions.
-            handle: answers a request of a session that may make it.
+            sessions: those in progress, to which new ones are added.
+            next_session_id: returns an id that no session has had.
+            services: what requests are handled with.
         """
-        self.sessions: dict[int, ControlSession] = {}
-        self.session_ids = itertools.count(random.SystemRandom().randrange(1 << 31))
         self._config = config
-        self._archive_id = archive_id
         self._client = client
         self._subscriptions = subscriptions
-        self._session_counter = session_counter
-        self._errors = errors
+        self._sessions = sessions
+        self._next_session_id = next_session_id
+        self._services = services
+        self._errors = services.errors
         self._authenticator = authenticator
         self._authorisation = authorisation
-        self._replay_tokens = replay_tokens
-        self._handle = handle
         self.audience: SignalAudience | None = None
         if config.recording_signals == "all":
-            self.audience = SignalAudience(self.sessions, authorisation)
+            self.audience = SignalAudience(sessions, authorisation)
 
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
@@ -126,10 +121,11 @@ class Reception:
         """Return the session that a message is for, None when it may not be over this image."""
         has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
         if has_token:
-            session = self._replay_tokens.session(message.replay_token, message.recording_id)
+            tokens = self._services.replay_tokens
+            session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
         else:
-            session = self.sessions.get(message.control_session_id)
+            session = self._sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
             if has_token or session.image_id == image_id:
@@ -157,7 +153,7 @@ class Reception:
         ):
             session.attempt_to_activate()
             if session.is_active:
-                self._handle(session, message)
+                requests.handle(self._services, session, message)
         else:
             name = type(message).__name__
             self._errors.record("unauthorised request", f"{name} of {session}")
@@ -176,7 +172,7 @@ class Reception:
         except ConfigurationError as error:
             self._errors.record("connect request with an unusable response channel", error)
             return
-        session_id = next(self.session_ids)
+        session_id = self._next_session_id()
         source = self._source_identity(subscription_id, stream)
         session = ControlSession(
             session_id,
@@ -191,9 +187,9 @@ class Reception:
             ),
             counter=self._client.async_add_counter(
                 counters.CounterType.CONTROL_SESSION,
-                counters.control_session_key(self._archive_id, session_id),
+                counters.control_session_key(self._services.archive_id, session_id),
                 counters.control_session_label(
-                    self._archive_id, _client_info(message.client_info, source, stream)
+                    self._services.archive_id, _client_info(message.client_info, source, stream)
                 ),
             ),
             authenticator=self._authenticator,
@@ -205,8 +201,7 @@ class Reception:
         )
         if self.audience is not None:
             session.tell_others = self.audience.pass_on
-        self.sessions[session_id] = session
-        self._session_counter.add(1)
+        self._sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
         image = self._subscriptions[subscription_id].image_by_session_id(session_id)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from array import array
 
     from aerotape._native import Sending
-    from aerotape.archive.recording.recording_session import RecordingSubscription
+    from aerotape.archive.recording.subscriptions import RecordingSubscription
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.file.lookup import DescriptorRun
 

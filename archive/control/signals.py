@@ -11,7 +11,7 @@ other message (`response_sender`); nobody else waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control import responses
@@ -26,12 +26,12 @@ class SignalAudience:
     """All sessions of an archive, as listeners. For the conductor's thread."""
 
     def __init__(
-        self, sessions: Mapping[int, ControlSession], authorisation: GuardedAuthorisation
+        self, sessions: Iterable[ControlSession], authorisation: GuardedAuthorisation
     ) -> None:
         """Listen for nobody yet.
 
         Args:
-            sessions: the control sessions by their ids, whichever there are at the time.
+            sessions: iterates over the sessions in progress, each time it is used.
         """
         self._sessions = sessions
         self._authorisation = authorisation
@@ -42,7 +42,7 @@ class SignalAudience:
         Args:
             asked_by: the control session whose request is behind it; it may have ended.
         """
-        for session in list(self._sessions.values()):
+        for session in self._sessions:
             if session.session_id == asked_by or not session.is_active:
                 continue
             try:

@@ -78,7 +78,7 @@ def refuse_image(image: Image, descriptor: RecordingDescriptor) -> Refusal | Non
     return None
 
 
-def clear_behind(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:
+def clear_stale_tail(archive_dir: Path, descriptor: RecordingDescriptor, now_ms: int) -> list[str]:
     """Make the files of a stopped recording end at its stop position.
 
     Bytes behind it in its last segment become zeros. Segment files further on, also one that

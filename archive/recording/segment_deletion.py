@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
-from aerotape.archive.recording.recording_session import Requester
+from aerotape.archive.requester import Requester
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.segment.placement import misplacement
 from aerotape.catalog.segment_files import (
@@ -82,9 +83,9 @@ class SegmentDeletions:
         self._left_over: Future[list[str]] | None = None
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether a deletion waits for something that tells nobody when it is so."""
-        return self._is_held_up
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: a deletion waits for a condition that has to be polled."""
+        return SOON_NS if self._is_held_up else None
 
     def end_position(self, recording_id: int) -> int | None:
         """Return the base position of the last segment that is being deleted; None when none is.

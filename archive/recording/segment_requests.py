@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from aerotape.archive.error_log import ErrorLog
-from aerotape.archive.recording.recording_session import Requester
 from aerotape.archive.recording.segment_deletion import SegmentDeletions
+from aerotape.archive.requester import Requester
 from aerotape.catalog.descriptor import RecordingDescriptor, describe_problem, segment_base
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.segment.migrate import (
@@ -159,6 +159,11 @@ class SegmentMoves:
                 f"recording {recording_id} has a damaged descriptor: {problem}", ErrorCode.GENERIC
             )
         return descriptor
+
+    @property
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: the file thread wakes the conductor."""
+        return None
 
     def do_work(self) -> None:
         """Let each request take a step."""

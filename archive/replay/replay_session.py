@@ -9,11 +9,13 @@ may be told OK, streams the recording, and says when it has ended.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replay.request import (
     ReplayPlan,
     ReplayRequest,
@@ -120,13 +122,11 @@ class Replays:
         replayer: SessionWorker,
         session_counter: Counter,
         errors: ErrorLog,
-        defer: Callable[[Callable[[], None]], None],
         deleted_up_to: Callable[[int], int | None],
     ) -> None:
         """Begin with none.
 
         Args:
-            defer: has a call made again in the conductor's next round.
             deleted_up_to: base position of the last segment of a recording that is being deleted.
         """
         self._config = config
@@ -137,16 +137,17 @@ class Replays:
         self._replayer = replayer
         self._session_counter = session_counter
         self._errors = errors
-        self._defer = defer
         self._deleted_up_to = deleted_up_to
         self._next_replay_id = 1
+        # Requests for recordings whose position counter the driver has not added yet.
+        self._waiting: deque[tuple[Requester, int, ReplayRequest]] = deque()
         self._pending: list[ReplaySession] = []
         self._sessions: dict[int, ReplaySession] = {}
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether the driver owes an answer."""
-        return bool(self._pending)
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: responses of the driver are pending."""
+        return SOON_NS if self._pending or self._waiting else None
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._sessions)
@@ -164,7 +165,6 @@ class Replays:
         except ClosedError:
             raise
         except AerotapeError as error:
-            # Answered here too, for who defers the call has nobody to tell.
             self._errors.record("replay not started", error)
             requester.send_error(correlation_id, ErrorCode.GENERIC, str(error))
 
@@ -187,8 +187,8 @@ class Replays:
             limit_position = self._counters.value(request.limit_counter_id)
         elif (recording := self._recordings.session(recording_id)) is not None:
             self._recordings.poll_session(recording)
-            if recording.pending_counter is not None:
-                self._defer(lambda: self.start(requester, correlation_id, request))
+            if recording.is_starting:
+                self._waiting.append((requester, correlation_id, request))
                 return
             limit_counter = recording.counter
             limit_position = recording.position
@@ -226,7 +226,9 @@ class Replays:
         return counter_id, self._counters.registration_id(counter_id)
 
     def do_work(self) -> None:
-        """Take the answers that the driver has given since."""
+        """Start the requests that waited, and poll the driver for publications."""
+        for _ in range(len(self._waiting)):
+            self.start(*self._waiting.popleft())
         for session in list(self._pending):
             assert session.pending is not None
             try:

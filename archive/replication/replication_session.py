@@ -43,8 +43,9 @@ from aerotape.protocol import NULL_POSITION, NULL_VALUE, ErrorCode
 
 if TYPE_CHECKING:
     from aerotape._native import AeronClient, Image, Subscription
-    from aerotape.archive.recording.recording_session import RecordingSubscription, Requester
     from aerotape.archive.recording.recordings import Recordings
+    from aerotape.archive.recording.subscriptions import RecordingSubscription
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 

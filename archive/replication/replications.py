@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from aerotape.archive.control.control_session import SOON_NS
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.replication.request import ReplicationRequest
 from aerotape.channel_uri import ChannelUri
 from aerotape.errors import ArchiveError
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from aerotape._native import AeronClient
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.error_log import ErrorLog
-    from aerotape.archive.recording.recording_session import Requester
     from aerotape.archive.recording.recordings import Recordings
     from aerotape.archive.replication.replication_session import ReplicationSession
     from aerotape.archive.replication.source_client import SourceAddress
+    from aerotape.archive.requester import Requester
     from aerotape.catalog.file.catalog import Catalog
 
 _QUIET_NS: Final = 10_000_000

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.control import responses
 from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.recording.file_worker import FileWorker
@@ -147,9 +148,10 @@ class Retention:
         self._is_removing = False
 
     @property
-    def wants_soon(self) -> bool:
-        """Whether there is something left to ask for."""
-        return self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+    def wants_within_ns(self) -> int | None:
+        """As `Agent.wants_within_ns`: there are removals left to request."""
+        is_removing = self._is_removing and len(self._requester) < _MAX_UNDER_WAY
+        return SOON_NS if is_removing else None
 
     @property
     def is_at_work(self) -> bool:

@@ -23,8 +23,8 @@ from aerotape.errors import AerotapeError, ArchiveError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 HANDLERS: Handlers = {
     **sessions.HANDLERS,
@@ -37,17 +37,17 @@ HANDLERS: Handlers = {
 }
 
 
-def handle(conductor: Conductor, session: ControlSession, request: Any) -> None:
+def handle(services: Services, session: ControlSession, request: Any) -> None:
     """Answer one request; nothing that goes wrong with it gets past this."""
     try:
-        HANDLERS[type(request)](conductor, session, request)
+        HANDLERS[type(request)](services, session, request)
     except ArchiveError as error:
         session.send_error(request.correlation_id, error.error_code, str(error))
     except AerotapeError as error:
         # Counted, as by the reference: refusals that have a code are not, what has none is.
-        conductor.errors.record(f"{type(request).__name__} failed", error)
+        services.errors.record(f"{type(request).__name__} failed", error)
         session.send_error(request.correlation_id, ErrorCode.GENERIC, str(error))
     except Exception as error:
         name = type(request).__name__
-        conductor.errors.record(f"{name} failed", error, exception=error)
+        services.errors.record(f"{name} failed", error, exception=error)
         session.send_error(request.correlation_id, ErrorCode.GENERIC, f"{name} failed: {error}")

@@ -9,18 +9,18 @@ from aerotape.codecs.runtime import Message
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
-Handler = Callable[["Conductor", "ControlSession", Any], None]
+Handler = Callable[["Services", "ControlSession", Any], None]
 Handlers = Mapping[type[Message], Handler]
 
 
 def is_known(
-    conductor: Conductor, session: ControlSession, correlation_id: int, recording_id: int
+    services: Services, session: ControlSession, correlation_id: int, recording_id: int
 ) -> bool:
     """Return whether there is such a recording; the client is told when there is none."""
-    if conductor.catalog.has_recording(recording_id):
+    if services.catalog.has_recording(recording_id):
         return True
     session.send_error(
         correlation_id, ErrorCode.UNKNOWN_RECORDING, f"unknown recording id: {recording_id}"

@@ -10,18 +10,18 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _list_recordings(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsRequest
+    services: Services, session: ControlSession, request: codecs.ListRecordingsRequest
 ) -> None:
     if may_list(session, request.correlation_id):
         session.begin_listing(
             RangeListing(
                 session,
-                conductor.catalog,
+                services.catalog,
                 request.correlation_id,
                 request.from_recording_id,
                 request.record_count,
@@ -30,13 +30,13 @@ def _list_recordings(
 
 
 def _list_recordings_for_uri(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingsForUriRequest
+    services: Services, session: ControlSession, request: codecs.ListRecordingsForUriRequest
 ) -> None:
     if may_list(session, request.correlation_id):
         session.begin_listing(
             RangeListing(
                 session,
-                conductor.catalog,
+                services.catalog,
                 request.correlation_id,
                 request.from_recording_id,
                 request.record_count,
@@ -47,24 +47,22 @@ def _list_recordings_for_uri(
 
 
 def _list_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.ListRecordingRequest
+    services: Services, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
     if may_list(session, request.correlation_id):
         session.begin_listing(
-            SingleListing(
-                session, conductor.catalog, request.correlation_id, request.recording_id
-            )
+            SingleListing(session, services.catalog, request.correlation_id, request.recording_id)
         )
 
 
 def _list_recording_subscriptions(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.ListRecordingSubscriptionsRequest,
 ) -> None:
     if not may_list(session, request.correlation_id):
         return
-    subscriptions = conductor.recordings.subscriptions.listed()
+    subscriptions = services.recordings.subscriptions.listed()
     if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
         session.send_subscription_unknown(request.correlation_id)
         return
@@ -84,7 +82,7 @@ def _list_recording_subscriptions(
 
 
 def _find_last_matching(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.FindLastMatchingRecordingRequest,
 ) -> None:
@@ -95,7 +93,7 @@ def _find_last_matching(
             f"minRecordingId={request.min_recording_id} < 0",
         )
         return
-    recording_id = conductor.catalog.find_last(
+    recording_id = services.catalog.find_last(
         request.min_recording_id,
         request.session_id,
         request.stream_id,
@@ -105,39 +103,39 @@ def _find_last_matching(
 
 
 def _start_position(
-    conductor: Conductor, session: ControlSession, request: codecs.StartPositionRequest
+    services: Services, session: ControlSession, request: codecs.StartPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        position = conductor.catalog.start_position(request.recording_id)
+    if is_known(services, session, request.correlation_id, request.recording_id):
+        position = services.catalog.start_position(request.recording_id)
         session.send_ok(request.correlation_id, position)
 
 
 def _stop_position(
-    conductor: Conductor, session: ControlSession, request: codecs.StopPositionRequest
+    services: Services, session: ControlSession, request: codecs.StopPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        position = conductor.catalog.stop_position(request.recording_id)
+    if is_known(services, session, request.correlation_id, request.recording_id):
+        position = services.catalog.stop_position(request.recording_id)
         session.send_ok(request.correlation_id, position)
 
 
 def _recording_position(
-    conductor: Conductor, session: ControlSession, request: codecs.RecordingPositionRequest
+    services: Services, session: ControlSession, request: codecs.RecordingPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        recording = conductor.recordings.session(request.recording_id)
+    if is_known(services, session, request.correlation_id, request.recording_id):
+        recording = services.recordings.session(request.recording_id)
         position = NULL_POSITION if recording is None else recording.position
         session.send_ok(request.correlation_id, position)
 
 
 def _max_recorded_position(
-    conductor: Conductor, session: ControlSession, request: codecs.MaxRecordedPositionRequest
+    services: Services, session: ControlSession, request: codecs.MaxRecordedPositionRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        recording = conductor.recordings.session(request.recording_id)
+    if is_known(services, session, request.correlation_id, request.recording_id):
+        recording = services.recordings.session(request.recording_id)
         if recording is not None:
             position = recording.position
         else:
-            position = conductor.catalog.stop_position(request.recording_id)
+            position = services.catalog.stop_position(request.recording_id)
         session.send_ok(request.correlation_id, position)
 
 

@@ -10,14 +10,14 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _start_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest
+    services: Services, session: ControlSession, request: codecs.StartRecordingRequest
 ) -> None:
-    conductor.recordings.start(
+    services.recordings.start(
         session,
         request.correlation_id,
         stream_id=request.stream_id,
@@ -28,9 +28,9 @@ def _start_recording(
 
 
 def _start_recording_2(
-    conductor: Conductor, session: ControlSession, request: codecs.StartRecordingRequest2
+    services: Services, session: ControlSession, request: codecs.StartRecordingRequest2
 ) -> None:
-    conductor.recordings.start(
+    services.recordings.start(
         session,
         request.correlation_id,
         stream_id=request.stream_id,
@@ -41,14 +41,14 @@ def _start_recording_2(
 
 
 def _extend_recording(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.ExtendRecordingRequest | codecs.ExtendRecordingRequest2,
 ) -> None:
     auto_stop = isinstance(request, codecs.ExtendRecordingRequest2) and (
         request.auto_stop is codecs.BooleanType.TRUE
     )
-    conductor.recordings.extend(
+    services.recordings.extend(
         session,
         request.correlation_id,
         recording_id=request.recording_id,
@@ -60,9 +60,9 @@ def _extend_recording(
 
 
 def _stop_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingRequest
+    services: Services, session: ControlSession, request: codecs.StopRecordingRequest
 ) -> None:
-    if conductor.recordings.stop_channel(request.stream_id, request.channel):
+    if services.recordings.stop_channel(request.stream_id, request.channel):
         session.send_ok(request.correlation_id)
     else:
         session.send_error(
@@ -73,11 +73,11 @@ def _stop_recording(
 
 
 def _stop_recording_subscription(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.StopRecordingSubscriptionRequest,
 ) -> None:
-    if conductor.recordings.stop_subscription(request.subscription_id):
+    if services.recordings.stop_subscription(request.subscription_id):
         session.send_ok(request.correlation_id)
     else:
         session.send_error(
@@ -88,24 +88,24 @@ def _stop_recording_subscription(
 
 
 def _stop_recording_by_identity(
-    conductor: Conductor, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
+    services: Services, session: ControlSession, request: codecs.StopRecordingByIdentityRequest
 ) -> None:
-    if is_known(conductor, session, request.correlation_id, request.recording_id):
-        found = conductor.recordings.stop_identity(request.recording_id)
+    if is_known(services, session, request.correlation_id, request.recording_id):
+        found = services.recordings.stop_identity(request.recording_id)
         session.send_ok(request.correlation_id, int(found))
 
 
 def _update_channel(
-    conductor: Conductor, session: ControlSession, request: codecs.UpdateChannelRequest
+    services: Services, session: ControlSession, request: codecs.UpdateChannelRequest
 ) -> None:
     # It is answered in turn with listings, as the reference has it.
     if not may_list(session, request.correlation_id):
         return
-    if not conductor.catalog.has_recording(request.recording_id):
+    if not services.catalog.has_recording(request.recording_id):
         session.send_recording_unknown(request.correlation_id, request.recording_id)
         return
     stripped = stripped_channel(ChannelUri.parse(request.channel))
-    conductor.catalog.replace_channel(
+    services.catalog.replace_channel(
         request.recording_id, stripped_channel=stripped, original_channel=request.channel
     )
     session.send_ok(request.correlation_id)

@@ -19,29 +19,29 @@ from aerotape.errors import StorageError
 from aerotape.protocol import ErrorCode
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 
 def _truncate_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.TruncateRecordingRequest
+    services: Services, session: ControlSession, request: codecs.TruncateRecordingRequest
 ) -> None:
     correlation_id, recording_id = request.correlation_id, request.recording_id
-    if not is_known(conductor, session, correlation_id, recording_id):
+    if not is_known(services, session, correlation_id, recording_id):
         return
-    descriptor = conductor.catalog.descriptor(recording_id)
+    descriptor = services.catalog.descriptor(recording_id)
     check_truncation(descriptor, request.position)
-    if not conductor.deletions.allows(session, correlation_id, recording_id):
+    if not services.deletions.allows(session, correlation_id, recording_id):
         return
-    archive_dir, position = conductor.archive_dir, request.position
+    archive_dir, position = services.archive_dir, request.position
     check_frame(archive_dir, descriptor, position)
-    conductor.catalog.set_stop_position(recording_id, position)
-    conductor.deletions.delete(
+    services.catalog.set_stop_position(recording_id, position)
+    services.deletions.delete(
         session,
         correlation_id,
         recording_id,
-        is_ready=conductor.replays.end_all(recording_id),
+        is_ready=services.replays.end_all(recording_id),
         prepare=lambda: _cut_back(archive_dir, descriptor, position),
         # What comes back after a power cut must not be met by an extension that did not see it.
         finish=lambda: force_names(archive_dir),
@@ -50,19 +50,19 @@ def _truncate_recording(
 
 
 def _purge_recording(
-    conductor: Conductor, session: ControlSession, request: codecs.PurgeRecordingRequest
+    services: Services, session: ControlSession, request: codecs.PurgeRecordingRequest
 ) -> None:
     correlation_id, recording_id = request.correlation_id, request.recording_id
-    if not is_known(conductor, session, correlation_id, recording_id):
+    if not is_known(services, session, correlation_id, recording_id):
         return
-    in_use = _why_in_use(conductor, recording_id)
+    in_use = _why_in_use(services, recording_id)
     if in_use:
         session.send_error(correlation_id, ErrorCode.ACTIVE_RECORDING, in_use)
         return
-    if not conductor.deletions.allows(session, correlation_id, recording_id):
+    if not services.deletions.allows(session, correlation_id, recording_id):
         return
-    archive_dir = conductor.archive_dir
-    descriptor = conductor.catalog.entry(recording_id).descriptor
+    archive_dir = services.archive_dir
+    descriptor = services.catalog.entry(recording_id).descriptor
     left: list[str] = []
 
     def find_files() -> list[Path]:
@@ -71,8 +71,8 @@ def _purge_recording(
         left.extend(others)
         return own
 
-    conductor.catalog.change_state(recording_id, RecordingState.DELETED)
-    conductor.deletions.delete(
+    services.catalog.change_state(recording_id, RecordingState.DELETED)
+    services.deletions.delete(
         session,
         correlation_id,
         recording_id,
@@ -81,16 +81,16 @@ def _purge_recording(
     )
 
 
-def _why_in_use(conductor: Conductor, recording_id: int) -> str:
+def _why_in_use(services: Services, recording_id: int) -> str:
     """Return why a recording cannot be purged; empty when it can."""
     # Another archive that replicates from it is one of these.
-    if conductor.replays.is_replayed(recording_id):
+    if services.replays.is_replayed(recording_id):
         return f"cannot purge recording with active replay {recording_id}"
     # Not by its stop position: a damaged recording may have none, and is to be got rid of.
-    if conductor.recordings.session(recording_id) is not None:
+    if services.recordings.session(recording_id) is not None:
         return f"cannot purge active recording {recording_id}"
     # It has stopped while the source is asked what is to come.
-    if recording_id in conductor.replications.recording_ids():
+    if recording_id in services.replications.recording_ids():
         return (
             f"cannot purge active recording {recording_id}: it is being replicated to;"
             " stop the replication"

@@ -10,21 +10,21 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import NULL_VALUE
 
 if TYPE_CHECKING:
-    from aerotape.archive.conductor import Conductor
     from aerotape.archive.control.control_session import ControlSession
+    from aerotape.archive.control.services import Services
 
 
 def _replicate(
-    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest
+    services: Services, session: ControlSession, request: codecs.ReplicateRequest
 ) -> None:
-    _start(conductor, session, request)
+    _start(services, session, request)
 
 
 def _tagged_replicate(
-    conductor: Conductor, session: ControlSession, request: codecs.TaggedReplicateRequest
+    services: Services, session: ControlSession, request: codecs.TaggedReplicateRequest
 ) -> None:
     _start(
-        conductor,
+        services,
         session,
         request,
         channel_tag_id=request.channel_tag_id,
@@ -33,10 +33,10 @@ def _tagged_replicate(
 
 
 def _replicate_2(
-    conductor: Conductor, session: ControlSession, request: codecs.ReplicateRequest2
+    services: Services, session: ControlSession, request: codecs.ReplicateRequest2
 ) -> None:
     _start(
-        conductor,
+        services,
         session,
         request,
         replication_channel=request.replication_channel,
@@ -52,7 +52,7 @@ def _replicate_2(
 
 
 def _start(
-    conductor: Conductor,
+    services: Services,
     session: ControlSession,
     request: codecs.ReplicateRequest | codecs.TaggedReplicateRequest | codecs.ReplicateRequest2,
     *,
@@ -60,7 +60,7 @@ def _start(
     **particulars: Any,
 ) -> None:
     """Start with what all requests say, and what only one of them does."""
-    conductor.replications.start(
+    services.replications.start(
         session,
         request.correlation_id,
         ReplicationRequest(
@@ -80,9 +80,9 @@ def _or_null(value: int | None) -> int:
 
 
 def _stop_replication(
-    conductor: Conductor, session: ControlSession, request: codecs.StopReplicationRequest
+    services: Services, session: ControlSession, request: codecs.StopReplicationRequest
 ) -> None:
-    conductor.replications.stop(session, request.correlation_id, request.replication_id)
+    services.replications.stop(session, request.correlation_id, request.replication_id)
 
 
 HANDLERS: Handlers = {

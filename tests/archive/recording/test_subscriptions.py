@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aerotape.aeron import RESOURCE_TEMPORARILY_UNAVAILABLE
+from aerotape.archive.agent import SOON_NS
 from aerotape.archive.error_log import ErrorLog
 from aerotape.archive.recording.subscriptions import RecordingSubscriptions
 from aerotape.codecs.generated.archive import SourceLocation
@@ -53,7 +54,7 @@ class Rig:
             send_ok=lambda *details: self.sent.append(("ok", *details)),
             send_error=lambda *details: self.sent.append(("error", *details)),
         )
-        self.source = self.subscriptions.add(
+        self.subscription = self.subscriptions.add(
             requester,
             9,
             stream_id=STREAM_ID,
@@ -68,11 +69,11 @@ def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
     rig = Rig(refusals=2)
     for _ in range(2):
         rig.subscriptions.do_work()
-        assert (rig.sent, rig.subscriptions.wants_soon) == ([], True)
+        assert (rig.sent, rig.subscriptions.wants_within_ns) == ([], SOON_NS)
     rig.subscriptions.do_work()
     assert rig.sent == [("ok", 9, 102)]
-    assert not rig.subscriptions.wants_soon
-    assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.source
+    assert rig.subscriptions.wants_within_ns is None
+    assert rig.subscriptions.find(102) is rig.subscriptions.get(102) is rig.subscription
     assert rig.subscriptions.get(100) is rig.subscriptions.get(101) is None
 
 
@@ -93,10 +94,10 @@ def test_a_stop_while_the_channel_is_busy(rounds: int) -> None:
     rig = Rig(refusals=1)
     for _ in range(rounds):
         rig.subscriptions.do_work()
-    assert rig.source is not None
-    rig.subscriptions.unlist(rig.source)
-    rig.subscriptions.release(rig.source)
+    assert rig.subscription is not None
+    rig.subscriptions.unlist(rig.subscription)
+    rig.subscriptions.release(rig.subscription)
     assert rig.sent == [("ok", 9, 100)]
-    assert not rig.subscriptions.wants_soon
+    assert rig.subscriptions.wants_within_ns is None
     assert rig.driver.cancelled == [100][rounds:]
     assert rig.subscriptions.get(100) is None
