@@ -293,7 +293,7 @@ class Conductor:
         except Exception as error:
             self._errors.record(f"{kind} not handled", error, exception=error)
 
-    # ---- what the native side reports ---------------------------------------------------------
+    # ---- events of the native threads --------------------------------------------------------
 
     def _on_client_closed(self) -> None:
         raise ClosedError(
@@ -317,8 +317,8 @@ class Conductor:
     def _on_recording_stopped(
         self, recording_id: int, position: int, error_code: int, message: str | None
     ) -> None:
-        # A client learns of the end of a replication before that of its recording, unless that is
-        # what ends it.
+        # The client receives the end of a replication before that of its recording, unless the
+        # recording has failed.
         try:
             if message is None:
                 self._replications.recording_stopped(recording_id, position)
@@ -327,7 +327,7 @@ class Conductor:
 
     def _on_time_index_failed(self, recording_id: int, message: str) -> None:
         self._errors.record(
-            "time index not written", f"recording {recording_id} goes on without: {message}"
+            "time index not written", f"recording {recording_id} continues without: {message}"
         )
 
     def _on_image_unavailable(self, subscription_id: int, image_id: int) -> None:

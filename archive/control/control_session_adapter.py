@@ -1,8 +1,8 @@
-"""What comes over the control channels: who sends it, whether it may, and on to who answers it.
+"""Control messages: decoded, matched with their session, authorised, and passed to a handler.
 
-A connect request begins a control session. Every other request belongs to one, counts only over the
-image that began it (but for a replay with a token, which comes over an image of its own), and only
-once the authenticator has let the client in and the authorisation service allows it.
+A connect request begins a control session. Every other request belongs to one and is valid only
+over the image that began it (a replay with a token comes over another image), and once the
+authenticator has admitted the client and the authorisation service permits it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REQUESTS = frozenset(
     if "Request" in message.__name__ or message is codecs.ChallengeResponse
 )
 _REPLAYS = (codecs.ReplayRequest, codecs.BoundedReplayRequest)
-# The longest that a client can mean: four channels and a ticket for another archive.
+# More than any request needs: four channels and credentials for another archive.
 MAX_MESSAGE_LENGTH = 64 * 1024
 
 
@@ -66,13 +66,13 @@ class ControlSessionAdapter:
         authenticator: GuardedAuthenticator,
         authorisation: GuardedAuthorisation,
     ) -> None:
-        """Begin.
+        """Begin without messages.
 
         Args:
             subscriptions: the control subscriptions by their registration ids.
             sessions: those in progress, to which new ones are added.
-            next_session_id: returns an id that no session has had.
-            services: what requests are handled with.
+            next_session_id: returns an unused id.
+            services: for the handlers of requests.
         """
         self._config = config
         self._client = client
@@ -90,11 +90,11 @@ class ControlSessionAdapter:
     def on_message(
         self, subscription_id: int, image_id: int, session_id: int, payload: bytes, _position: int
     ) -> None:
-        """Take a whole control message and let it have its effect.
+        """Handle a whole control message.
 
         Args:
-            subscription_id: registration id of the control subscription it came by.
-            image_id: correlation id of the image, by which its sender is known.
+            subscription_id: registration id of the control subscription.
+            image_id: correlation id of the image, which identifies the sender.
             session_id: the image's Aeron session.
         """
         try:
@@ -102,7 +102,7 @@ class ControlSessionAdapter:
                 raise CodecError(f"longer than any request, which has {MAX_MESSAGE_LENGTH} at most")
             message: Any = codecs.decode(payload)
         except CodecError as error:
-            # As the reference: noted and passed over, for whom to answer cannot be known.
+            # As in the reference, logged and ignored: the sender is unknown.
             self._errors.record(
                 "unreadable control message",
                 f"{error}: {len(payload)} bytes from the stream with sessionId={session_id}",
@@ -113,12 +113,12 @@ class ControlSessionAdapter:
         elif type(message) in _REQUESTS:
             session = self._session_of(message, image_id, session_id)
             if session is not None:
-                self._take(session, message)
+                self._route(session, message)
         else:
-            self._errors.record("control message is no request", type(message).__name__)
+            self._errors.record("control message is not a request", type(message).__name__)
 
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
-        """Return the session that a message is for, None when it may not be over this image."""
+        """Return the session of a message, None when this image does not own it."""
         has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
         if has_token:
             tokens = self._services.replay_tokens
@@ -140,8 +140,8 @@ class ControlSessionAdapter:
         )
         return None
 
-    def _take(self, session: ControlSession, message: Any) -> None:
-        """Let a message have its effect on a session, as far as the client is let in and may."""
+    def _route(self, session: ControlSession, message: Any) -> None:
+        """Apply a message to its session, if the client is admitted and authorised."""
         if isinstance(message, codecs.CloseSessionRequest):
             session.abort(SESSION_CLOSED)
         elif isinstance(message, codecs.ChallengeResponse):
@@ -166,7 +166,7 @@ class ControlSessionAdapter:
     def _connect(
         self, message: codecs.AuthConnectRequest, subscription_id: int, image_id: int, stream: int
     ) -> None:
-        """Begin a control session; what cannot be answered to anybody is logged."""
+        """Begin a control session; log a request without a usable response channel."""
         try:
             channel = self._response_channel(message.response_channel, image_id)
         except ConfigurationError as error:
@@ -200,7 +200,7 @@ class ControlSessionAdapter:
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         if self.audience is not None:
-            session.tell_others = self.audience.pass_on
+            session.broadcast = self.audience.pass_on
         self._sessions.add(session)
 
     def _source_identity(self, subscription_id: int, session_id: int) -> str:
@@ -231,9 +231,9 @@ class ControlSessionAdapter:
         return stripped_channel(uri, **additions)
 
 
-def _client_info(told: str | None, source_identity: str, session_id: int) -> str:
+def _client_info(name: str | None, source_identity: str, session_id: int) -> str:
     info = f"sourceIdentity={source_identity} sessionId={session_id}"
-    return f"{told} {info}" if told else info
+    return f"{name} {info}" if name else info
 
 
 def _why_invalid(version: int | None) -> str | None:

@@ -156,43 +156,19 @@ class Recordings:
         channel: str,
         source_location: SourceLocation,
         auto_stop: bool,
-    ) -> None:
-        """Subscribe to a channel; the response follows once the driver has added it."""
-        refusal = (
-            self._too_many(max(len(self.subscriptions), len(self._sessions)))
-            or self._storage.refuse()
-        )
-        if refusal is not None:
-            requester.send_error(correlation_id, *refusal)
-            return
-        self.subscriptions.add(
-            requester,
-            correlation_id,
-            stream_id=stream_id,
-            channel=channel,
-            source_location=source_location,
-            auto_stop=auto_stop,
-        )
-
-    def extend(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        *,
-        recording_id: int,
-        stream_id: int,
-        channel: str,
-        source_location: SourceLocation,
-        auto_stop: bool,
+        extends: int | None = None,
     ) -> RecordingSubscription | None:
-        """Subscribe to the channel that extends a stopped recording; responds as `start`.
+        """Subscribe to a channel; the response follows once the driver has added it.
+
+        Args:
+            extends: as in RecordingSubscription.
 
         Returns:
             The subscription; None after a refusal, which has been sent.
         """
         refusal = (
             self._too_many(max(len(self.subscriptions), len(self._sessions)))
-            or self._refuse_extension(recording_id, stream_id)
+            or (None if extends is None else self._refuse_extension(extends, stream_id))
             or self._storage.refuse()
         )
         if refusal is not None:
@@ -205,7 +181,7 @@ class Recordings:
             channel=channel,
             source_location=source_location,
             auto_stop=auto_stop,
-            extends=recording_id,
+            extends=extends,
         )
 
     # ---- images -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ it is stopped.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from aerotape.archive.requester import Requester
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class RecordingSubscription:
     """One request to record that is in force.
 
@@ -37,33 +39,20 @@ class RecordingSubscription:
         is_stopping: set by a stop: further images are not recorded.
     """
 
-    def __init__(
-        self,
-        requester: Requester,
-        correlation_id: int,
-        *,
-        key: str,
-        stream_id: int,
-        original_channel: str,
-        channel: str,
-        stripped_channel: str,
-        auto_stop: bool,
-        extends: int | None,
-    ) -> None:
-        self.requester = requester
-        self.correlation_id = correlation_id
-        self.key = key
-        self.stream_id = stream_id
-        self.original_channel = original_channel
-        self.channel = channel
-        self.stripped_channel = stripped_channel
-        self.auto_stop = auto_stop
-        self.extends = extends
-        self.registration_id = NULL_VALUE
-        self.pending: Retrying[Subscription] | None = None
-        self.subscription: Subscription | None = None
-        self.references = 1
-        self.is_stopping = False
+    requester: Requester
+    correlation_id: int
+    key: str
+    stream_id: int
+    original_channel: str
+    channel: str
+    stripped_channel: str
+    auto_stop: bool
+    extends: int | None
+    registration_id: int = NULL_VALUE
+    pending: Retrying[Subscription] | None = None
+    subscription: Subscription | None = None
+    references: int = 1
+    is_stopping: bool = False
 
     def confirm(self) -> None:
         """Respond OK to the request, with the subscription id."""
@@ -148,7 +137,7 @@ class RecordingSubscriptions:
         channel: str,
         source_location: SourceLocation,
         auto_stop: bool,
-        extends: int | None = None,
+        extends: int | None,
     ) -> RecordingSubscription | None:
         """Subscribe; the response follows once the driver has added the subscription.
 
@@ -174,8 +163,8 @@ class RecordingSubscriptions:
         is_spy = source_location is SourceLocation.LOCAL and is_udp
         subscribed = SPY_PREFIX + stripped if is_spy else stripped
         subscription = RecordingSubscription(
-            requester,
-            correlation_id,
+            requester=requester,
+            correlation_id=correlation_id,
             key=key,
             stream_id=stream_id,
             original_channel=channel,

@@ -249,10 +249,10 @@ class ReplicationSession:
 
     def _extend(self, stream_id: int, session_id: int) -> RecordingSubscription | None:
         """Have our recording extended by what the source will replay."""
-        return self._recordings.extend(
+        return self._recordings.start(
             self._requester,
             self.replication_id,
-            recording_id=self.dst_recording_id,
+            extends=self.dst_recording_id,
             stream_id=stream_id,
             channel=recording_channel(self._request, self.replication_id, session_id),
             source_location=SourceLocation.REMOTE,

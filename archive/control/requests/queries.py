@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aerotape.archive.control.listing import RangeListing, SingleListing, SubscriptionListing
-from aerotape.archive.control.requests.handling import Handlers, is_known, may_list
+from aerotape.archive.control.requests.handling import Handlers, check_known, check_no_listing
 from aerotape.codecs.generated import archive as codecs
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 if TYPE_CHECKING:
@@ -15,44 +16,34 @@ if TYPE_CHECKING:
 
 
 def _list_recordings(
-    services: Services, session: ControlSession, request: codecs.ListRecordingsRequest
+    services: Services,
+    session: ControlSession,
+    request: codecs.ListRecordingsRequest | codecs.ListRecordingsForUriRequest,
 ) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            RangeListing(
-                session,
-                services.catalog,
-                request.correlation_id,
-                request.from_recording_id,
-                request.record_count,
-            )
+    check_no_listing(session)
+    stream_id, channel = None, ""
+    if isinstance(request, codecs.ListRecordingsForUriRequest):
+        stream_id, channel = request.stream_id, request.channel
+    session.begin_listing(
+        RangeListing(
+            session,
+            services.catalog,
+            request.correlation_id,
+            request.from_recording_id,
+            request.record_count,
+            stream_id=stream_id,
+            channel_fragment=channel.encode("ascii"),
         )
-
-
-def _list_recordings_for_uri(
-    services: Services, session: ControlSession, request: codecs.ListRecordingsForUriRequest
-) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            RangeListing(
-                session,
-                services.catalog,
-                request.correlation_id,
-                request.from_recording_id,
-                request.record_count,
-                stream_id=request.stream_id,
-                channel_fragment=request.channel.encode("ascii"),
-            )
-        )
+    )
 
 
 def _list_recording(
     services: Services, session: ControlSession, request: codecs.ListRecordingRequest
 ) -> None:
-    if may_list(session, request.correlation_id):
-        session.begin_listing(
-            SingleListing(session, services.catalog, request.correlation_id, request.recording_id)
-        )
+    check_no_listing(session)
+    session.begin_listing(
+        SingleListing(session, services.catalog, request.correlation_id, request.recording_id)
+    )
 
 
 def _list_recording_subscriptions(
@@ -60,8 +51,7 @@ def _list_recording_subscriptions(
     session: ControlSession,
     request: codecs.ListRecordingSubscriptionsRequest,
 ) -> None:
-    if not may_list(session, request.correlation_id):
-        return
+    check_no_listing(session)
     subscriptions = services.recordings.subscriptions.listed()
     if request.subscription_count <= 0 or not 0 <= request.pseudo_index < len(subscriptions):
         session.send_subscription_unknown(request.correlation_id)
@@ -87,12 +77,9 @@ def _find_last_matching(
     request: codecs.FindLastMatchingRecordingRequest,
 ) -> None:
     if request.min_recording_id < 0:
-        session.send_error(
-            request.correlation_id,
-            ErrorCode.UNKNOWN_RECORDING,
-            f"minRecordingId={request.min_recording_id} < 0",
+        raise ArchiveError(
+            f"minRecordingId={request.min_recording_id} < 0", ErrorCode.UNKNOWN_RECORDING
         )
-        return
     recording_id = services.catalog.find_last(
         request.min_recording_id,
         request.session_id,
@@ -105,43 +92,43 @@ def _find_last_matching(
 def _start_position(
     services: Services, session: ControlSession, request: codecs.StartPositionRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        position = services.catalog.start_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    position = services.catalog.start_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 def _stop_position(
     services: Services, session: ControlSession, request: codecs.StopPositionRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        position = services.catalog.stop_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    position = services.catalog.stop_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 def _recording_position(
     services: Services, session: ControlSession, request: codecs.RecordingPositionRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        recording = services.recordings.session(request.recording_id)
-        position = NULL_POSITION if recording is None else recording.position
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    recording = services.recordings.session(request.recording_id)
+    position = NULL_POSITION if recording is None else recording.position
+    session.send_ok(request.correlation_id, position)
 
 
 def _max_recorded_position(
     services: Services, session: ControlSession, request: codecs.MaxRecordedPositionRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        recording = services.recordings.session(request.recording_id)
-        if recording is not None:
-            position = recording.position
-        else:
-            position = services.catalog.stop_position(request.recording_id)
-        session.send_ok(request.correlation_id, position)
+    check_known(services, request.recording_id)
+    recording = services.recordings.session(request.recording_id)
+    if recording is not None:
+        position = recording.position
+    else:
+        position = services.catalog.stop_position(request.recording_id)
+    session.send_ok(request.correlation_id, position)
 
 
 HANDLERS: Handlers = {
     codecs.ListRecordingsRequest: _list_recordings,
-    codecs.ListRecordingsForUriRequest: _list_recordings_for_uri,
+    codecs.ListRecordingsForUriRequest: _list_recordings,
     codecs.ListRecordingRequest: _list_recording,
     codecs.ListRecordingSubscriptionsRequest: _list_recording_subscriptions,
     codecs.FindLastMatchingRecordingRequest: _find_last_matching,

@@ -14,22 +14,14 @@ if TYPE_CHECKING:
     from aerotape.archive.control.services import Services
 
 
-def _replay(services: Services, session: ControlSession, request: codecs.ReplayRequest) -> None:
-    _start(services, session, request)
-
-
-def _bounded_replay(
-    services: Services, session: ControlSession, request: codecs.BoundedReplayRequest
-) -> None:
-    _start(services, session, request, request.limit_counter_id)
-
-
-def _start(
+def _replay(
     services: Services,
     session: ControlSession,
     request: codecs.ReplayRequest | codecs.BoundedReplayRequest,
-    limit_counter_id: int | None = None,
 ) -> None:
+    limit_counter_id = None
+    if isinstance(request, codecs.BoundedReplayRequest):
+        limit_counter_id = request.limit_counter_id
     services.replays.start(
         session,
         request.correlation_id,
@@ -48,7 +40,7 @@ def _start(
 def _stop_replay(
     services: Services, session: ControlSession, request: codecs.StopReplayRequest
 ) -> None:
-    # The reference answers OK with 0 in both cases, and its clients do not read the number.
+    # The reference responds OK with 0 in both cases, and its clients ignore the number.
     is_running = services.replays.stop(request.replay_session_id)
     session.send_ok(request.correlation_id, 0 if is_running else NULL_VALUE)
 
@@ -69,7 +61,7 @@ def _replay_token(
 
 HANDLERS: Handlers = {
     codecs.ReplayRequest: _replay,
-    codecs.BoundedReplayRequest: _bounded_replay,
+    codecs.BoundedReplayRequest: _replay,
     codecs.StopReplayRequest: _stop_replay,
     codecs.StopAllReplaysRequest: _stop_all_replays,
     codecs.ReplayTokenRequest: _replay_token,

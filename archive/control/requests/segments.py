@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aerotape.archive.control.requests.handling import Handlers, is_known
+from aerotape.archive.control.requests.handling import Handlers, check_known
 from aerotape.catalog.descriptor import segment_base
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveError
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def _check_detach(services: Services, recording_id: int, position: int) -> None:
-    """Refuse a new start position before which there are bytes in use.
+    """Refuse a new start position that is invalid or beyond data in use.
 
     Raises:
-        ArchiveError: it is no segment boundary, not after the first segment, or beyond the
+        ArchiveError: it is not a segment boundary, not after the first segment, or after the
             segment that is written to or replayed.
     """
     descriptor = services.segments.descriptor(recording_id)
@@ -62,48 +62,47 @@ def _check_detach(services: Services, recording_id: int, position: int) -> None:
 def _detach_segments(
     services: Services, session: ControlSession, request: codecs.DetachSegmentsRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        _check_detach(services, request.recording_id, request.new_start_position)
-        services.segments.detach(request.recording_id, request.new_start_position)
-        session.send_ok(request.correlation_id)
+    check_known(services, request.recording_id)
+    _check_detach(services, request.recording_id, request.new_start_position)
+    services.segments.detach(request.recording_id, request.new_start_position)
+    session.send_ok(request.correlation_id)
 
 
 def _delete_detached_segments(
     services: Services, session: ControlSession, request: codecs.DeleteDetachedSegmentsRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        services.segments.delete_detached(session, request.correlation_id, request.recording_id)
+    check_known(services, request.recording_id)
+    services.segments.delete_detached(session, request.correlation_id, request.recording_id)
 
 
 def _purge_segments(
     services: Services, session: ControlSession, request: codecs.PurgeSegmentsRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        _check_detach(services, request.recording_id, request.new_start_position)
-        services.segments.purge(
-            session, request.correlation_id, request.recording_id, request.new_start_position
-        )
+    check_known(services, request.recording_id)
+    _check_detach(services, request.recording_id, request.new_start_position)
+    services.segments.purge(
+        session, request.correlation_id, request.recording_id, request.new_start_position
+    )
 
 
 def _attach_segments(
     services: Services, session: ControlSession, request: codecs.AttachSegmentsRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.recording_id):
-        services.segments.attach(session, request.correlation_id, request.recording_id)
+    check_known(services, request.recording_id)
+    services.segments.attach(session, request.correlation_id, request.recording_id)
 
 
 def _migrate_segments(
     services: Services, session: ControlSession, request: codecs.MigrateSegmentsRequest
 ) -> None:
-    if is_known(services, session, request.correlation_id, request.src_recording_id) and is_known(
-        services, session, request.correlation_id, request.dst_recording_id
-    ):
-        services.segments.migrate(
-            session,
-            request.correlation_id,
-            request.src_recording_id,
-            request.dst_recording_id,
-        )
+    check_known(services, request.src_recording_id)
+    check_known(services, request.dst_recording_id)
+    services.segments.migrate(
+        session,
+        request.correlation_id,
+        request.src_recording_id,
+        request.dst_recording_id,
+    )
 
 
 HANDLERS: Handlers = {

@@ -21,7 +21,7 @@ def _archive_id(
 def _keep_alive(
     services: Services, session: ControlSession, request: codecs.KeepAliveRequest
 ) -> None:
-    """Nothing to do or to answer: that it came was what it is for."""
+    """Has no response: receiving it has activated the session."""
 
 
 HANDLERS: Handlers = {

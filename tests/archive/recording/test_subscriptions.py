@@ -1,4 +1,4 @@
-"""Subscriptions of recordings that the driver refuses for a moment."""
+"""Subscriptions of recordings that the driver refuses temporarily."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANNEL, STREAM_ID = "aeron:udp?endpoint=localhost:7777", 10
 
 
 class Driver:
-    """Refuses a number of requests for a subscription for a moment; its ids go up from 100."""
+    """Refuses a number of requests for a subscription temporarily; its ids count from 100."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
@@ -61,11 +61,12 @@ class Rig:
             channel=CHANNEL,
             source_location=SourceLocation.REMOTE,
             auto_stop=False,
+            extends=None,
         )
 
 
 def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
-    """The client gets the subscription id that counts, by which images are found."""
+    """The client receives the final subscription id, by which images are found."""
     rig = Rig(refusals=2)
     for _ in range(2):
         rig.subscriptions.do_work()
@@ -78,7 +79,7 @@ def test_a_channel_that_is_busy_is_recorded_once_it_is_free() -> None:
 
 
 def test_a_channel_that_stays_busy_is_refused() -> None:
-    """At the end of the time the client gets the driver's reason."""
+    """After the timeout the client receives the driver's reason."""
     rig = Rig(refusals=2, timeout_ns=0)
     rig.subscriptions.do_work()
     [(kind, *details)] = rig.sent
@@ -90,7 +91,7 @@ def test_a_channel_that_stays_busy_is_refused() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_a_stop_while_the_channel_is_busy(rounds: int) -> None:
-    """The start is answered, and nothing is left with the driver."""
+    """The start is confirmed, and no request remains at the driver."""
     rig = Rig(refusals=1)
     for _ in range(rounds):
         rig.subscriptions.do_work()
