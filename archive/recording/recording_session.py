@@ -18,7 +18,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from aerotape.archive.recording.events import recording_events
+from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.errors import AerotapeError
 
@@ -104,24 +104,13 @@ class RecordingSession:
             return
         counter.set(self.join_position)
         self.counter = counter
-        subscription, image = self.subscription, self._image
-        events = None
-        if with_events:
-            events = recording_events(
-                recording_id=self.recording_id,
-                join_position=self.join_position,
-                session_id=image.session_id,
-                stream_id=subscription.stream_id,
-                channel=subscription.original_channel,
-                source_identity=image.source_identity,
-            )
         recorder.record(
-            image,
+            self._image,
             counter,
             recording_id=self.recording_id,
             start_position=self._start_position,
             segment_length=self._segment_file_length,
-            events=events,
+            events=self._events() if with_events else None,
             time_index=self._time_index,
         )
         # After that call: the recorder need not wait for the signal.
@@ -130,6 +119,20 @@ class RecordingSession:
         self.state = State.RECORDING
         if is_cancelled:
             self.stop(recorder)
+
+    def _events(self) -> tuple[bytes, bytes, bytes]:
+        """Return the recording events; the recorder fills in the positions of the last two."""
+        started = codecs.RecordingStarted(
+            recording_id=self.recording_id,
+            start_position=self.join_position,
+            session_id=self._image.session_id,
+            stream_id=self.subscription.stream_id,
+            channel=self.subscription.original_channel,
+            source_identity=self._image.source_identity,
+        )
+        place = {"recording_id": self.recording_id, "start_position": self.join_position}
+        progress, stopped = codecs.RecordingProgress(**place), codecs.RecordingStopped(**place)
+        return started.encode(), progress.encode(), stopped.encode()
 
     def stop(self, recorder: SessionWorker) -> None:
         """Stop recording. Idempotent."""
