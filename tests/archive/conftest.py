@@ -18,8 +18,7 @@ from support.damage.small_disk import SmallDisk, small_disk
 from support.jvm import java
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-# Many are started, in memory. A thread each for recording and replaying, as the default is: the
-# interoperation tests have one for both.
+# DEDICATED, as by default: the interoperation tests use SHARED.
 PROPERTIES = {
     "aeron.archive.low.storage.space.threshold": "1m",
     "aeron.archive.threading.mode": "DEDICATED",
@@ -54,7 +53,7 @@ def start_daemon(tmp_path: Path, aeron_dir: Path) -> Iterator[Callable[..., Aero
 def running(
     kind: str, properties: Mapping[str, str] | None = None
 ) -> Iterator[AerotapeArchive | java.JavaArchive]:
-    """Our daemon ("aerotape") or the Java archive ("java") in directories of its own, in memory."""
+    """Our daemon ("aerotape") or the Java archive ("java") in separate directories, in memory."""
     with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir=IN_MEMORY) as parent:
         made = java.JavaArchive if kind == "java" else AerotapeArchive
         with made(
@@ -67,13 +66,12 @@ def running(
 
 @pytest.fixture(scope="session")
 def run_archive() -> Callable[..., AbstractContextManager[AerotapeArchive | java.JavaArchive]]:
-    """The function `running`, for tests that need properties of their own for both archives."""
+    """The function `running`, for tests that configure both archives differently."""
     return running
 
 
-# Each in turn, so that what a test expects of ours is shown to be what the reference does. One
-# serves a whole module, since starting takes longer than most tests: they keep to streams and
-# recordings of their own.
+# The Java archive shows that what a test expects is the reference's behaviour. One archive serves a
+# whole module, because starting takes longer than most tests: each uses separate streams.
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def either(request: pytest.FixtureRequest) -> Iterator[AerotapeArchive | java.JavaArchive]:
     """Our daemon, then the Java archive."""
@@ -81,12 +79,20 @@ def either(request: pytest.FixtureRequest) -> Iterator[AerotapeArchive | java.Ja
         yield archive
 
 
+@pytest.fixture(scope="module")
+def client(either: Any) -> Iterator[java.JavaClient]:
+    """A Java client connected to `either`."""
+    with java.JavaClient(either.aeron_dir) as connected:
+        connected.connect(either.control_channel)
+        yield connected
+
+
 # ---- replication: an archive of each kind that replicates, one of each to replicate from --------
 
 
 @pytest.fixture(scope="module")
 def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
-    """A function that gives one of four archives: each kind once in each role."""
+    """A function that returns one of four archives: each kind once in each role."""
     with ExitStack() as stack:
         started: dict[tuple[str, str], Side] = {}
 
@@ -105,7 +111,7 @@ def sides(run_archive: Any) -> Iterator[Callable[[str, str], Side]]:
 
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def destination(request: pytest.FixtureRequest, sides: Callable[[str, str], Side]) -> Side:
-    """The archive that is asked to replicate."""
+    """The archive that replicates."""
     return sides("destination", request.param)
 
 

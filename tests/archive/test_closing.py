@@ -1,4 +1,4 @@
-"""What happened before an archive closes, and was not heard of yet, is told and written down."""
+"""Events that an archive has not handled when it closes still have their effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCAL = "aeron:ipc?term-length=64k"
 
 
 class Held:
-    """An archive whose conductor can be held at the end of a turn; it is closed like that."""
+    """An archive whose conductor can be held at the end of a duty cycle and closed there."""
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
@@ -42,10 +42,10 @@ class Held:
 
     @property
     def wants_within_ns(self) -> None:
-        """Nothing."""
+        """It is never due."""
 
     def hold(self, *, with_replay: bool = False) -> None:
-        """Hold it in the next turn, or in that in which a replay is handed to the replayer."""
+        """Hold it in the next duty cycle, or in the one that passes a replay to the replayer."""
         self._with_replay = with_replay
         self._is_due.set()
         if not with_replay:
@@ -56,7 +56,7 @@ class Held:
         assert self._is_held.wait(15)
 
     def close(self) -> None:
-        """Close the archive; its conductor makes no further turn."""
+        """Close the archive; its conductor runs no further duty cycle."""
         closing = threading.Thread(target=self.archive.close)
         closing.start()
         await_true(lambda: self._conductor._stopping)
@@ -94,7 +94,7 @@ def errors(directory: Path) -> str:
     return run("tool", directory, "errors").out
 
 
-def test_a_time_index_that_could_not_be_written_is_in_the_books(held: Held, tmp_path: Path) -> None:
+def test_a_time_index_that_could_not_be_written_is_logged(held: Held, tmp_path: Path) -> None:
     with connected(held) as client:
         made = start_recording(client, count=1)
         held.hold()
@@ -110,7 +110,7 @@ def test_a_time_index_that_could_not_be_written_is_in_the_books(held: Held, tmp_
 def test_a_replay_that_was_answered_is_not_refused(
     held: Held, tmp_path: Path, driver: _native.MediaDriver, fails: bool
 ) -> None:
-    """And why one has failed is in the books."""
+    """And the reason of a failed one is in the error log."""
     directory = tmp_path / "archive"
     with connected(held) as client:
         made = recorded(client, 20) if fails else start_recording(client, count=20)

@@ -1,4 +1,4 @@
-"""The counters that the archive shows, held against those of the Java archive."""
+"""The counters of the archive compared with those of the Java archive."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ REPLAY_STREAM_ID = 1002
 ARCHIVE_ID = 4711
 MESSAGES = [b"a" * 968, b"b" * 100, b"c" * 31]
 FRAME_BYTES = 1_000 + 24 + 160 + 64
-# Type ids that Aeron keeps for archives.
+# Type ids that Aeron reserves for archives.
 ARCHIVE_TYPES = range(100, 121)
 Row = tuple[int, bytes, str]
 
 
 @contextmanager
 def on_a_driver(kind: str, mode: str, cycle_thresholds: str = "2s") -> Iterator[Any]:
-    """An archive beside its driver: in one process the Java archive counts in the driver's."""
+    """An archive with an external driver: embedded, the Java archive counts in the driver's."""
     with tempfile.TemporaryDirectory(prefix="aerotape-test-", dir="/dev/shm") as parent:
         driver = _native.MediaDriver.launch({"aeron.dir": f"{parent}/aeron", **EMBEDDED_DRIVER})
         made = java.JavaArchive if kind == "java" else AerotapeArchive
@@ -93,7 +93,7 @@ def used_archive(archive: Any) -> list[tuple[Row, int]]:
 
     def is_at_rest() -> bool:
         values = {row[1]: row[7] for row in counters.rows()}
-        # The replay has ended, and the workers have shown what they did in their last turns.
+        # The replay has ended, and the workers have updated their counters.
         return values[112] == 0 and values[106] > 0 and values[109] > 0
 
     await_true(is_at_rest)
@@ -108,7 +108,7 @@ def used_archive(archive: Any) -> list[tuple[Row, int]]:
 
 
 def normal(type_id: int, key: bytes, label: str) -> Row:
-    """Take out what is by chance: the version, and ids that are drawn."""
+    """Replace values that differ between runs: the version, and random ids."""
     label = re.sub(r" version=\S+ commit=\S+", " version=V commit=C", label)
     if type_id == 113:
         session_id = struct.unpack_from("<qq", key)[1]
@@ -140,8 +140,8 @@ def test_both_archives_show_the_same_counters(mode: str) -> None:
         assert all(cycle_ns > 0 for cycle_ns in longest_cycles)
 
 
-def test_turns_beyond_the_threshold_are_counted() -> None:
-    """With thresholds of next to nothing each turn counts; a worker at rest has none."""
+def test_cycles_beyond_the_threshold_are_counted() -> None:
+    """With tiny thresholds each duty cycle counts; an idle worker has none."""
     with on_a_driver("aerotape", "DEDICATED", "1ns") as archive:
         aeron = _native.AeronClient(str(archive.aeron_dir))
 
@@ -157,8 +157,9 @@ def test_turns_beyond_the_threshold_are_counted() -> None:
 
 @pytest.mark.parametrize("kind", ["aerotape", "java", "java with the driver"])
 def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any]) -> None:
-    """Clients find recordings by archive id: no two archives of one driver may share it. The
-    one that came too late leaves its directory free."""
+    """Clients find recordings by archive id: two archives of one driver cannot share it. The
+    second one leaves its directory unlocked.
+    """
     first = (
         run_archive("java", {"aeron.archive.id": str(ARCHIVE_ID)})
         if kind == "java with the driver"
@@ -177,7 +178,7 @@ def test_an_archive_id_that_is_taken(kind: str, run_archive: Callable[..., Any])
 
 
 def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
-    """Requests that fail, each followed by its answer where there is one."""
+    """Requests that fail, each followed by its response, if it has one."""
 
     def start(channel: str) -> Any:
         return raw.call(
@@ -231,7 +232,7 @@ def misdeeds(raw: RawClient) -> dict[str, Callable[[], Any]]:
 
 
 def test_the_same_failures_count_as_errors() -> None:
-    """What a client is refused by a code counts in neither archive, the rest in both."""
+    """Refusals with an error code count in neither archive, others in both."""
 
     def counted(archive: Any) -> dict[str, int]:
         aeron = _native.AeronClient(str(archive.aeron_dir))
@@ -246,7 +247,7 @@ def test_the_same_failures_count_as_errors() -> None:
         for name, commit in misdeeds(raw).items():
             [before] = [row[7] for row in counters.rows(101)]
             commit()
-            # An answer to the next request says that this one has been dealt with.
+            # The response to the next request shows that this one was handled.
             raw.call(codecs.ArchiveIdRequest)
             [after] = [row[7] for row in counters.rows(101)]
             found[name] = after - before

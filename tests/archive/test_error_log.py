@@ -1,4 +1,4 @@
-"""The log of what goes wrong: counted always, told sparingly."""
+"""The error log: every error is counted, repetitions are logged rarely."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aerotape.errors import ClosedError
 
 
 class Sink:
-    """A counter and a file that remember; the file has room for so many texts."""
+    """A counter and a file that record; the file has space for a number of texts."""
 
     def __init__(self, room: int = 1_000) -> None:
         self.count = 0
@@ -30,10 +30,10 @@ class Sink:
         return True
 
 
-def test_repetitions_are_counted_but_not_told(
+def test_repetitions_are_counted_but_not_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand times the same make one line; after a second another, with the number."""
+    """A thousand equal errors are one line; after a second another, with the number."""
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     sink = Sink()
@@ -51,8 +51,8 @@ def test_repetitions_are_counted_but_not_told(
     assert sink.texts == {"bad message: too short": 1001}
 
 
-def test_who_makes_up_errors_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """The first of a kind are kept apart, the others together; other kinds have their place."""
+def test_varied_errors_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The first of a kind are logged apart, the others together; other kinds are unaffected."""
     sink = Sink(room=40)
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):
@@ -69,8 +69,8 @@ def test_who_makes_up_errors_does_not_fill_the_log(caplog: pytest.LogCaptureFixt
     assert 33 <= len(told) < 50
 
 
-def test_a_full_file_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Errors that do not fit are counted and told; those that were there go on counting."""
+def test_a_full_file_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Errors that do not fit are counted and logged; those in the file are still counted."""
     sink = Sink(room=1)
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):
@@ -84,8 +84,8 @@ def test_a_full_file_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "aeron.archive.error.buffer.length" in full
 
 
-def test_an_error_of_ours_is_kept_with_its_traceback() -> None:
-    """Whoever reads the file later sees where it came from."""
+def test_an_internal_error_is_stored_with_its_traceback() -> None:
+    """So that the file shows where it was raised."""
     sink = Sink()
     try:
         raise ValueError("internal")
@@ -97,7 +97,7 @@ def test_an_error_of_ours_is_kept_with_its_traceback() -> None:
 
 
 def test_memory_does_not_grow_with_kinds() -> None:
-    """However many kinds there are, only the newest are remembered."""
+    """Only the newest kinds are retained."""
     log = ErrorLog()
     for number in range(1000):
         log.record(f"kind {number}", "")
@@ -105,7 +105,7 @@ def test_memory_does_not_grow_with_kinds() -> None:
 
 
 def test_a_counter_that_is_gone_does_no_harm() -> None:
-    """After the loss of the driver errors can still be told."""
+    """After the loss of the driver errors are still logged."""
 
     class Gone(Sink):
         def add(self, delta: int) -> int:
@@ -117,7 +117,7 @@ def test_a_counter_that_is_gone_does_no_harm() -> None:
 
 
 def test_what_clients_send_forges_no_lines(caplog: pytest.LogCaptureFixture) -> None:
-    """Line ends and terminal codes in a channel, say, are shown as what they are."""
+    """Line ends and terminal codes, in a channel for example, are escaped."""
     sink = Sink()
     log = ErrorLog(sink, sink)
     with caplog.at_level(logging.WARNING):

@@ -99,9 +99,7 @@ def test_an_ignored_hangup_stays_ignored(start_daemon: Callable[..., Any]) -> No
 
 
 @pytest.mark.parametrize("text", ["index out of bounds", ""])
-def test_what_is_no_exception_ends_it_with_a_failure(
-    tmp_path: Path, aeron_dir: Path, text: str
-) -> None:
+def test_a_panic_ends_it_with_a_failure(tmp_path: Path, aeron_dir: Path, text: str) -> None:
     """A panic of native code on the conductor: exit code 1, a line that says why, all closed."""
     script = f"""
 import sys
@@ -126,7 +124,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_worker_that_panics_ends_the_archive(tmp_path: Path, aeron_dir: Path) -> None:
-    """An archive that records no more does not go on as if it did."""
+    """An archive that can no longer record ends."""
     properties = {
         "aeron.archive.control.channel.enabled": "false",
         "aeron.threading.mode": "SHARED",
@@ -183,12 +181,11 @@ def test_it_says_where_it_is(tmp_path: Path, start_daemon: Callable[..., Any]) -
 
 
 def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[..., Any]) -> None:
-    """Exit code 1 with one line that says who has it; the first goes on undisturbed."""
+    """Exit code 1 with one line that names the owner; the first is not affected."""
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     before = {path.name: path.stat().st_mtime_ns for path in daemon.archive_dir.glob("*.*")}
-    # What the first one writes of its own accord: its sign of life, and how far the recording was
-    # when the stream came to rest.
+    # The first one updates its activity timestamp, and the recorded position once the stream rests.
     own = ("archive-mark.dat", "aerotape-0.time-index")
     refused = aerotape("archive", "--dir", str(daemon.archive_dir), "--aeron-dir", "/dev/shm/no")
     assert refused.returncode == 1
@@ -212,8 +209,9 @@ def test_a_second_archive_on_the_directory_is_refused(start_daemon: Callable[...
 def test_the_mark_file_in_the_drivers_directory(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any], inside: str
 ) -> None:
-    """It outlives the start of the embedded driver, which deletes the directory, and keeps others
-    out; a stop and a crash leave nothing in the way of the next start."""
+    """It survives the start of the embedded driver, which deletes the directory, and locks others
+    out; neither a stop nor a crash prevents the next start.
+    """
     mark_file_dir = aeron_dir / inside
     properties = {"aeron.archive.mark.file.dir": str(mark_file_dir)}
     for _ in range(2):
@@ -276,7 +274,7 @@ def test_what_the_archive_creates_is_not_for_everyone(start_daemon: Callable[...
 
 
 def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
-    """The activity timestamp moves on about once a second."""
+    """The activity timestamp is updated about once a second."""
     daemon = start_daemon()
 
     def timestamp() -> int:
@@ -299,7 +297,7 @@ def test_the_mark_file_is_kept_fresh(start_daemon: Callable[..., Any]) -> None:
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, args: list[str], name: str) -> None:
-    """Exit code 2, the property named, and no directory made."""
+    """Exit code 2, the property named, and no directory created."""
     refused = aerotape("archive", "--dir", str(tmp_path / "a"), *args)
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
@@ -333,7 +331,7 @@ def test_no_external_driver(tmp_path: Path) -> None:
 def test_an_external_driver_and_its_death(
     tmp_path: Path, aeron_dir: Path, start_daemon: Callable[..., Any]
 ) -> None:
-    """The archive uses `aerotape driver`; when that is killed it ends by itself, books kept."""
+    """The archive uses `aerotape driver`; when that is killed it ends with stop positions."""
     command = [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(aeron_dir)]
     command += ["-Daeron.threading.mode=SHARED"]
     driver = subprocess.Popen(
@@ -362,7 +360,7 @@ def test_an_external_driver_and_its_death(
 
 
 def test_a_control_channel_that_is_taken(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
-    """The property, the channel and what to look at are named."""
+    """The error names the property, the channel and what to check."""
     other = start_daemon()
     refused = aerotape(
         "archive", "--dir", str(tmp_path / "second"), "--aeron-dir", str(tmp_path / "driver"),
@@ -432,15 +430,15 @@ def test_launch_in_process(tmp_path: Path, aeron_dir: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("properties", [[("aeron.archive.id", 5)], {5: "aeron.archive.id"}])
-def test_launch_with_what_are_no_properties(tmp_path: Path, properties: Any) -> None:
-    """Nothing is made."""
+def test_launch_with_invalid_properties(tmp_path: Path, properties: Any) -> None:
+    """Nothing is created."""
     with pytest.raises(ConfigurationError, match="properties"):
         Archive.launch(dir=tmp_path / "archive", properties=properties)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_launch_with_a_driver_of_no_kind(tmp_path: Path) -> None:
-    """The argument is checked before anything is made."""
+def test_launch_with_an_unknown_driver_kind(tmp_path: Path) -> None:
+    """The argument is checked before anything is created."""
     with pytest.raises(ConfigurationError, match="embedded or external"):
         Archive.launch(tmp_path / "a", driver="remote")  # type: ignore[arg-type]
     assert not (tmp_path / "a").exists()
@@ -449,7 +447,7 @@ def test_launch_with_a_driver_of_no_kind(tmp_path: Path) -> None:
 def test_a_recording_left_open_by_a_crash_is_repaired(
     tmp_path: Path, start_daemon: Callable[..., Any]
 ) -> None:
-    """After SIGKILL the next start finds the end of the recording and says so."""
+    """After SIGKILL the next start finds and reports the end of the recording."""
     daemon = start_daemon()
     live = record_one(daemon.aeron_dir)
     daemon.process.kill()
@@ -457,7 +455,7 @@ def test_a_recording_left_open_by_a_crash_is_repaired(
     live.aeron.close()
     with Catalog.open(daemon.archive_dir, read_only=True) as catalog:
         assert catalog.stop_position(0) == -1
-    # Until its timestamp is stale the directory counts as taken.
+    # Until its timestamp is stale the directory is in use.
     await_true(lambda: not MarkFile.read(daemon.archive_dir).is_active())
     again = start_daemon(aeron_dir=tmp_path / "aeron-2")
     with Catalog.open(again.archive_dir, read_only=True) as catalog:

@@ -28,7 +28,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("kind", [AerotapeArchive, JavaArchive])
 def test_archives_do_as_the_model(kind: Any, request: pytest.FixtureRequest) -> None:
-    """Whatever is asked, in whatever order, and after restarts and crashes."""
+    """For any requests, in any order, and after restarts and crashes."""
     examples = request.config.getoption("--model-examples")
     with tempfile.TemporaryDirectory(prefix="aerotape-model-", dir="/dev/shm") as folder:
         served = Served(
@@ -49,7 +49,7 @@ def test_archives_do_as_the_model(kind: Any, request: pytest.FixtureRequest) -> 
                     deadline=None,
                     database=None,
                     print_blob=True,
-                    # Shorter sequences take minutes to find, and what fails may depend on time.
+                    # Shrinking takes minutes, and failures may depend on time.
                     phases=[Phase.generate],
                     suppress_health_check=list(HealthCheck),
                 ),

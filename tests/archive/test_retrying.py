@@ -1,4 +1,4 @@
-"""What the driver refuses for a moment is requested again."""
+"""Requests that the driver refuses temporarily are repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUSY = AeronError("in use", RESOURCE_TEMPORARILY_UNAVAILABLE)
 
 
 class Driver:
-    """Answers requests with what it is given, one answer a poll."""
+    """Responds to requests with the given objects, one a poll."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

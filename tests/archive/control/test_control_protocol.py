@@ -1,17 +1,15 @@
-"""The control protocol message by message: sessions come and go, bad messages do no harm."""
+"""The control protocol message by message: sessions begin and end, bad messages do no harm."""
 
 from __future__ import annotations
 
 import itertools
-import random
 import struct
-import threading
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from support.daemon.control_rig import RawClient, await_true, control_session_counters
-from support.jvm.java import JavaArchive, JavaClient
+from support.jvm.java import JavaArchive
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
@@ -19,8 +17,7 @@ from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.protocol import PROTOCOL_VERSION, ErrorCode, semantic_version
 
 LOCAL = "aeron:ipc?term-length=64k"
-# Streams are missed sooner than by default. Clients are not: one that is kept busy would be too.
-# Nor is a connect that takes a busy machine a second or two.
+# Images time out sooner than by default. Clients and connects do not, because of slow machines.
 IMPATIENT = {
     "aeron.image.liveness.timeout": "1s",
     "aeron.timer.interval": "100ms",
@@ -41,12 +38,12 @@ def raw(either: Any) -> Iterator[RawClient]:
 
 
 def is_alive(raw: RawClient) -> bool:
-    """Whether the archive still answers on the session of `raw`."""
+    """Whether the archive still responds on the session of `raw`."""
     return bool(raw.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK)
 
 
 def test_connect_response(either: Any, raw: RawClient) -> None:
-    """OK with the control session id, twice over, and a protocol version of the same major."""
+    """OK with the control session id, sent twice, and a protocol version of the same major."""
     response = raw.connect(client_info="raw test")
     assert response.code is ControlResponseCode.OK
     assert response.relevant_id == response.control_session_id == raw.control_session_id
@@ -64,7 +61,7 @@ def test_connect_response(either: Any, raw: RawClient) -> None:
 
 
 def test_another_major_version_is_refused(either: Any, raw: RawClient) -> None:
-    """ERROR with both versions in the text, and no request of that session is answered."""
+    """ERROR with both versions in the text; requests of that session get no response."""
     response = raw.connect(version=semantic_version(0, 9, 3))
     assert response.code is ControlResponseCode.ERROR
     assert "invalid client version 0.9.3" in response.error_message
@@ -94,7 +91,7 @@ def test_a_keep_alive_has_no_answer(either: Any, raw: RawClient) -> None:
 
 
 def test_a_session_belongs_to_the_stream_that_made_it(start_daemon: Callable[..., Any]) -> None:
-    """Nobody else can use or close it, even with the right control session id."""
+    """No other stream can use or close it, even with the right control session id."""
     daemon = start_daemon()
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     raw, other = (RawClient(aeron, LOCAL, response_stream_id=stream) for stream in (701, 702))
@@ -120,7 +117,7 @@ def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> No
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     raw = RawClient(aeron, LOCAL, response_stream_id=702)
     raw.connect()
-    # Enough that the response stream's window is full before the first listing is through.
+    # Enough that the response stream's window is full before the end of the first listing.
     publications = []
     for stream_id in range(100, 119):
         channel = f"aeron:ipc?term-length=64k|alias={'x' * 1200}{stream_id}"
@@ -156,10 +153,10 @@ def test_a_second_listing_waits_its_turn(start_daemon: Callable[..., Any]) -> No
     aeron.close()
 
 
-def test_a_descriptor_too_long_for_the_client_is_said_to_be_so(
+def test_a_descriptor_too_long_for_the_client_is_an_error(
     start_daemon: Callable[..., Any],
 ) -> None:
-    """The listing ends with an error that tells what to do; the session goes on."""
+    """The listing ends with an error that names the remedy; the session continues."""
     daemon = start_daemon()
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     raw = RawClient(aeron, LOCAL, response_stream_id=703)
@@ -213,159 +210,26 @@ def bad_messages(session_id: int) -> dict[str, bytes]:
     }
 
 
-def test_bad_messages_are_passed_over(either: Any, raw: RawClient) -> None:
-    """Each kind of damage is ignored, as by the reference, and the session goes on."""
+def test_bad_messages_are_ignored(either: Any, raw: RawClient) -> None:
+    """Each kind of damage is ignored, as by the reference, and the session continues."""
     raw.connect()
     assert is_alive(raw)
     for damage, message in bad_messages(raw.control_session_id).items():
         raw.send(message)
         assert is_alive(raw), damage
     if isinstance(either, JavaArchive):
-        # It reads on beyond a message that is cut short, and answers some that way.
+        # It reads past the end of a truncated message, and responds to some of these.
         return
     answers = [m for m in raw.received if isinstance(m, codecs.ControlResponse)]
     # The connect response may have come more than once; nothing else has.
     assert {m.relevant_id for m in answers} <= {raw.control_session_id}
 
 
-def test_impossible_values_in_good_messages(start_daemon: Callable[..., Any]) -> None:
-    """Extreme ids, positions, lengths and channels get an answer, whatever it is."""
-    daemon = start_daemon()
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    raw = RawClient(aeron, LOCAL, response_stream_id=704)
-    raw.connect()
-    low, high = -(1 << 63), (1 << 63) - 1
-    error, unknown = ControlResponseCode.ERROR, ControlResponseCode.RECORDING_UNKNOWN
-    for extreme in (low, high, -1):
-        for kind in (
-            codecs.StopPositionRequest,
-            codecs.StopRecordingByIdentityRequest,
-        ):
-            assert raw.call(kind, recording_id=extreme).code is error
-        assert raw.call(codecs.ListRecordingRequest, recording_id=extreme).code is unknown
-        listing = raw.call(
-            codecs.ListRecordingsRequest, from_recording_id=extreme, record_count=2**31 - 1
-        )
-        assert listing.code is unknown
-        replay = raw.call(
-            codecs.ReplayRequest, recording_id=extreme, position=extreme, length=extreme
-        )
-        assert replay.code is error
-        assert raw.call(codecs.StopReplayRequest, replay_session_id=extreme).code is (
-            ControlResponseCode.OK
-        )
-    for channel in ("", "\x7f", "aeron:udp?" + "|" * 100, "aeron:udp?endpoint=" + "9" * 4000):
-        assert raw.call(codecs.StartRecordingRequest2, channel=channel).code is error
-    assert is_alive(raw)
-    aeron.close()
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_damaged_requests_at_random(start_daemon: Callable[..., Any], seed: int) -> None:
-    """Bytes of real requests changed, cut and joined at random: the daemon answers afterwards."""
-    daemon = start_daemon()
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    raw = RawClient(aeron, LOCAL, response_stream_id=705)
-    raw.connect()
-    dice = random.Random(seed)
-    templates = [
-        cast(Any, kind)(control_session_id=raw.control_session_id, correlation_id=5).encode()
-        for kind in codecs.MESSAGES.values()
-        if kind.__name__.endswith(("Request", "Request2"))
-        and kind not in (codecs.AuthConnectRequest, codecs.CloseSessionRequest)
-    ]
-    for _ in range(400):
-        message = bytearray(dice.choice(templates) + dice.randbytes(dice.randrange(40)))
-        for _ in range(dice.randrange(6)):
-            # The template id stays: closing the session would be a fair request.
-            at = dice.choice([0, 1, *range(4, len(message))])
-            message[at] = dice.randrange(256)
-        raw.send(bytes(message[: dice.randrange(8, len(message) + 1)]))
-        raw.poll()
-        raw.received.clear()
-    again = RawClient(aeron, LOCAL, response_stream_id=706)
-    again.connect()
-    assert is_alive(again)
-    assert daemon.process.poll() is None
-    assert "Traceback" not in daemon.log()
-    aeron.close()
-
-
-def test_many_clients_at_once(start_daemon: Callable[..., Any]) -> None:
-    """Thirty sessions, connecting and asking from several threads, each get their own answers."""
-    daemon = start_daemon(properties={"aeron.archive.max.concurrent.recordings": "50"})
-    failures: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            aeron = _native.AeronClient(str(daemon.aeron_dir))
-            clients = [
-                RawClient(aeron, LOCAL, response_stream_id=1000 + number * 10 + index)
-                for index in range(10)
-            ]
-            for client in clients:
-                client.connect(client_info=f"client {number}")
-            for client in clients:
-                stream_id = 5000 + client.response_stream_id
-                started = client.call(
-                    codecs.StartRecordingRequest, stream_id=stream_id, channel="aeron:ipc"
-                )
-                assert started.code is ControlResponseCode.OK, started
-                for recording_id in range(20):
-                    asked = client.call(codecs.ListRecordingRequest, recording_id=recording_id)
-                    assert asked.relevant_id == recording_id
-                    assert asked.control_session_id == client.control_session_id
-                stopped = client.call(
-                    codecs.StopRecordingSubscriptionRequest, subscription_id=started.relevant_id
-                )
-                assert stopped.code is ControlResponseCode.OK, stopped
-            assert len({client.control_session_id for client in clients}) == 10
-            barrier.wait(60)
-            assert set(control_session_counters(aeron)) >= {
-                client.control_session_id for client in clients
-            }
-            barrier.wait(60)
-            aeron.close()
-        except BaseException as error:
-            failures.append(error)
-            barrier.abort()
-
-    barrier = threading.Barrier(3)
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with JavaClient(daemon.aeron_dir) as observer:
-        await_true(lambda: observer.call("counters", 113) == [])
-
-
-def test_a_client_that_never_listens_is_timed_out(start_daemon: Callable[..., Any]) -> None:
-    """Without a subscriber to its responses a session lasts as long as the connect timeout."""
-    daemon = start_daemon(properties=IMPATIENT)
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    publication = aeron.add_exclusive_publication(LOCAL, 10)
-    request = codecs.AuthConnectRequest(
-        correlation_id=1,
-        response_stream_id=99,
-        version=PROTOCOL_VERSION,
-        response_channel="aeron:ipc",
-    ).encode()
-    assert publication.offer_within(request, 5_000_000_000) > 0
-    await_true(lambda: len(control_session_counters(aeron)) == 1)
-    await_true(lambda: control_session_counters(aeron) == [])
-    daemon.await_log(
-        "failed to establish initial connection: state=CONNECTING connectTimeoutMs=3000"
-    )
-    aeron.close()
-
-
 @pytest.mark.parametrize("kind", ["aerotape", "java"])
 def test_a_failed_sessions_request_stream_is_cut_off(
     run_archive: Callable[..., Any], kind: str
 ) -> None:
-    """A client whose session has timed out finds its request publication disconnected."""
+    """The request publication of a client whose session has timed out is disconnected."""
     with run_archive(kind, IMPATIENT) as archive:
         aeron = _native.AeronClient(str(archive.aeron_dir))
         deaf, well = (RawClient(aeron, LOCAL, response_stream_id=stream) for stream in (705, 706))
@@ -382,41 +246,3 @@ def test_a_failed_sessions_request_stream_is_cut_off(
         await_true(lambda: not deaf.publication.is_connected)
         assert is_alive(well)
         aeron.close()
-
-
-def test_a_client_that_stops_reading_is_timed_out(start_daemon: Callable[..., Any]) -> None:
-    """Pings that find no room for the connect timeout end the session."""
-    daemon = start_daemon(properties=IMPATIENT)
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    raw = RawClient(aeron, LOCAL, response_stream_id=707)
-    raw.connect()
-    assert is_alive(raw)
-    for _ in range(2_000):
-        if control_session_counters(aeron) == []:
-            break
-        raw.request(codecs.StopPositionRequest, recording_id=0)
-    await_true(lambda: control_session_counters(aeron) == [])
-    daemon.await_log("failed to send response for more than connectTimeoutMs=")
-    aeron.close()
-
-
-def test_a_killed_client_leaves_nothing_behind(start_daemon: Callable[..., Any]) -> None:
-    """Its session ends with its streams; what it was recording goes on until its stream ends."""
-    daemon = start_daemon(properties=IMPATIENT)
-    aeron = _native.AeronClient(str(daemon.aeron_dir))
-    with JavaClient(daemon.aeron_dir) as victim:
-        session = victim.connect(daemon.control_channel)
-        victim.call("startRecording", "aeron:ipc", 5, "LOCAL")
-        publication = aeron.add_exclusive_publication("aeron:ipc", 5)
-        await_true(lambda: len(aeron.counters().rows(100)) == 1)
-        assert control_session_counters(aeron) == [session["controlSessionId"]]
-        victim.process.kill()
-    await_true(lambda: control_session_counters(aeron) == [])
-    end = publication.offer_within(b"still here", 5_000_000_000)
-    assert end > 0
-    await_true(lambda: aeron.counters().rows(100)[0][7] == end)
-    raw = RawClient(aeron, LOCAL, response_stream_id=708)
-    raw.connect()
-    publication.close()
-    await_true(lambda: raw.call(codecs.StopPositionRequest, recording_id=0).relevant_id == end)
-    aeron.close()

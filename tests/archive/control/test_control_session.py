@@ -1,4 +1,4 @@
-"""A control session's states, with a fake publication and a clock turned by hand."""
+"""States of a control session, with a fake publication and a manual clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACK_PRESSURED = -2
 
 
 class FakePublication:
-    """Takes messages, or answers with the result it is told to."""
+    """Takes messages, or returns a given result."""
 
     def __init__(self) -> None:
         self.is_connected = True
@@ -56,7 +56,7 @@ class FakeCounter:
 
 
 class Pending:
-    """Answers with what it is given, after as many polls as it is told."""
+    """Returns the given object after a number of polls."""
 
     def __init__(self, answer: Any, polls: int = 0) -> None:
         self.answer = answer
@@ -110,7 +110,7 @@ class Rig:
             self.session.do_work(now_ms)
 
     def activate(self) -> None:
-        """Connect the session and take the connect response out of the way."""
+        """Connect the session and remove the connect response."""
         self.work(1, 2, 3)
         self.session.attempt_to_activate()
         assert self.session.state is State.ACTIVE
@@ -137,7 +137,7 @@ def test_connecting_answers_with_the_control_session_id_and_the_version() -> Non
 
 
 def test_the_ok_is_repeated_until_the_client_makes_a_request() -> None:
-    """Every 200 ms while AUTHENTICATED, no more once ACTIVE."""
+    """Every 200 ms while AUTHENTICATED, not once ACTIVE."""
     rig = Rig()
     rig.work(1, 2, 3, 100, 203, 300, 403)
     assert len(rig.publication.messages) == 3
@@ -146,7 +146,7 @@ def test_the_ok_is_repeated_until_the_client_makes_a_request() -> None:
     assert len(rig.publication.messages) == 3
 
 
-def test_a_refused_version_is_told_again_until_the_connect_timeout() -> None:
+def test_a_refused_version_is_sent_until_the_connect_timeout() -> None:
     """ERROR responses every 200 ms, never active, and the session ends after 5 s."""
     rig = Rig(version="invalid client version 0.1.0")
     rig.work(1, 2, *range(3, 1004, 200))
@@ -157,7 +157,7 @@ def test_a_refused_version_is_told_again_until_the_connect_timeout() -> None:
     assert rig.session.is_done
 
 
-def test_a_client_that_never_subscribes_is_given_up() -> None:
+def test_a_client_that_never_subscribes_times_out() -> None:
     """CONNECTING lasts as long as the connect timeout, then the session is closed."""
     rig = Rig()
     rig.publication.is_connected = False
@@ -192,7 +192,7 @@ def test_back_pressured_responses_are_queued_in_order() -> None:
 
 
 def test_an_answer_for_another_thread_to_send_overtakes_nothing() -> None:
-    """It is given away only while nothing waits to be sent."""
+    """It is returned only while no response is queued."""
     rig = Rig()
     assert rig.session.ok_to_send(1, 11) is None
     rig.activate()
@@ -225,8 +225,8 @@ def test_a_client_that_takes_nothing_for_the_timeout_is_dropped() -> None:
     assert rig.session.ended_badly
 
 
-def test_responses_are_kept_up_to_a_limit() -> None:
-    """A client that asks on and on without reading is dropped before it fills the memory."""
+def test_responses_are_queued_up_to_a_limit() -> None:
+    """A client that sends requests without reading is dropped before it fills the memory."""
     rig = Rig()
     rig.activate()
     rig.publication.result = BACK_PRESSURED
@@ -239,7 +239,7 @@ def test_responses_are_kept_up_to_a_limit() -> None:
 
 
 def test_what_was_queued_for_a_client_before_its_first_request_is_sent() -> None:
-    """A refused request leaves the session AUTHENTICATED; its answer must come all the same."""
+    """A refused request leaves the session AUTHENTICATED; its error is sent nevertheless."""
     rig = Rig()
     rig.work(1, 2, 3)
     rig.publication.messages.clear()
@@ -282,7 +282,7 @@ def test_what_goes_out_natively_counts_as_sent() -> None:
 
 
 def test_an_active_session_is_pinged_each_interval() -> None:
-    """A Ping a second tells whether the client still takes what it is sent."""
+    """A Ping a second shows whether the client still reads."""
     rig = Rig()
     rig.activate()
     rig.work(999, 1_000, 1_500, 2_000, 3_001)
@@ -310,7 +310,7 @@ def test_a_client_that_went_away_ends_the_session_quietly() -> None:
     assert not rig.session.ended_badly
 
 
-def test_a_response_publication_that_is_busy_is_asked_for_again() -> None:
+def test_a_response_publication_that_is_busy_is_requested_again() -> None:
     """RESOURCE_TEMPORARILY_UNAVAILABLE is retried; any other refusal is raised."""
     publication = FakePublication()
     rig = Rig(publications=[AeronError("in use", -10), publication])
@@ -326,7 +326,7 @@ def test_a_response_publication_that_is_busy_is_asked_for_again() -> None:
     [((), "authentication rejected"), (("no time",), "authentication rejected: no time")],
 )
 def test_rejection_carries_its_error_code(why: tuple[str, ...], told: str) -> None:
-    """An authenticator's no reaches the client as AUTHENTICATION_REJECTED, with what it says."""
+    """A rejection reaches the client as AUTHENTICATION_REJECTED with the given reason."""
 
     class Refuse(AllowAll):
         def on_connected_session(self, session: Any, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Every error code of the protocol, asked for in the same way of the Java archive and of ours.
+"""Every error code of the protocol, provoked in the same way in the Java archive and in ours.
 
 The texts are compared too: clients match on words of the reference's.
 """
@@ -74,7 +74,7 @@ def unknown_recording(rig: Rig) -> Any:
 
 
 def max_replays(rig: Rig) -> Any:
-    """One that follows a live recording keeps the only place."""
+    """A replay that follows a live recording takes the only place."""
     recording_id, publication = rig.recording(3003, count=5)
     replay = replay_fields(recording_id, position=0, replay_stream_id=3004)
     with closing(publication), closing(rig.aeron.add_subscription("aeron:ipc", 3004)):
@@ -82,14 +82,14 @@ def max_replays(rig: Rig) -> Any:
         assert first.code is ControlResponseCode.OK, first
         answer = rig.refused(codecs.ReplayRequest, **replay)
         rig.raw.call(codecs.StopReplayRequest, replay_session_id=first.relevant_id)
-    # Until the place is free again others would get the same answer.
+    # Until the place is free, other tests would receive the same error.
     other = {**replay, "position": -32}
     await_true(lambda: rig.refused(codecs.ReplayRequest, **other).relevant_id != answer.relevant_id)
     return answer
 
 
 def max_recordings(rig: Rig) -> Any:
-    """As many recordings as may be, and one more. (Java 1.51 counts those with an image.)"""
+    """As many recordings as allowed, and one more. (Java 1.51 counts those with an image.)"""
     streams = []
     while (answer := rig.start(stream_id := next_stream_id())).code is ControlResponseCode.OK:
         streams.append((stream_id, rig.aeron.add_exclusive_publication(IPC, stream_id)))
@@ -102,7 +102,7 @@ def max_recordings(rig: Rig) -> Any:
 
 
 def invalid_extension(rig: Rig) -> Any:
-    """A stream that begins at 0, where the recording is longer."""
+    """A stream that begins at 0, which is not the stop position."""
     recording_id = rig.stopped(5, stream_id=3005)
     with closing(rig.aeron.add_exclusive_publication(IPC, 3005)):
         return rig.error_after_ok(
@@ -129,7 +129,7 @@ def unauthorised_action(rig: Rig) -> Any:
 
 
 def replication_connection_failure(rig: Rig) -> Any:
-    """Nobody listens on the port."""
+    """No archive listens on the port."""
     return rig.error_after_ok(
         codecs.ReplicateRequest2,
         **replication_fields(src_control_channel=f"aeron:udp?endpoint=localhost:{free_port()}"),
@@ -137,7 +137,7 @@ def replication_connection_failure(rig: Rig) -> Any:
 
 
 def empty_recording(rig: Rig) -> Any:
-    """All that there is, to stop there: nothing."""
+    """A replay of an empty recording to its current end."""
     return rig.refused(codecs.ReplayRequest, **replay_fields(rig.stopped(0), length=-2))
 
 
@@ -164,9 +164,9 @@ PROVOCATIONS: dict[ErrorCode, Callable[[Rig], Any]] = {
     ErrorCode.EMPTY_RECORDING: empty_recording,
     ErrorCode.INVALID_POSITION: invalid_position,
 }
-# What an archive of its own is needed for: it refuses every recording.
+# Needs a separate archive, which refuses every recording.
 FULL_DISK = {ErrorCode.STORAGE_SPACE}
-# What no archive sends: stopping a replay that there is not is no error in the reference.
+# Never sent: in the reference, stopping an unknown replay is not an error.
 NEVER = {ErrorCode.UNKNOWN_REPLAY}
 
 
@@ -183,14 +183,14 @@ def rigs(run_archive: Callable[..., Any]) -> Iterator[dict[str, Rig]]:
 
 
 def test_every_code_is_provoked() -> None:
-    """But for what nobody sends."""
+    """Except for codes that are never sent."""
     assert PROVOCATIONS.keys() | FULL_DISK | NEVER == set(ErrorCode)
     assert not PROVOCATIONS.keys() & (FULL_DISK | NEVER)
 
 
 @pytest.mark.parametrize("code", PROVOCATIONS, ids=lambda code: code.name)
 def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
-    """The same code from either archive, the Java archive's words from ours, and sessions go on."""
+    """Both archives send the same code, ours has the Java archive's words; sessions continue."""
     answers = {kind: PROVOCATIONS[code](rig) for kind, rig in rigs.items()}
     for kind, rig in rigs.items():
         assert answers[kind].relevant_id == code, kind
@@ -200,16 +200,14 @@ def test_error_code(rigs: dict[str, Rig], code: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_replay_that_there_is_not_is_stopped_without_an_error(
-    rigs: dict[str, Rig], kind: str
-) -> None:
-    """So nobody ever gets UNKNOWN_REPLAY."""
+def test_stopping_an_unknown_replay_is_not_an_error(rigs: dict[str, Rig], kind: str) -> None:
+    """Therefore UNKNOWN_REPLAY is never sent."""
     answer = rigs[kind].raw.call(codecs.StopReplayRequest, replay_session_id=NOBODY)
     assert answer.code is ControlResponseCode.OK
 
 
 def test_storage_space(run_archive: Callable[..., Any]) -> None:
-    """Where less space is left than the threshold."""
+    """With less free space than the threshold."""
     threshold = {"aeron.archive.low.storage.space.threshold": "8000000g"}
     texts = []
     for kind in KINDS:

@@ -1,4 +1,4 @@
-"""The texts of errors beside those of `test_error_codes`: the Java archive's words are in ours.
+"""Texts of errors beyond `test_error_codes`: ours contain the Java archive's words.
 
 Each request is refused by both archives, with the same code.
 """
@@ -29,7 +29,7 @@ from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import ControlResponseCode, SourceLocation
 
 KINDS = ("aerotape", "java")
-# Frames of 1,024 bytes in two segments and a piece.
+# Frames of 1,024 bytes in more than two segments.
 LONG = 2 * SEGMENT_LENGTH // 1024 + 3
 # A stream that begins at position 4,096.
 LATE = "|init-term-id=7|term-id=7|term-offset=4096"
@@ -94,7 +94,7 @@ def extend_an_active_recording(rig: Rig) -> Any:
 
 
 def extended_by(params: str) -> Callable[[Rig], Any]:
-    """Extend a recording of one frame by a stream that goes on there, but for its parameters."""
+    """Extend a recording of one frame by a stream at its stop position with other parameters."""
 
     def provoke(rig: Rig) -> Any:
         stream_id = next_stream_id()
@@ -147,7 +147,7 @@ def replaying(rig: Rig, recording_id: int) -> Iterator[None]:
 
 
 def await_no_replay(rig: Rig) -> None:
-    """Wait for the one place for a replay to be free."""
+    """Wait until the one place for a replay is free."""
     fields = replay_fields(rig.stopped(1), position=-32)
     await_true(lambda: "max" not in rig.refused(codecs.ReplayRequest, **fields).error_message)
 
@@ -180,7 +180,7 @@ def bounded(counter_value: int | None) -> Callable[[Rig], Any]:
 
 
 def failed_replay(rig: Rig, recording_id: int, **fields: Any) -> Any:
-    """Replay to a subscriber; the error that comes of it, whether the replay was granted or not."""
+    """Replay to a subscriber; return the error, whether or not an OK precedes it."""
     wanted = replay_fields(recording_id, **fields)
     with closing(rig.aeron.add_subscription("aeron:ipc", wanted["replay_stream_id"])):
         asked = rig.raw.request(codecs.ReplayRequest, **wanted)
@@ -465,7 +465,7 @@ PROVOCATIONS: dict[str, Callable[[Rig], Any]] = {
 
 @pytest.mark.parametrize("name", PROVOCATIONS)
 def test_error_text(rigs: dict[str, Rig], name: str) -> None:
-    """The same code from either archive, and the Java archive's words from ours."""
+    """Both archives send the same code, and ours has the Java archive's words."""
     answers = {kind: PROVOCATIONS[name](rig) for kind, rig in rigs.items()}
     ours, javas = (words(answers[kind], rigs[kind]) for kind in KINDS)
     assert javas in ours

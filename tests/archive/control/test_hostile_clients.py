@@ -1,4 +1,4 @@
-"""Clients that send what no client would: the archive goes on, and so do all others."""
+"""Clients that send invalid messages: the archive and all other clients continue."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Bystander:
     recording_id: int
 
     def is_served(self) -> None:
-        """Answered as ever, and recorded to the last message."""
+        """It receives responses, and is recorded to the last message."""
         answer = self.raw.call(codecs.ArchiveIdRequest)
         assert answer.code is ControlResponseCode.OK
         end = self.publication.send(b"still here")
@@ -80,7 +80,7 @@ def daemon(start_daemon: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 def aeron(daemon: Any) -> Iterator[_native.AeronClient]:
-    """An Aeron client for raw ones."""
+    """An Aeron client for raw clients."""
     client = _native.AeronClient(str(daemon.aeron_dir))
     yield client
     client.close()
@@ -88,7 +88,7 @@ def aeron(daemon: Any) -> Iterator[_native.AeronClient]:
 
 @pytest.fixture
 def bystander(daemon: Any, aeron: _native.AeronClient) -> Iterator[Bystander]:
-    """Someone who was there first."""
+    """A client that was connected first."""
     raw = RawClient(aeron, LOCAL, response_stream_id=801)
     raw.connect()
     channel = "aeron:udp?endpoint=127.0.0.1:24326|ssc=true"
@@ -96,8 +96,7 @@ def bystander(daemon: Any, aeron: _native.AeronClient) -> Iterator[Bystander]:
         aerotape.connect(aeron_dir=daemon.aeron_dir) as recorder,
         recorder.aeron.add_publication(channel, LIVE_STREAM_ID) as publication,
     ):
-        # With ids that an attacker does not hit by guessing small numbers: stopping a recording
-        # by its id is a fair request.
+        # High ids: a random request with a small id may stop a recording, which is valid.
         recorder.start_recording("aeron:ipc", LIVE_STREAM_ID)
         for count in range(1, 22):
             with recorder.aeron.add_exclusive_publication("aeron:ipc", LIVE_STREAM_ID):
@@ -110,7 +109,7 @@ def bystander(daemon: Any, aeron: _native.AeronClient) -> Iterator[Bystander]:
 
 
 class Attacker:
-    """Sends what it likes over a session of its own, and takes another when that one is gone."""
+    """Sends anything over its session, and connects again when that one has ended."""
 
     def __init__(self, aeron: _native.AeronClient, seed: int) -> None:
         self.aeron = aeron
@@ -127,7 +126,7 @@ class Attacker:
 
     def send(self, data: bytes) -> None:
         if self.raw.publication.offer_within(data, 1_000_000_000) <= 0:
-            # Cut off, which is fair.
+            # Disconnected, which is allowed.
             self.raw.close()
             self.raw = self._connected()
         self.raw.poll()
@@ -135,13 +134,13 @@ class Attacker:
         self.raw.received.clear()
 
     def renew(self) -> None:
-        """Begin anew where the session is gone."""
+        """Connect again if the session has ended."""
         if self.raw.control_session_id not in control_session_counters(self.aeron):
             self.raw.close()
             self.raw = self._connected()
 
     def request(self, kind: type[Any]) -> bytes:
-        """A request whose fields are likely to be trouble, over this session."""
+        """A request with extreme fields, over this session."""
         while True:
             fields = {
                 name: self._value(name, kinds)
@@ -169,7 +168,7 @@ class Attacker:
         return dice.choice((*_NUMBERS, dice.randrange(-(2**31), 2**31)))
 
     def damaged(self, data: bytes) -> bytes:
-        """Bits turned, bytes missing, too many, or lengths that point elsewhere."""
+        """Flipped bits, missing or additional bytes, or wrong lengths."""
         dice = self.dice
         message = bytearray(data)
         match dice.randrange(5):
@@ -200,7 +199,7 @@ def _fields(kind: type[Any]) -> list[tuple[str, tuple[type, ...]]]:
 
 
 def served(daemon: Any, bystander: Bystander) -> None:
-    """The bystander is served, and no fault of ours was logged."""
+    """The bystander is served, and no internal error was logged."""
     bystander.is_served()
     assert daemon.process.poll() is None
     assert "Traceback" not in daemon.log(), daemon.log()
@@ -210,7 +209,7 @@ def served(daemon: Any, bystander: Bystander) -> None:
 def test_every_request_with_troublesome_fields_and_damaged(
     daemon: Any, aeron: _native.AeronClient, bystander: Bystander, seed: int
 ) -> None:
-    """Each template many times over a real session: extremes, cut, turned, with false lengths."""
+    """Each template many times over one session: extremes, truncated, with false lengths."""
     attacker = Attacker(aeron, seed)
     for kind in _REQUESTS:
         for _ in range(6):
@@ -219,17 +218,17 @@ def test_every_request_with_troublesome_fields_and_damaged(
             attacker.send(attacker.damaged(attacker.request(kind)))
         attacker.renew()
         served(daemon, bystander)
-    # They got through to what they ask for, and were not just thrown away.
+    # The requests reached their handlers, and were not just ignored.
     assert attacker.answers > 200
     for _ in range(300):
         attacker.send(attacker.dice.randbytes(attacker.dice.randrange(1, 3000)))
     served(daemon, bystander)
 
 
-def test_a_message_longer_than_any_request_is_not_taken(
+def test_a_message_longer_than_any_request_is_ignored(
     daemon: Any, aeron: _native.AeronClient, bystander: Bystander
 ) -> None:
-    """Neither put together in full nor answered, and its session goes on."""
+    """It is neither reassembled in full nor handled, and its session continues."""
     raw = RawClient(aeron, "aeron:ipc?term-length=64m", response_stream_id=802)
     raw.connect()
     channel = "aeron:ipc?alias=" + "x" * 3_000
@@ -246,10 +245,10 @@ def test_a_message_longer_than_any_request_is_not_taken(
     served(daemon, bystander)
 
 
-def test_a_flood_of_connects_is_outlived(
+def test_a_flood_of_connects_is_survived(
     daemon: Any, aeron: _native.AeronClient, bystander: Bystander
 ) -> None:
-    """Hundreds that name streams where nobody listens; their sessions go by themselves."""
+    """Hundreds with streams that have no subscriber; their sessions time out."""
     raw = RawClient(aeron, LOCAL, response_stream_id=803)
     for number in range(300):
         raw.send(

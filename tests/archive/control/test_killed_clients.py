@@ -1,7 +1,7 @@
-"""Clients that are killed in the middle of each request: nobody else notices.
+"""Clients that are killed during each request do not affect others.
 
-Real processes, each ended by SIGKILL right after it has sent its request, or in the course of what
-it asked for. What was asked for is done all the same.
+Real processes, each ended by SIGKILL right after it has sent its request, or in the course of it.
+The request is completed nevertheless.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import aerotape
 from aerotape.codecs.generated import archive as codecs
 
 PROPERTIES = {
-    # Twice what a busy machine may keep the archive itself from calling its driver.
+    # Long enough for an archive on a slow machine to stay alive for its driver.
     "aeron.client.liveness.timeout": "5s",
     "aeron.publication.linger.timeout": "500ms",
     "aeron.archive.max.concurrent.recordings": "200",
@@ -32,21 +32,21 @@ PROPERTIES = {
 AUTHENTICATORS = {"aerotape": "support.daemon.authenticator:Guard", "java": "harness.Guard"}
 CONTROL_SESSIONS, RECORDING_SESSIONS, REPLAY_SESSIONS = 102, 111, 112
 PAYLOAD = b"x" * (1024 - 32)
-# In the middle of the fourth segment: at its end, archives may or may not have made a fifth.
+# In the middle of the fourth segment: at its end a fifth one may or may not exist.
 END = 4 * SEGMENT - 1024
 _stream_ids = itertools.count(6001)
 
 
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def archive(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
-    """Each archive in turn, with the guard that lets `open:NAME` in and challenges `ask:NAME`."""
+    """Each archive in turn, with the guard that admits `open:NAME` and challenges `ask:NAME`."""
     guard = {"aeron.archive.authenticator.supplier": AUTHENTICATORS[request.param]}
     with run_archive(request.param, {**PROPERTIES, **guard}) as running:
         yield running
 
 
 class Bystander(threading.Thread):
-    """A client that publishes, and asks, while others are killed."""
+    """A client that publishes and sends requests while others are killed."""
 
     def __init__(self, client: aerotape.ArchiveClient) -> None:
         super().__init__(daemon=True)
@@ -71,7 +71,7 @@ class Bystander(threading.Thread):
             self.failure = error
 
     def finish(self) -> None:
-        """All is recorded, and nothing has failed."""
+        """All is recorded without a failure."""
         self.is_over.set()
         self.join()
         assert self.failure is None
@@ -97,7 +97,7 @@ def recording_of(client: aerotape.ArchiveClient, stream_id: int, session_id: int
 
 
 class Victims:
-    """What the killed clients ask about: a recording of its own for each."""
+    """The recordings that the killed clients use, one for each."""
 
     def __init__(self, client: aerotape.ArchiveClient) -> None:
         self.client = client
@@ -105,7 +105,7 @@ class Victims:
         self.open: list[Any] = []
 
     def add(self, name: str, *, live: bool = False, **changes: int) -> Task:
-        """Some segments from `start` on; the recording goes on when it is live."""
+        """Some segments from `start` on; a live recording continues."""
         client = self.client
         stream_id = changes.pop("stream_id", None) or next(_stream_ids)
         start = changes.pop("start", 0)
@@ -129,7 +129,7 @@ class Victims:
         return self.tasks[name]
 
     def start_replay(self, name: str) -> None:
-        """A replay that goes on until somebody stops it."""
+        """A replay that lasts until it is stopped."""
         task = self.add(name, live=True)
         self.open.append(self.client.aeron.add_subscription(IPC, 1 + task.stream_id * 10))
         replay_id = self.client.start_replay(task.recording_id, IPC, 1 + task.stream_id * 10)
@@ -137,7 +137,7 @@ class Victims:
 
 
 def make_victims(client: aerotape.ArchiveClient) -> Victims:
-    """A task for each client that is to be killed, and what it needs."""
+    """A task for each client that will be killed, with its recordings."""
     victims = Victims(client)
     for name in ("StopReplayRequest", "StopAllReplaysRequest"):
         victims.start_replay(name)
@@ -157,14 +157,14 @@ def make_victims(client: aerotape.ArchiveClient) -> Victims:
     for name in killable_client.NAMES:
         if name not in victims.tasks:
             victims.add(name)
-    # So many that descriptors of all do not fit into a response stream at once.
+    # Their descriptors exceed the window of a response stream.
     for _ in range(50):
         client.start_recording(f"{IPC}|alias={'x' * 1200}", next(_stream_ids))
     return victims
 
 
 def assert_done(archive: Any, client: aerotape.ArchiveClient, tasks: dict[str, Task]) -> None:
-    """What the killed clients asked for has been done."""
+    """The requests of the killed clients have been completed."""
 
     def is_recorded(task: Task) -> bool:
         listed = client.list_recording_subscriptions("", task.stream_id)
@@ -206,7 +206,7 @@ def recording_of_another(client: aerotape.ArchiveClient, task: Task) -> int:
 
 
 def test_clients_that_are_killed(archive: Any) -> None:
-    """In the middle of each request and course: the archive, its counters and others go on."""
+    """During each request: the archive, its counters and other clients continue."""
     options = {
         "aeron_dir": archive.aeron_dir,
         "control_request_channel": archive.control_channel,
@@ -225,7 +225,7 @@ def test_clients_that_are_killed(archive: Any) -> None:
         bystander.start()
         told = killable_client.run(archive.aeron_dir, archive.control_channel, victims.tasks)
         assert_done(archive, client, victims.tasks)
-        # A replication is the archive's own; anybody can end it.
+        # A replication does not belong to a session; any client can end it.
         client.stop_replication(told["replicating"])
         for each in victims.open:
             each.close()

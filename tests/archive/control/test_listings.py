@@ -26,7 +26,7 @@ from aerotape.codecs.generated.archive import ControlResponseCode
 from aerotape.protocol import ErrorCode
 
 LOCAL = "aeron:ipc?term-length=64k"
-# So many that a listing takes the response stream's window many times over.
+# A listing exceeds the response stream's window many times.
 COUNT = 2_000
 STREAM_ID = 1001
 RECORDING_POSITION = 100
@@ -62,7 +62,7 @@ class Listener:
         )
 
     def finish(self, listing: int, count: int | None = None) -> tuple[list[Any], Any]:
-        """Read a listing: descriptors, and the response it ends with, if it is no full one."""
+        """Read a listing: descriptors, and the response that ends it unless it is full."""
         descriptors: list[Any] = []
         deadline_s = time.monotonic() + 60
         while count is None or len(descriptors) < count:
@@ -86,7 +86,7 @@ class Listener:
         return descriptors
 
     def one(self, recording_id: int) -> Any:
-        """Return what is answered to a request for one recording."""
+        """Return the response to a request for one recording."""
         asked = self.raw.request(codecs.ListRecordingRequest, recording_id=recording_id)
         return self.raw.await_message(lambda m: getattr(m, "correlation_id", None) == asked)
 
@@ -152,7 +152,7 @@ def test_listings_follow_what_happens_to_recordings(
 
 
 def test_a_listing_of_damaged_entries_is_empty(archive_dir: Path, aeron_dir: Path) -> None:
-    """With all descriptors damaged the answer is the end of the listing, not an error."""
+    """With all descriptors damaged the response is the end of the listing, not an error."""
     with Catalog.open(archive_dir) as catalog:
         offsets = [entry.offset for entry in catalog.entries()]
     with (archive_dir / layout.CATALOG_FILE_NAME).open("r+b") as file:
@@ -174,8 +174,9 @@ def warmed(listener: Listener) -> None:
 
 
 def test_a_client_that_pauses_gets_the_rest(archive_dir: Path, aeron_dir: Path) -> None:
-    """Nothing is missing or comes twice; other requests are answered meanwhile, listings refused,
-    and others do not wait."""
+    """Each descriptor comes once; other requests get responses meanwhile, listings are refused,
+    and other clients do not wait.
+    """
     with AerotapeArchive(archive_dir, aeron_dir) as archive, listening(archive) as listener:
         warmed(listener)
         raw, other = listener.raw, Listener(listener.raw.client, 801)
@@ -194,7 +195,7 @@ def test_a_client_that_pauses_gets_the_rest(archive_dir: Path, aeron_dir: Path) 
             assert raw.received == []
 
 
-def test_a_client_that_reads_no_more_is_given_up(archive_dir: Path, aeron_dir: Path) -> None:
+def test_a_client_that_stops_reading_is_dropped(archive_dir: Path, aeron_dir: Path) -> None:
     """After the connect timeout its session ends, with a line in the log; others continue."""
     properties = {"aeron.archive.connect.timeout": "2s"}
     with (

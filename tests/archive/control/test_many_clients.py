@@ -1,4 +1,4 @@
-"""A hundred clients at once, each with a session, a recording and a replay of its own."""
+"""A hundred clients at once, each with a session, a recording and a replay."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from support.model.messages import messages
 import aerotape
 
 CLIENTS = 100
-# So many share an Aeron client, for each of these has a thread of its own.
+# Clients that share an Aeron client, each of which has a thread.
 CLIENTS_OF_AN_AERON = 5
 IPC = "aeron:ipc?term-length=64k"
-# Recording and session counters: there are as many as there are recordings and sessions.
+# One counter for each recording and each session.
 OF_EACH = (100, 113)
 # Counters of control, recording and replay sessions, which stay.
 TOTALS = (102, 111, 112)
@@ -35,13 +35,13 @@ TIMEOUT_NS = 60_000_000_000
 
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def archive(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
-    """Each archive in turn, with room for all."""
+    """Each archive in turn, with limits high enough for all."""
     with run_archive(request.param, PROPERTIES) as running:
         yield running
 
 
 class Crowd:
-    """What the clients have in common: they go on together, so that all are there at once."""
+    """Barriers and results that the clients share, so that all are active at once."""
 
     def __init__(self, archive: Any, aerons: list[aerotape.Aeron]) -> None:
         self.archive = archive
@@ -106,7 +106,7 @@ class Crowd:
 
 
 def test_a_hundred_clients(archive: Any) -> None:
-    """All are served at the same time, and leave nothing behind."""
+    """All are served at the same time, and their resources are released."""
     with ExitStack() as stack, ThreadPoolExecutor(CLIENTS) as pool:
         aerons = [
             stack.enter_context(aerotape.Aeron(archive.aeron_dir))

@@ -1,4 +1,4 @@
-"""The table of requests: complete for what is promised, and safe against its own handlers."""
+"""The table of request handlers is complete, and failures of handlers become responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aerotape.protocol import ErrorCode
 
 
 class Session:
-    """Remembers the errors it is to send."""
+    """Records the errors that are sent."""
 
     def __init__(self) -> None:
         self.errors: list[tuple[int, int, str]] = []
@@ -43,7 +43,7 @@ def test_a_handler_that_fails_is_answered_and_logged(caplog: pytest.LogCaptureFi
 def test_an_expected_failure_is_answered_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What the archive refuses with its own errors is no bug."""
+    """A refusal with the archive's exceptions is not logged as a bug."""
 
     class Catalog:
         def has_recording(self, recording_id: int) -> bool:
@@ -55,7 +55,7 @@ def test_an_expected_failure_is_answered_without_a_traceback(
 
 
 def test_every_request_of_the_schema_has_a_handler() -> None:
-    """But for those that make and end a session, which the conductor handles itself."""
+    """Except for those that begin and end a session, which the adapter handles."""
     elsewhere = {codecs.AuthConnectRequest, codecs.CloseSessionRequest}
     named = {kind for kind in codecs.MESSAGES.values() if "Request" in kind.__name__}
     assert named - requests.HANDLERS.keys() == elsewhere

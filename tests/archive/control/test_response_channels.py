@@ -1,4 +1,4 @@
-"""Response channels: the archive answers, and replays, to where the request came from."""
+"""Response channels: responses and replays go to the sender of the request."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RESPONSE_STREAM_ID = 21
 
 
 def response_channel() -> str:
-    """A channel on which an archive sends back to whoever asked on one request stream."""
+    """A channel on which an archive sends to the client of one request stream."""
     return f"aeron:udp?control-mode=response|control=localhost:{java.free_port()}"
 
 
 @pytest.fixture(scope="module")
 def client(either: Any) -> Iterator[JavaClient]:
-    """A Java client that is answered over a response channel, by one archive or the other."""
+    """A Java client with a response channel, of one archive or the other."""
     with JavaClient(either.aeron_dir) as connected:
         connected.connect(
             either.control_channel,
@@ -53,7 +53,7 @@ def recording(client: JavaClient) -> dict[str, Any]:
 def test_control_session_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
-    """Requests of such a session are answered as those of others."""
+    """Requests of such a session get responses like those of others."""
     [row] = client.call("listRecording", recording["id"])
     assert row["stopPosition"] == recording["position"]
     assert client.call("getStartPosition", recording["id"]) == 0
@@ -63,7 +63,7 @@ def test_control_session_over_a_response_channel(
 def test_replay_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any], file_io_max_length: int
 ) -> None:
-    """The client asks for a token, then for the replay on a stream made for it."""
+    """The client requests a token, then the replay on a separate stream."""
     params = {"position": 0, "length": -1, "fileIoMaxLength": file_io_max_length}
     replay = client.call("replay", recording["id"], response_channel(), 3002, params)
     received = client.poll(replay, recording["count"])
@@ -74,7 +74,7 @@ def test_replay_over_a_response_channel(
 def test_bounded_replay_over_a_response_channel(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
-    """A counter that stands within the recording bounds this kind of replay too."""
+    """A counter within the recording bounds this kind of replay too."""
     whole = client.call("replay", recording["id"], 0, -1, "aeron:ipc", 3015)
     position = client.poll(whole, 50)["lastPosition"]
     client.close_resource(whole)
@@ -125,9 +125,9 @@ class Rig:
         return int(response.relevant_id)
 
     def ask(self, recording_id: int, token: int | None, stream_id: int) -> tuple[int, Any]:
-        """Ask for a replay on a stream made for it; return correlation id and subscription.
+        """Request a replay on a separate stream; return correlation id and subscription.
 
-        Without a token one is got when the stream is there, and so is not old when it is used.
+        Without a token one is requested once the stream is connected, so that it has not expired.
         """
         channel = response_channel()
         subscription = self.native.add_subscription(channel, stream_id)
@@ -141,7 +141,7 @@ class Rig:
             token = self.token(recording_id)
         correlation_id = self.native.next_correlation_id()
         message = codecs.ReplayRequest(
-            # Of no session: the token alone tells on whose behalf.
+            # No session id: the token identifies the session.
             control_session_id=-1,
             correlation_id=correlation_id,
             recording_id=recording_id,
@@ -157,7 +157,7 @@ class Rig:
 
 
 def answers(raw: RawClient) -> list[codecs.ControlResponse]:
-    """The responses that nobody has waited for."""
+    """The responses that no call has waited for."""
     raw.poll()
     return [each for each in raw.received if isinstance(each, codecs.ControlResponse)]
 
@@ -175,7 +175,7 @@ def rig(either: Any) -> Iterator[Rig]:
 
 
 def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> None:
-    """A token that is unknown, or was given for another recording, starts nothing."""
+    """A token that is unknown, or was issued for another recording, starts no replay."""
     token = rig.token(recording["id"])
     assert token != -1
     refused = [
@@ -187,7 +187,7 @@ def test_tokens_are_for_one_recording(rig: Rig, recording: dict[str, Any]) -> No
     assert answer.code is codecs.ControlResponseCode.OK
     assert answer.control_session_id == rig.raw.control_session_id
     await_true(lambda: subscription.is_connected)
-    # What was refused is not answered: nobody can be told.
+    # A refused request gets no response: its session is unknown.
     assert not {message.correlation_id for message in answers(rig.raw)} & set(refused)
     subscription.close()
 
@@ -202,7 +202,7 @@ def test_a_token_may_be_used_again(rig: Rig, recording: dict[str, Any]) -> None:
 
 
 def test_a_token_for_what_is_not_there(rig: Rig) -> None:
-    """A token may be had for a recording that does not exist; the replay is refused then."""
+    """A token is issued for a recording that does not exist; the replay is refused."""
     correlation_id, subscription = rig.ask(10_000, rig.token(10_000), 3010)
     answer = rig.raw.response(correlation_id)
     assert (answer.code, answer.relevant_id) == (codecs.ControlResponseCode.ERROR, 5)
@@ -211,7 +211,7 @@ def test_a_token_for_what_is_not_there(rig: Rig) -> None:
 
 @pytest.mark.parametrize("kind", ["aerotape", "java"])
 def test_tokens_end(run_archive: Any, kind: str) -> None:
-    """A token is worth nothing after the connect timeout, or when its session has ended."""
+    """A token is invalid after the connect timeout, or when its session has ended."""
     with run_archive(kind, {"aeron.archive.connect.timeout": "1s"}) as archive:
         native = _native.AeronClient(str(archive.aeron_dir))
         try:
@@ -219,7 +219,7 @@ def test_tokens_end(run_archive: Any, kind: str) -> None:
             token = rig.token(10_000)
             time.sleep(1.1)
             too_late, _ = rig.ask(10_000, token, 3011)
-            # What is still answered comes after: an error, for there is no such recording.
+            # A later response shows that the first was ignored: the recording does not exist.
             in_time, _ = rig.ask(10_000, None, 3012)
             rig.raw.response(in_time)
             assert too_late not in [message.correlation_id for message in answers(rig.raw)]

@@ -1,4 +1,4 @@
-"""Recording signals: to who asked, as in the reference, or to every control session."""
+"""Recording signals: to the requesting session, as in the reference, or to every session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from aerotape.archive.security.authorisation import AllowAllActions, GuardedAuth
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import SourceLocation
 
-# One test waits for the timeout; for the others it is to be long enough on a busy machine.
+# One test waits for the timeout; for the others it has to be long enough on a slow machine.
 TO_ALL = {"aerotape.recording.signals": "all", "aeron.archive.connect.timeout": "3s"}
 LOCAL = "aeron:ipc?term-length=64k"
 _streams = itertools.count(800)
@@ -39,7 +39,7 @@ _streams = itertools.count(800)
 
 @pytest.fixture(scope="module")
 def telling(run_archive: Callable[..., Any]) -> Iterator[Any]:
-    """Our daemon, which tells every session."""
+    """Our daemon, which sends signals to every session."""
     with run_archive("aerotape", TO_ALL) as archive:
         yield archive
 
@@ -55,7 +55,7 @@ def java_clients(archive: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
 
 @pytest.fixture(scope="module")
 def pair(telling: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
-    """Two Java clients of it: one that asks, one that does not."""
+    """Two Java clients of it: one that sends requests, one that does not."""
     yield from java_clients(telling)
 
 
@@ -66,7 +66,7 @@ def pair_of_either(either: Any) -> Iterator[tuple[JavaClient, JavaClient]]:
 
 
 def extended(client: JavaClient, made: Recorded) -> None:
-    """Go on with a recording from where it has stopped, and stop it again."""
+    """Extend a recording from its stop position, and stop it again."""
     row = descriptor(client, made.recording_id)
     channel, stream_id = channel_at(row, made.position), row["streamId"]
     client.call("extendRecording", made.recording_id, IPC, stream_id, "LOCAL")
@@ -85,17 +85,17 @@ def names(signals: Signals) -> list[str]:
     return [each["signal"] for each in signals.taken]
 
 
-def test_a_session_that_did_not_ask_is_told_the_same(
+def test_other_sessions_receive_the_same_signals(
     telling: Any, pair: tuple[JavaClient, JavaClient]
 ) -> None:
-    """Every kind of signal, in the same order, but with the control session id of who hears it."""
+    """Every kind of signal, in the same order, with the receiver's control session id."""
     asking, listening = pair
     asked, heard = Signals(asking), Signals(listening)
     made = record(asking, count=100)
     extended(asking, made)
     replicated(asking, telling.control_channel, made)
     await_true(lambda: "REPLICATE_END" in names(asked))
-    # Each but the first is refused until the files of the one before are gone.
+    # Each but the first is refused until the files of the previous one are deleted.
     asking.call("truncateRecording", made.recording_id, SEGMENT_LENGTH)
     await_true(lambda: names(asked).count("DELETE") == 1)
     asking.call("purgeSegments", made.recording_id, SEGMENT_LENGTH)
@@ -114,22 +114,22 @@ def test_a_session_that_did_not_ask_is_told_the_same(
     assert heard.taken == asked.taken
 
 
-def test_by_default_only_who_asked_is_told(
+def test_by_default_only_the_requester_receives_signals(
     either: Any, pair_of_either: tuple[JavaClient, JavaClient]
 ) -> None:
-    """The other session hears nothing, of ours as of the Java archive."""
+    """The other session receives no signals, from ours as from the Java archive."""
     asking, listening = pair_of_either
     asked, heard = Signals(asking), Signals(listening)
     made = record(asking, count=20)
     asking.call("purgeRecording", made.recording_id)
     await_true(lambda: names(asked) == ["START", "STOP", "DELETE"])
-    # What is sent before an answer comes before it.
+    # Signals sent before this response would precede it.
     listening.call("archiveId")
     assert names(heard) == []
 
 
 def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaClient]) -> None:
-    """Between signals of others a session's own answers and signals come as ever."""
+    """A session's responses and signals come as usual between signals of others."""
     asking, listening = pair
     heard = Signals(listening)
     made = record(asking, count=20)
@@ -156,7 +156,7 @@ def test_requests_work_while_others_are_signalled(pair: tuple[JavaClient, JavaCl
 def test_a_java_archive_replicates_between_signals_of_others(
     run_archive: Callable[..., Any], pair: tuple[JavaClient, JavaClient], telling: Any
 ) -> None:
-    """The archive that replicates from ours is a client too: it takes no signal for an answer."""
+    """An archive that replicates from ours does not take a signal for a response."""
     asking, _ = pair
     made, detached = record(asking, count=300), record(asking, count=20)
     with run_archive("java") as java, JavaClient(java.aeron_dir) as client:
@@ -165,7 +165,7 @@ def test_a_java_archive_replicates_between_signals_of_others(
         replicated(client, telling.control_channel, made)
         deadline = time.monotonic() + 60
         while "REPLICATE_END" not in names(heard):
-            # There is nothing to delete; it is signalled all the same.
+            # Sends DELETE without deleting files.
             asking.call("deleteDetachedSegments", detached.recording_id)
             Signals(asking).await_of(detached.recording_id, 1)
             assert time.monotonic() < deadline, heard.taken
@@ -199,8 +199,8 @@ def connect(archive: Any, **options: Any) -> aerotape.ArchiveClient:
     )
 
 
-def test_our_client_takes_no_signal_for_an_answer(telling: Any, raw: RawClient) -> None:
-    """Not even one that another client's request with the same correlation id has led to."""
+def test_our_client_takes_no_signal_for_a_response(telling: Any, raw: RawClient) -> None:
+    """Not even a signal of another client's request with the same correlation id."""
     stream_id = new_stream_id()
     with connect(telling) as client:
         correlation_id = raw.client.next_correlation_id() + 500
@@ -220,7 +220,7 @@ def test_our_client_takes_no_signal_for_an_answer(telling: Any, raw: RawClient) 
             end = publication.send(b"hello")
             while raw.client.next_correlation_id() < correlation_id - 1:
                 pass
-            # This asks with that very correlation id.
+            # This request has the same correlation id.
             assert client.start_position(started.recording_id) == 0
             await_true(lambda: client.recording_position(started.recording_id) == end)
             [heard] = client.poll_for_recording_signals()
@@ -233,10 +233,8 @@ def test_our_client_takes_no_signal_for_an_answer(telling: Any, raw: RawClient) 
         )
 
 
-def test_who_has_not_asked_for_anything_yet_hears_nothing(
-    telling: Any, aeron: _native.AeronClient
-) -> None:
-    """Before its first request a client may not know which session is its own."""
+def test_no_signals_before_the_first_request(telling: Any, aeron: _native.AeronClient) -> None:
+    """Before its first request a client may not know its session id."""
     quiet = RawClient(aeron, LOCAL, response_stream_id=next(_streams))
     quiet.connect()
     with connect(telling) as client:
@@ -248,8 +246,8 @@ def test_who_has_not_asked_for_anything_yet_hears_nothing(
     assert not [m for m in quiet.received if isinstance(m, codecs.RecordingSignalEvent)]
 
 
-def test_a_session_that_does_not_read_is_left_behind(telling: Any, raw: RawClient) -> None:
-    """More signals than its response stream holds: it ends, the others have all of them."""
+def test_a_session_that_does_not_read_is_ended(telling: Any, raw: RawClient) -> None:
+    """After more signals than its response stream holds it ends; others receive all of them."""
     count = 600
     with connect(telling) as client, connect(telling) as listening:
         client.start_recording(IPC, stream_id := new_stream_id())
@@ -262,15 +260,17 @@ def test_a_session_that_does_not_read_is_left_behind(telling: Any, raw: RawClien
                 client.await_signal(RecordingSignal.DELETE)
             heard = [next(deletions) for _ in range(count)]
         assert len({each.correlation_id for each in heard}) == count
-        # The archive gives it up: what it has been sent fills its stream, no more.
+        # The archive ends the session: the signals fill its stream.
         slow = raw.control_session_id
         await_true(lambda: slow not in control_session_counters(raw.client))
         assert client.list_recording(recording_id) is not None
         raw.poll()
 
 
-def test_a_requester_that_has_gone_is_no_loss(telling: Any, aeron: _native.AeronClient) -> None:
-    """The stop of a recording is told when the session that began it is no more."""
+def test_signals_of_a_closed_session_reach_the_others(
+    telling: Any, aeron: _native.AeronClient
+) -> None:
+    """The stop of a recording is sent after the session that began it has ended."""
     stream_id = new_stream_id()
     with connect(telling) as listening:
         with connect(telling) as asking:
@@ -289,7 +289,7 @@ def test_a_requester_that_has_gone_is_no_loss(telling: Any, aeron: _native.Aeron
 
 
 class NotListing:
-    """Allows everything but to list recordings, and that to `lister` only."""
+    """Permits all requests but listings, and these to `lister` only."""
 
     def is_authorised(
         self, _protocol_id: int, action_id: int, _type: object, principal: bytes, /
@@ -298,7 +298,7 @@ class NotListing:
 
 
 class ByName:
-    """Lets everybody in as whom it says it is."""
+    """Admits every client under the name in its credentials."""
 
     def __init__(self) -> None:
         self._names: dict[int, bytes] = {}
@@ -307,17 +307,17 @@ class ByName:
         self._names[session_id] = encoded_credentials
 
     def on_challenge_response(self, *_: object) -> None:
-        """Nobody is challenged."""
+        """No client is challenged."""
 
     def on_connected_session(self, session_proxy: Any, _now_ms: int) -> None:
         session_proxy.authenticate(self._names[session_proxy.session_id])
 
     def on_challenged_session(self, *_: object) -> None:
-        """Nobody is challenged."""
+        """No client is challenged."""
 
 
-def test_who_may_not_list_recordings_hears_of_its_own_only(tmp_path: Path, aeron_dir: Path) -> None:
-    """The authorisation service is asked for each listener; who asked is told in any case."""
+def test_without_the_right_to_list_only_own_signals(tmp_path: Path, aeron_dir: Path) -> None:
+    """The authorisation service decides for each receiver; the requester always receives them."""
     properties = {
         **FAST_ARCHIVE,
         "aeron.archive.control.channel": f"aeron:udp?endpoint=localhost:{free_port()}",
@@ -347,7 +347,7 @@ def test_who_may_not_list_recordings_hears_of_its_own_only(tmp_path: Path, aeron
 
 
 class Listener:
-    """A control session as far as its audience knows it."""
+    """A control session as far as the audience uses it."""
 
     def __init__(self, session_id: int, *, is_active: bool = True, fails: bool = False) -> None:
         self.session_id = session_id
@@ -366,8 +366,8 @@ class Listener:
         self.ended.append(reason)
 
 
-def test_a_listener_that_fails_keeps_the_signal_from_nobody() -> None:
-    """It is ended, the next ones are told, and who asked for it is not told twice."""
+def test_a_receiver_that_fails_does_not_affect_others() -> None:
+    """It is ended, the others receive the signal, and the requester receives it once."""
     listeners = [Listener(1), Listener(2, fails=True), Listener(3, is_active=False), Listener(4)]
     sessions: Any = listeners
     audience = SignalAudience(sessions, GuardedAuthorisation(AllowAllActions(), ErrorLog()))

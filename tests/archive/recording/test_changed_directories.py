@@ -1,7 +1,6 @@
-"""Directories in which recordings were extended, truncated and purged, opened by the other archive.
+"""Directories with extended, truncated and purged recordings, opened by the other archive.
 
-Also such as a kill in the middle leaves behind: put together step by step, with what the archive
-has done and what it has not.
+Also states that a kill leaves: built step by step, with some of the archive's changes missing.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def replay(client: JavaClient, recording_id: int, *, details: bool = False) -> d
 
 
 def is_verified(archive_dir: Path, checksum: str = "") -> bool:
-    """Whether Aeron's own tool finds nothing wrong with the directory."""
+    """Whether ArchiveTool finds no fault with the directory."""
     done: subprocess.CompletedProcess[str] = java.archive_tool(
         archive_dir, "verify", "-a", *(["-checksum", checksum] if checksum else []), answers="y\n"
     )
@@ -157,12 +156,12 @@ class Cut:
 def test_an_extension_clears_what_a_truncation_has_left(
     tmp_path: Path, aeron_dir: Path, position: int | None
 ) -> None:
-    """The recorder comes past all of it, and a kill in the middle brings none of it back."""
+    """The recorder writes past all of it, and a kill meanwhile brings none of it back."""
     archive_dir = tmp_path / "archive"
     cut = Cut(archive_dir, aeron_dir, position)
     recording_id = cut.recording_id
     with client_of("java", archive_dir, aeron_dir) as client:
-        # Neither archive minds.
+        # Both archives accept that.
         assert client.call("getStopPosition", recording_id) == cut.position
     killed = AerotapeArchive(
         archive_dir,
@@ -210,8 +209,9 @@ def test_a_second_truncation_removes_what_the_first_has_left(
 
 
 def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path) -> None:
-    """The next start of ours deletes what is left, but for what is another recording's by its
-    frames; the Java archive is not troubled by it."""
+    """Our next start deletes the remaining files, except those with frames of another recording;
+    the Java archive accepts the directory.
+    """
     archive_dir = tmp_path / "archive"
     with client_of("aerotape", archive_dir, aeron_dir) as client:
         stream, other = record(client, count=200), record(client, count=100)
@@ -234,7 +234,7 @@ def test_a_purge_that_was_cut_short_is_finished(tmp_path: Path, aeron_dir: Path)
 
 
 def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
-    """Wherever it was: the recording ends at the old or the new position, and can go on."""
+    """At any point: the recording ends at the old or the new position, and can be extended."""
     archive_dir = tmp_path / "archive"
     position = 3 * SEGMENT_LENGTH
     with client_of("aerotape", archive_dir, aeron_dir) as client:
@@ -265,7 +265,7 @@ def test_a_kill_while_it_truncates(tmp_path: Path, aeron_dir: Path) -> None:
 def test_an_extension_that_is_killed(
     tmp_path: Path, aeron_dir: Path, first: str, second: str
 ) -> None:
-    """The other archive finds out where it ends, and goes on from there."""
+    """The other archive finds the stop position, and extends from there."""
     archive_dir = tmp_path / "archive"
     made = AerotapeArchive if first == "aerotape" else java.JavaArchive
     properties = {"aeron.archive.low.storage.space.threshold": "1m"}

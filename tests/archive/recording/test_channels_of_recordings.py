@@ -1,4 +1,4 @@
-"""Recording subscriptions listed, and channels of recordings updated: what a Java client sees.
+"""Listings of recording subscriptions, and channel updates, as a Java client sees them.
 
 Each test runs on our daemon and on the Java archive.
 """
@@ -20,20 +20,12 @@ GENERIC = 0
 NOBODY = 10_000
 
 
-@pytest.fixture(scope="module")
-def client(either: Any) -> Iterator[JavaClient]:
-    """A Java client connected to one archive or the other."""
-    with JavaClient(either.aeron_dir) as connected:
-        connected.connect(either.control_channel)
-        yield connected
-
-
 # ---- list recording subscriptions ----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def subscriptions(client: JavaClient) -> dict[int, tuple[int, str]]:
-    """Subscription id to stream id and channel of all recordings that have been asked for."""
+    """Subscription id to stream id and channel of all recording requests."""
     port = free_port()
     udp = f"aeron:udp?endpoint=localhost:{port}"
     expected = {}
@@ -64,7 +56,7 @@ def test_all_subscriptions(client: JavaClient, subscriptions: dict[int, Any]) ->
 def test_a_number_of_subscriptions(
     client: JavaClient, subscriptions: dict[int, Any], count: int
 ) -> None:
-    """As many as were asked for, page by page, each of them once."""
+    """As many as requested, page by page, each of them once."""
     pages = [listed(client, index, count, "", 0, False) for index in range(0, 4, count)]
     assert [len(page) for page in pages] == [count] * (4 // count)
     assert {key: page[key] for page in pages for key in page} == subscriptions
@@ -86,7 +78,7 @@ def test_a_number_of_subscriptions(
 def test_subscriptions_that_match(
     client: JavaClient, fragment: str, stream_id: int, apply: bool, streams: list[int]
 ) -> None:
-    """A piece of the channel and, if it is to count, the stream id."""
+    """By a fragment of the channel and, optionally, the stream id."""
     rows = client.call("listRecordingSubscriptions", 0, 100, fragment, stream_id, apply)
     assert sorted(row["streamId"] for row in rows) == streams
 
@@ -94,7 +86,7 @@ def test_subscriptions_that_match(
 @pytest.mark.parametrize(("index", "count"), [(-1, 10), (4, 10), (100, 10), (0, 0), (0, -5)])
 @pytest.mark.usefixtures("subscriptions")
 def test_subscriptions_that_are_not_there(client: JavaClient, index: int, count: int) -> None:
-    """An index without a subscription, or a count that is none, lists nothing."""
+    """An index without a subscription, or a count below 1, lists nothing."""
     assert listed(client, index, count, "", 0, False) == {}
 
 
@@ -120,8 +112,8 @@ class _native_client:
 
 
 @pytest.mark.usefixtures("subscriptions")
-def test_the_end_of_a_listing_is_told_unless_it_is_full(raw: RawClient) -> None:
-    """SUBSCRIPTION_UNKNOWN with relevant id 0 follows fewer descriptors than were asked for."""
+def test_the_end_of_a_listing_is_sent_unless_it_is_full(raw: RawClient) -> None:
+    """SUBSCRIPTION_UNKNOWN with relevant id 0 follows fewer descriptors than requested."""
     asked = {"pseudo_index": 0, "subscription_count": 5, "stream_id": 0, "channel": ""}
     response = raw.call(codecs.ListRecordingSubscriptionsRequest, **asked)
     assert response.code is codecs.ControlResponseCode.SUBSCRIPTION_UNKNOWN
@@ -134,7 +126,7 @@ def test_the_end_of_a_listing_is_told_unless_it_is_full(raw: RawClient) -> None:
     raw.request(codecs.ListRecordingSubscriptionsRequest, **asked)
     for _ in range(4):
         raw.await_message(lambda m: isinstance(m, codecs.RecordingSubscriptionDescriptor))
-    # Whatever is answered later comes after all that the listing has to say.
+    # A later response follows the end of the listing.
     raw.call(codecs.ArchiveIdRequest)
     assert raw.received == []
 
@@ -142,7 +134,7 @@ def test_the_end_of_a_listing_is_told_unless_it_is_full(raw: RawClient) -> None:
 def test_a_listing_goes_away_with_the_recordings(
     client: JavaClient, subscriptions: dict[int, Any]
 ) -> None:
-    """A subscription that is stopped is listed no more."""
+    """A subscription that is stopped is not listed."""
     first, *_ = subscriptions
     client.call("stopRecording", first)
     assert first not in listed(client, 0, 100, "", 0, False)
@@ -166,7 +158,7 @@ LONG = "aeron:udp?endpoint=localhost:20121|alias=" + "x" * 900
     ],
 )
 def test_a_new_channel_is_listed_and_found(client: JavaClient, channel: str, stripped: str) -> None:
-    """Whether it is shorter or longer than the one before; other recordings keep theirs."""
+    """Whether it is shorter or longer than the previous one; other recordings are unchanged."""
     stream = record(client, 4201, 1024)
     neighbour = record(client, 4202, 1024)
     [before] = client.call("listRecording", stream.recording_id)
@@ -190,7 +182,7 @@ def test_a_new_channel_is_listed_and_found(client: JavaClient, channel: str, str
 
 
 def test_a_live_recording_gets_a_new_channel(client: JavaClient) -> None:
-    """It goes on, and its stop position comes into its own descriptor."""
+    """It continues, and its stop position is written to its descriptor."""
     stream = record(client, 4210, 2048, live=True)
     client.call("updateChannel", stream.recording_id, LONG)
     stream.offer(client, 4096)
@@ -200,8 +192,8 @@ def test_a_live_recording_gets_a_new_channel(client: JavaClient) -> None:
     assert (row["originalChannel"], row["stopPosition"]) == (LONG, 6144)
 
 
-def test_channels_that_are_none(either: Any, client: JavaClient) -> None:
-    """They are refused, and the recording keeps its own."""
+def test_invalid_channels(either: Any, client: JavaClient) -> None:
+    """They are refused, and the recording's channel is unchanged."""
     if isinstance(either, JavaArchive):
         pytest.skip("the reference leaves the client without an answer")
     stream = record(client, 4211, 1024)
@@ -215,7 +207,7 @@ def test_channels_that_are_none(either: Any, client: JavaClient) -> None:
 
 
 def test_a_recording_that_is_not_there_has_no_channel(raw: RawClient) -> None:
-    """RECORDING_UNKNOWN with the id that was asked for."""
+    """RECORDING_UNKNOWN with the requested id."""
     response = raw.call(codecs.UpdateChannelRequest, recording_id=NOBODY, channel="aeron:ipc")
     assert response.code is codecs.ControlResponseCode.RECORDING_UNKNOWN
     assert response.relevant_id == NOBODY

@@ -1,4 +1,4 @@
-"""Recordings that a start could not repair or cannot even read: the daemon serves all others."""
+"""Recordings that a start could not repair or read: the daemon serves all others."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def message_of(call: Callable[[], object]) -> str:
 
 
 def test_each_is_named_when_the_archive_starts(archive: aerotape.Archive) -> None:
-    """Three are reported as what they are, the sound ones are repaired."""
+    """Three are reported with their damage, the others are repaired."""
     assert [outcome.outcome for outcome in archive.outcomes] == [
         Outcome.REPAIRED,
         Outcome.UNREADABLE,
@@ -86,8 +86,8 @@ def test_each_is_named_when_the_archive_starts(archive: aerotape.Archive) -> Non
     ]
 
 
-def test_listings_go_on_behind_it(client: aerotape.ArchiveClient) -> None:
-    """What no client could read is left out; listing it alone says why."""
+def test_listings_continue_after_it(client: aerotape.ArchiveClient) -> None:
+    """An entry that no client could decode is left out; listing it alone returns the reason."""
     listed = [SOUND, UNREADABLE, FIGURES, LAST]
     assert [d.recording_id for d in client.list_recordings()] == listed
     assert [d.recording_id for d in client.list_recordings_for_uri("alias=", 1)] == listed
@@ -105,7 +105,7 @@ def test_listings_go_on_behind_it(client: aerotape.ArchiveClient) -> None:
 def test_without_an_end_it_is_not_taken_for_live(
     client: aerotape.ArchiveClient, recording_id: int
 ) -> None:
-    """Positions are -1, there is nothing to stop, and a replay is refused with the reason."""
+    """Positions are -1, there is no recording to stop, and a replay is refused with the reason."""
     assert client.start_position(recording_id) == 0
     assert client.stop_position(recording_id) == -1
     assert client.recording_position(recording_id) == -1
@@ -124,7 +124,7 @@ def test_without_an_end_it_is_not_taken_for_live(
 def test_replays_are_refused_with_the_reason(
     client: aerotape.ArchiveClient, recording_id: int, reason: str
 ) -> None:
-    """Whatever is asked for; none waits for an end to come."""
+    """For any range; no replay waits for an end."""
 
     def start(**options: int) -> Callable[[], object]:
         return lambda: client.start_replay(recording_id, "aeron:ipc?alias=refused", 77, **options)
@@ -142,7 +142,7 @@ def test_replays_are_refused_with_the_reason(
 
 
 def test_positions_of_one_that_cannot_be_read(client: aerotape.ArchiveClient) -> None:
-    """What the catalog would have to tell is an error; that it is not live is known."""
+    """Values of the catalog are errors; that it is not live is known."""
     for query in (client.start_position, client.stop_position, client.max_recorded_position):
         assert "has a damaged descriptor" in message_of(lambda q=query: q(STRINGS))  # type: ignore[misc]
     assert client.recording_position(STRINGS) == -1
@@ -150,7 +150,7 @@ def test_positions_of_one_that_cannot_be_read(client: aerotape.ArchiveClient) ->
 
 
 def test_the_sound_ones_replay(client: aerotape.ArchiveClient) -> None:
-    """Those before and behind the damage are replayed to their end."""
+    """Those before and after the damage are replayed to their end."""
     for recording_id in (SOUND, LAST):
         with closing(client.replay(recording_id)) as replay:
             assert sum(1 for _ in replay) == 20
@@ -159,7 +159,7 @@ def test_the_sound_ones_replay(client: aerotape.ArchiveClient) -> None:
 def test_a_long_repair_keeps_the_directory_taken(
     tmp_path: Path, aeron_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a start repairs, the mark file's timestamp moves on, so that nobody takes over."""
+    """The mark file's timestamp is updated during a repair, so that no archive takes over."""
     seen: list[int] = []
 
     def slow(*_: Any, **__: Any) -> list[Any]:

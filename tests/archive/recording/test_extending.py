@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +27,8 @@ from support.model.messages import digest, messages
 NOBODY = 10_000
 
 
-@pytest.fixture(scope="module")
-def client(either: Any) -> Iterator[JavaClient]:
-    """A Java client connected to one archive or the other."""
-    with JavaClient(either.aeron_dir) as connected:
-        connected.connect(either.control_channel)
-        yield connected
-
-
 class Extended:
-    """A recording that goes on, with a publication of its own."""
+    """A recording that is extended, with its publication."""
 
     def __init__(
         self, client: JavaClient, stream: Recorded, *, auto_stop: bool = False, **changes: int
@@ -77,7 +69,7 @@ def replay_all(
 
 
 def replay_live(client: JavaClient, recording_id: int, count: int) -> dict[str, Any]:
-    """Replay as many messages of a recording in progress, from its start."""
+    """Replay a number of messages of a recording in progress, from its start."""
     subscription = client.call("replay", recording_id, 0, -1, "aeron:ipc", new_stream_id())
     played = client.poll(subscription, count)
     client.close_resource(subscription)
@@ -85,7 +77,7 @@ def replay_live(client: JavaClient, recording_id: int, count: int) -> dict[str, 
 
 
 def await_error(client: JavaClient) -> int:
-    """Wait for an error that no call has asked for; return its code."""
+    """Wait for an error without a call; return its code."""
     codes: list[int | None] = []
 
     def has_come() -> bool:
@@ -104,7 +96,7 @@ def await_error(client: JavaClient) -> int:
 def test_an_extended_recording_is_one_recording(
     either: Any, client: JavaClient, count: int
 ) -> None:
-    """Descriptor, counter, files, signals and what is replayed across the seam."""
+    """Descriptor, counter, files, signals and the replay across the join position."""
     stream = record(client, count=count)
     assert stream.position % SEGMENT_LENGTH
     signals = Signals(client)
@@ -144,12 +136,12 @@ def test_an_extended_recording_is_one_recording(
 
     played = replay_all(client, stream.recording_id, end)
     assert (played["count"], played["lastPosition"], played["ended"]) == (count + 200, end, True)
-    # As if it had been one stream from the start.
+    # As one stream.
     assert played["digest"] == digest(messages(extended.stream_id, count + 200, max_length=4000))
 
 
 def test_an_extension_that_begins_within_the_first_term(either: Any, client: JavaClient) -> None:
-    """The recording itself begins there too: its first segment is named for the term's begin."""
+    """The recording begins there too: its first segment is named for the start of the term."""
     stream_id = new_stream_id()
     start = 3 * SEGMENT_LENGTH + 4096
     given = {"termBufferLength": 65536, "mtuLength": 1408, "initialTermId": -7}
@@ -177,7 +169,7 @@ def test_an_extension_that_begins_within_the_first_term(either: Any, client: Jav
 def test_an_extension_that_begins_with_a_segment(
     either: Any, client: JavaClient, is_file_there: bool
 ) -> None:
-    """The recorder has made the file already, or a truncation has taken it away."""
+    """The recorder has created the file already, or a truncation has deleted it."""
     stream = record(client, count=300)
     end = 2 * SEGMENT_LENGTH
     client.call("truncateRecording", stream.recording_id, end)
@@ -195,7 +187,7 @@ def test_an_extension_that_begins_with_a_segment(
 
 @pytest.mark.parametrize("source", ["LOCAL", "REMOTE"])
 def test_an_extension_over_udp(client: JavaClient, source: str) -> None:
-    """By a spy or by a subscription of the archive's own, with another endpoint than before."""
+    """By a spy or by a separate subscription, with another endpoint than before."""
     stream = record(client, count=100)
     row = descriptor(client, stream.recording_id)
     stream_id = row["streamId"]
@@ -210,14 +202,14 @@ def test_an_extension_over_udp(client: JavaClient, source: str) -> None:
     await_true(lambda: client.call("getStopPosition", stream.recording_id) == offered["position"])
     played = replay_all(client, stream.recording_id, offered["position"])
     assert played["digest"] == digest(messages(stream_id, 200, max_length=4000))
-    # It keeps the channels and the source that it began with.
+    # Its channels and source identity are unchanged.
     after = descriptor(client, stream.recording_id)
     for name in ("strippedChannel", "originalChannel", "sourceIdentity", "startTimestamp"):
         assert after[name] == row[name]
 
 
 def test_a_replay_follows_the_extension(client: JavaClient) -> None:
-    """From before the seam to what is recorded after the replay has begun."""
+    """From a position before the extension to frames recorded after the replay has begun."""
     stream = record(client, count=50)
     extended = Extended(client, stream)
     extended.offer(client, seed=extended.stream_id, first_index=50, count=50)
@@ -233,7 +225,7 @@ def test_a_replay_follows_the_extension(client: JavaClient) -> None:
 
 
 def test_auto_stop_ends_the_extension_with_its_stream(client: JavaClient) -> None:
-    """And the subscription with it; the recording can be extended once more."""
+    """The subscription ends too; the recording can be extended again."""
     stream = record(client, count=20)
     for index in (1, 2):
         signals = Signals(client)
@@ -247,7 +239,7 @@ def test_auto_stop_ends_the_extension_with_its_stream(client: JavaClient) -> Non
 
 
 def test_stopping_an_extension_by_its_recording(client: JavaClient) -> None:
-    """As any other recording in progress; the publication does not notice."""
+    """As any other recording in progress; the publication is not affected."""
     stream = record(client, count=20)
     extended = Extended(client, stream)
     end = extended.offer(client, seed=1, first_index=0, count=20)
@@ -314,7 +306,7 @@ def test_images_that_do_not_fit(
     )
     counter = client.recording_counter(publication["sessionId"])
     assert counter["recordingId"] == stream.recording_id
-    # One image at a time goes on with a recording.
+    # One image at a time extends a recording.
     another = client.add_exclusive_publication(channel_at(before, stream.position), wrong.stream_id)
     assert await_error(client) == 2
     assert client.call("tryStopRecording", IPC, wrong.stream_id) is True

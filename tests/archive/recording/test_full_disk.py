@@ -1,4 +1,4 @@
-"""A disk that is really full: recordings end well, and space brings all of it back."""
+"""A disk that is really full: recordings end at a frame, and resume once there is space."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ NO_SPACE = int(ErrorCode.STORAGE_SPACE)
 def test_a_recording_that_fills_the_disk(
     kind: str, disk: SmallDisk, start_rig: Callable[..., Rig], tmp_path: Path
 ) -> None:
-    """What both archives do: an error with the code for space, a stop signal, and new recordings
-    are refused while it is so. The archive goes on; with space, it records again."""
+    """Both archives send an error with the code for space and a stop signal, and refuse new
+    recordings meanwhile. The archive continues; with space, it records again.
+    """
     # Java's mark file has holes: to log an error there is another error on a full disk.
     rig = start_rig(kind, {"aeron.archive.mark.file.dir": str(tmp_path / "mark")})
     correlation_id, publication = rig.start()
@@ -66,7 +67,7 @@ def test_a_recording_that_fills_the_disk(
 def test_nothing_but_that_recording_is_lost(
     properties: dict[str, str], disk: SmallDisk, start_rig: Callable[..., Rig]
 ) -> None:
-    """Ours ends at its last whole frame; others, replays and the state of it all are seen."""
+    """Ours ends at its last whole frame; other recordings, replays and the state are visible."""
     rig = start_rig(properties=properties)
     _, finished = rig.start()
     rig.offer(finished, 0, 100)
@@ -91,7 +92,7 @@ def test_nothing_but_that_recording_is_lost(
     stopped = rig.signal(correlation_id, RecordingSignal.STOP)
     end = stopped.position
     assert (rig.descriptor(2).stop_position, stopped.recording_id) == (end, 2)
-    # Every message up to the stop position, none behind it.
+    # Every message up to the stop position, none after it.
     received = rig.messages(2, end)
     assert received == [content(index) for index in range(len(received))]
     assert 0 < len(received) <= sent
@@ -125,7 +126,7 @@ def test_nothing_but_that_recording_is_lost(
 
 
 def test_no_room_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
-    """A disk that has bytes but no place for one more file: it ends where the last segment does."""
+    """A disk with bytes but no space for another file: it ends where the last segment ends."""
     properties = {**PROPERTIES, "aeron.archive.segment.file.length": "65536"}
     with (
         small_disk(tmp_path / "disk", 8 * MEBIBYTE, ",nr_inodes=8") as disk,
@@ -144,7 +145,7 @@ def test_no_room_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
         assert received == [content(index) for index in range(len(received))]
         for segment in (disk.path / "archive").glob("0-*.rec"):
             segment.unlink()
-        # Space for bytes was never short, so new ones were not to be refused.
+        # There was space for bytes, so new recordings are not refused.
         assert rig.value(CounterType.LOW_STORAGE) == 0
         _, publication = rig.start()
         rig.offer(publication, 0, 1)
@@ -155,7 +156,7 @@ def test_no_room_for_the_next_segment(tmp_path: Path, aeron_dir: Path) -> None:
 def test_a_catalog_that_cannot_grow_on_a_full_disk(
     disk: SmallDisk, start_rig: Callable[..., Rig]
 ) -> None:
-    """The new recording is refused with the code for space; the catalog is as it was."""
+    """The new recording is refused with the code for space; the catalog is unchanged."""
     archive_dir = disk.path / "archive"
     archive_dir.mkdir()
     properties = {

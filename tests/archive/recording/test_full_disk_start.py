@@ -1,4 +1,4 @@
-"""Starts on a disk that is really full: refused in words or served, and nothing left stuck."""
+"""Starts on a disk that is really full: refused with a reason or served, without side effects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_start_on_a_full_disk_leaves_nothing_stuck(
     aeron_dir: Path,
     start_rig: Callable[..., Rig],
 ) -> None:
-    """It says what it lacks; with space, the next start works at once, ours or Java's."""
+    """It reports the lack of space; with space, the next start works at once, ours or Java's."""
     disk.fill(leave_bytes)
     with pytest.raises(java.HarnessError) as failure:
         AerotapeArchive(disk.path / "archive", aeron_dir, properties=PROPERTIES).start()
@@ -58,8 +58,9 @@ def test_a_start_on_a_full_disk_leaves_nothing_stuck(
 def test_a_crash_and_a_start_while_the_disk_is_full(
     torn: bool, disk: SmallDisk, aeron_dir: Path, start_rig: Callable[..., Rig]
 ) -> None:
-    """The directory that was in use is served again though there is no space for anything, not
-    even to keep what a write that was cut short has left."""
+    """The directory that was in use is served again though there is no space, not even to
+    quarantine the rest of an interrupted write.
+    """
     archive = AerotapeArchive(disk.path / "archive", aeron_dir, properties=PROPERTIES).start()
     with ExitStack() as stack:
         rig = Rig(archive, stack)
@@ -93,7 +94,7 @@ def test_a_crash_and_a_start_while_the_disk_is_full(
 def test_a_stop_and_a_start_while_the_disk_is_full(
     disk: SmallDisk, start_rig: Callable[..., Rig]
 ) -> None:
-    """A clean stop needs no space: stop positions are there, and the directory is free at once."""
+    """A clean stop needs no space: stop positions are written, and the directory is unlocked."""
     rig = start_rig()
     _, publication = rig.start()
     disk.fill(leave_bytes=64 << 10)

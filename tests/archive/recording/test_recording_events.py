@@ -54,7 +54,7 @@ class Listener:
 
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def client(request: pytest.FixtureRequest, run_archive: Any) -> Iterator[JavaClient]:
-    """A Java client of an archive that tells recording events over IPC."""
+    """A Java client of an archive that publishes recording events over IPC."""
     with serving(run_archive, request.param, EVENTS) as connected:
         yield connected
 
@@ -77,7 +77,7 @@ def listener(client: JavaClient) -> Iterator[Listener]:
 
 
 def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) -> None:
-    """One start, progress that only grows, one stop, in this order, and all that they tell."""
+    """One start, progress that only grows, and one stop, in this order, with all their fields."""
     stream = record(client, 5001, 3 * TERM_LENGTH + 2048, start_position=TERM_LENGTH)
     events = listener.until_stopped(stream.recording_id)
     session_id = stream.publication["sessionId"]
@@ -102,8 +102,8 @@ def test_a_recording_from_start_to_stop(client: JavaClient, listener: Listener) 
     assert reached[-1] == stream.position
 
 
-def test_progress_comes_while_a_recording_goes_on(client: JavaClient, listener: Listener) -> None:
-    """Whoever waits for a position is told when it is reached."""
+def test_progress_of_a_live_recording(client: JavaClient, listener: Listener) -> None:
+    """A subscriber that waits for a position receives it when it is reached."""
     stream = record(client, 5002, 1024, live=True)
     for length in (1024, 4096, TERM_LENGTH):
         stream.offer(client, length)
@@ -119,7 +119,7 @@ def test_progress_comes_while_a_recording_goes_on(client: JavaClient, listener: 
     assert [event[0] for event in listener.until_stopped(stream.recording_id)].count("stop") == 1
 
 
-def test_an_extended_recording_starts_where_it_goes_on(
+def test_an_extended_recording_starts_at_its_join_position(
     client: JavaClient, listener: Listener
 ) -> None:
     """Events of the extension have the join position as their start."""
@@ -141,8 +141,8 @@ def test_an_extended_recording_starts_where_it_goes_on(
     assert events[-1] == ["stop", stream.recording_id, 4096, 6144]
 
 
-def test_recordings_do_not_wait_for_who_does_not_listen(client: JavaClient) -> None:
-    """Without a subscriber nothing is told; one that comes later hears of what happens then."""
+def test_recordings_do_not_wait_for_event_subscribers(client: JavaClient) -> None:
+    """Without a subscriber no events are sent; a later one receives the events since then."""
     stream = record(client, 5004, 8 * 1024, live=True)
     late = Listener(client, EVENTS)
     stream.offer(client, 1024)
@@ -153,11 +153,12 @@ def test_recordings_do_not_wait_for_who_does_not_listen(client: JavaClient) -> N
     late.close()
 
 
-def test_events_that_nobody_takes_are_dropped(client: JavaClient, listener: Listener) -> None:
-    """A subscriber that does not poll fills the stream, and the recording goes on; one that goes
-    on polling hears of what comes then."""
+def test_events_that_are_not_read_are_dropped(client: JavaClient, listener: Listener) -> None:
+    """A subscriber that does not poll fills the stream, and the recording continues; once it polls
+    again it receives later events.
+    """
     stream = record(client, 5005, 0, live=True)
-    # Half a term of events at most is kept for the subscriber.
+    # The window is half a term of events at most.
     for _ in range(1200):
         stream.offer(client, 1024)
     assert client.call("getRecordingPosition", stream.recording_id) == stream.position
@@ -179,7 +180,7 @@ def test_events_that_nobody_takes_are_dropped(client: JavaClient, listener: List
 
 @pytest.mark.parametrize("kind", ["aerotape", "java"])
 def test_events_over_udp(kind: str, run_archive: Any) -> None:
-    """Through a channel to which any number of subscribers may come."""
+    """Over a channel with any number of subscribers."""
     control = free_port()
     channel = f"aeron:udp?control-mode=dynamic|control=localhost:{control}"
     with serving(run_archive, kind, channel) as client:
@@ -187,7 +188,7 @@ def test_events_over_udp(kind: str, run_archive: Any) -> None:
         listeners = [Listener(client, listen) for _ in range(2)]
 
         def are_connected() -> bool:
-            # A stream has a subscriber for the archive only when the driver has heard of it.
+            # The archive sees the subscriber once the driver has received its status message.
             stream = record(client, 5006, 1024)
             for listener in listeners:
                 listener.poll()
@@ -204,8 +205,8 @@ def test_events_over_udp(kind: str, run_archive: Any) -> None:
             listener.close()
 
 
-def test_a_recording_that_fails_is_told_too(start_daemon: Any) -> None:
-    """It stops where its last whole frame ends, and nothing is told of it after that."""
+def test_the_failure_of_a_recording_is_published(start_daemon: Any) -> None:
+    """It stops at the end of its last whole frame, and no event follows."""
     daemon = start_daemon(properties=properties(EVENTS))
     aeron = _native.AeronClient(str(daemon.aeron_dir))
     events = aeron.add_subscription(EVENTS, STREAM_ID)

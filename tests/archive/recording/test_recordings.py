@@ -1,4 +1,4 @@
-"""Recordings that end before they have a position counter, with fakes of what the driver gives."""
+"""Recordings that end before they have a position counter, with fakes of the driver's objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANNEL, STREAM_ID = "aeron:ipc", 10
 
 
 class Requester:
-    """Remembers what it is sent, by name."""
+    """Records the names of what it is sent."""
 
     session_id = 5
 
@@ -63,7 +63,7 @@ class Counter:
 
 
 class Pending:
-    """An answer of the driver that comes when `answer` is set."""
+    """A response of the driver, available once `answer` is set."""
 
     registration_id = 77
 
@@ -97,7 +97,7 @@ class Image:
 
 
 class Recorder:
-    """Says which recordings it was given and told to stop."""
+    """Records which recordings it was given and stopped."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
@@ -110,7 +110,7 @@ class Recorder:
 
 
 class Rig:
-    """Recordings on a real catalog, with a stream that has just been joined."""
+    """Recordings on a real catalog, with a new image."""
 
     def __init__(self, directory: Path) -> None:
         self.requester, self.recorder, self.image = Requester(), Recorder(), Image()
@@ -180,7 +180,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 @pytest.mark.parametrize("stop", [Rig.stop_channel, Rig.stop_identity])
 def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None]) -> None:
-    """START comes before the answer to the stop, STOP after it, and nothing is left."""
+    """START precedes the response to the stop, STOP follows it, and all is released."""
     rig.recordings.do_work()
     stop(rig)
     rig.requester.send_ok(2)
@@ -194,7 +194,7 @@ def test_a_stop_before_the_counter_has_come(rig: Rig, stop: Callable[[Rig], None
 
 
 def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
-    """START is sent once, and the recorder gets what it is to stop at once."""
+    """START is sent once, and the recorder receives the image with a stop."""
     rig.stop_channel()
     rig.position.answer = Counter()
     rig.recordings.do_work()
@@ -204,7 +204,7 @@ def test_a_stop_as_the_counter_comes(rig: Rig) -> None:
 
 
 def test_no_counter(rig: Rig) -> None:
-    """A recording that fails before it has begun has begun for the client all the same."""
+    """A recording that fails before it has begun sends START nevertheless."""
     rig.position.answer = AeronError("no counters left", 11)
     rig.recordings.do_work()
     assert rig.requester.sent == ["OK", "START", "ERROR", "STOP"]
@@ -212,14 +212,14 @@ def test_no_counter(rig: Rig) -> None:
 
 
 def test_the_archive_closes_before_the_counter_has_come(rig: Rig) -> None:
-    """The client hears of the end of what it has heard the begin of."""
+    """The client receives STOP for each START."""
     rig.close()
     assert rig.requester.sent == ["OK", "START", "STOP"]
     assert rig.position.is_cancelled
 
 
-def test_a_replication_leaves_a_recording_alone_whose_files_go(rig: Rig) -> None:
-    """Made to begin elsewhere it could be extended, and a truncation would delete what comes."""
+def test_a_replication_is_refused_while_files_are_deleted(rig: Rig) -> None:
+    """With another start it could be extended, and a truncation would delete the new files."""
     rig.close()
     before = rig.catalog.descriptor(0)
     source = replace(before, start_position=65_536, stop_position=NULL_POSITION)

@@ -1,4 +1,4 @@
-"""Truncate and purge, and what is refused while they are at work: handlers on a real catalog."""
+"""Truncate and purge, and the requests refused meanwhile: handlers on a real catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEGMENT = 131_072
 
 
 class Session:
-    """Remembers what it is to send: ("OK", number), (error code, text) or the signal's name."""
+    """Records ("OK", number), (error code, text) or the name of a signal."""
 
     session_id = 5
 
@@ -47,7 +47,7 @@ class Session:
 
 
 class Replays:
-    """Replays that go on until they are told to have ended."""
+    """Replays that last until the test ends them."""
 
     def __init__(self) -> None:
         self.is_running = False
@@ -60,7 +60,7 @@ class Replays:
 
 
 class Recordings:
-    """Recordings in progress: none, or those that are named."""
+    """Recordings in progress: none, or the named ones."""
 
     def __init__(self) -> None:
         self.active: set[int] = set()
@@ -70,7 +70,7 @@ class Recordings:
 
 
 class Replications:
-    """Replications that are under way: none, or to the recordings that are named."""
+    """Replications in progress: none, or to the named recordings."""
 
     def __init__(self) -> None:
         self.destinations: set[int] = set()
@@ -159,7 +159,7 @@ def conductor(tmp_path: Path) -> Iterator[Conductor]:
 
 
 def test_nothing_else_is_begun_meanwhile(conductor: Conductor) -> None:
-    """While replays end or files go: no truncation, no purge, no extension; another may."""
+    """While replays end or files are deleted: no truncation, purge or extension of it."""
     other = conductor.add(stop_position=START + 64)
     conductor.replays.is_running = True
     middle = conductor.built.messages[100].position
@@ -186,8 +186,8 @@ def test_nothing_else_is_begun_meanwhile(conductor: Conductor) -> None:
     assert conductor.bases == []
 
 
-def test_deleting_at_the_start_does_not_keep_from_extending(conductor: Conductor) -> None:
-    """Only what is deleted at the end of a recording is in the way."""
+def test_deleting_at_the_start_permits_extending(conductor: Conductor) -> None:
+    """Only the deletion of its last segments prevents an extension."""
     conductor.session.sent.clear()
     first = conductor.archive_dir / f"{conductor.recording_id}-65536.rec"
     conductor.deletions.delete(
@@ -202,7 +202,7 @@ def test_deleting_at_the_start_does_not_keep_from_extending(conductor: Conductor
 
 
 def test_the_catalog_comes_first(conductor: Conductor) -> None:
-    """The new stop position is there before any file is touched."""
+    """The new stop position is written before any file is changed."""
     files = conductor.bases
     conductor.replays.is_running = True
     conductor.truncate(files[2])
@@ -215,7 +215,7 @@ def test_the_catalog_comes_first(conductor: Conductor) -> None:
 
 @pytest.mark.parametrize("offset", [32, -32])
 def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset: int) -> None:
-    """Nor does one whose segment file is not there: it is an error, and tells the file."""
+    """Nor one whose segment file is missing: an error that names the file."""
     message = conductor.built.messages[100]
     before = conductor.descriptor
     [(code, text)] = conductor.truncate(message.position + offset)
@@ -229,8 +229,8 @@ def test_a_position_within_a_frame_changes_nothing(conductor: Conductor, offset:
     assert conductor.deletions.end_position(conductor.recording_id) is None
 
 
-def test_a_last_segment_that_cannot_be_cleared_is_told(conductor: Conductor) -> None:
-    """With an error instead of the answer, and the files stay: truncating again does the rest."""
+def test_a_last_segment_that_cannot_be_cleared_is_reported(conductor: Conductor) -> None:
+    """The response is an error, and the files remain: truncating again completes it."""
     message = conductor.built.messages[100]
     path = conductor.built.segment_path(conductor.archive_dir, message.position)
     files = conductor.bases
@@ -255,10 +255,10 @@ def test_a_last_segment_that_cannot_be_cleared_is_told(conductor: Conductor) -> 
 
 @pytest.mark.parametrize("deleted", range(5))
 @pytest.mark.parametrize("is_cleared", [False, True])
-def test_a_truncation_cut_short_anywhere_can_be_made_up_for(
+def test_an_interrupted_truncation_can_be_completed(
     conductor: Conductor, deleted: int, is_cleared: bool
 ) -> None:
-    """By truncating again or by extending: after either, only what is kept is left."""
+    """By truncating again or by extending: after either, only data before the position remains."""
     position = conductor.built.messages[60].position
     descriptor = conductor.descriptor
     path = conductor.built.segment_path(conductor.archive_dir, position)
@@ -282,7 +282,7 @@ def test_a_truncation_cut_short_anywhere_can_be_made_up_for(
 
 
 def test_damaged_recordings(conductor: Conductor) -> None:
-    """One whose figures cannot be is not truncated; one without an end can be purged."""
+    """One with an invalid descriptor is not truncated; one without an end can be purged."""
     endless = conductor.add()
     impossible = conductor.add(term_buffer_length=100, stop_position=START + 64)
     [(code, text)] = conductor.ask(
@@ -304,7 +304,7 @@ def test_damaged_recordings(conductor: Conductor) -> None:
 
 
 def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conductor) -> None:
-    """It is a stopped one while the source is asked, and there must be something to extend."""
+    """It is stopped while the source is queried, and will be extended."""
     conductor.replications.destinations = {conductor.recording_id}
     [(code, text)] = conductor.purge()
     assert code == ErrorCode.ACTIVE_RECORDING
@@ -316,7 +316,7 @@ def test_a_recording_is_not_purged_while_it_is_replicated_to(conductor: Conducto
 
 
 def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> None:
-    """What was put aside because it was suspect goes with it."""
+    """Quarantined data of the recording is deleted too."""
     mark = conductor.archive_dir / f"aerotape-{conductor.recording_id}.suspect"
     quarantine = conductor.archive_dir / f"aerotape-{conductor.recording_id}-64-1.quarantine"
     for path in (mark, quarantine):
@@ -327,9 +327,10 @@ def test_a_purge_takes_the_marks_of_a_recording_along(conductor: Conductor) -> N
 
 
 def test_a_purge_leaves_files_that_hold_frames_of_another_place(conductor: Conductor) -> None:
-    """By mistake they have got a name of the recording; it is gone all the same, and they are told.
+    """Wrongly named files are reported and remain, though the recording is purged.
 
-    The next start of an archive leaves them too."""
+    The next start of an archive leaves them too.
+    """
     other = SegmentBuilder(recording_id=conductor.add(stream_id=7), stream_id=7)
     other.message(b"not to be lost" * 100)
     other.write(conductor.archive_dir)

@@ -1,4 +1,4 @@
-"""Frames behind a stop position: kept, before an extension or a migration takes their place."""
+"""Frames after a stop position: quarantined before an extension or a migration replaces them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PAGE = 4096
 
 
 class Lowered:
-    """A recording of three segments, of which the stop position lies within the second."""
+    """A recording of three segments, with the stop position within the second."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(exist_ok=True)
@@ -57,12 +57,12 @@ class Lowered:
         return stop
 
     def frames(self, directory: Path | None = None) -> set[int]:
-        """The positions of the frames that are somewhere in a directory, whole."""
+        """The positions of all whole frames in a directory."""
         headers = {frame[:32]: position for position, frame in self.stream.frames.items()}
         found = set()
         for path in (directory or self.path).iterdir():
             if path.suffix in (".rec", ".quarantine"):
-                # Copies end before the zeros behind the last byte that is none.
+                # Copies end before trailing zeros.
                 data = path.read_bytes() + bytes(64)
                 for at in range(0, len(data), 32):
                     position = headers.get(data[at : at + 32])
@@ -74,7 +74,7 @@ class Lowered:
         return {p.name: p.read_bytes() for p in directory.glob("*.rec")} == self.segments
 
     def is_cleared(self, directory: Path) -> bool:
-        """Whether nothing is behind; the recorder gives a file that was cut its length."""
+        """Whether there is no stale data; the recorder restores the length of a truncated file."""
         names = sorted(path.name for path in directory.glob("*.rec*"))
         offset = self.stop - SEGMENT
         second = self.segments[f"0-{SEGMENT}.rec"][:offset].ljust(SEGMENT, b"\0")
@@ -84,9 +84,9 @@ class Lowered:
         )
 
     def check_left(self, directory: Path, is_over: bool) -> None:
-        """Check what a clearing has left, and that another one ends it."""
+        """Check the result of a clearing, and that another one completes it."""
         assert not is_over or self.is_cleared(directory)
-        # A copy that no mark tells of would be found by nobody.
+        # A copy without a mark would not be found.
         told = {note.quarantine for note in suspect_marks.read_marks(directory).get(0, [])}
         for name in copies(directory).keys() - told:
             (directory / name).unlink()
@@ -111,8 +111,8 @@ def copies(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.glob("*.quarantine")}
 
 
-def test_what_is_behind_the_stop_position_is_kept(lowered: Lowered) -> None:
-    """As a start keeps it: copies with position and time in their names, and a mark that tells."""
+def test_data_after_the_stop_position_is_quarantined(lowered: Lowered) -> None:
+    """As by a start: copies with position and time in their names, and a mark that names them."""
     kept = clear(lowered.path)
     offset = lowered.stop - SEGMENT
     expected = {
@@ -136,7 +136,7 @@ def refuse(*_: object) -> int:
 def test_a_stop_position_where_a_segment_begins(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that begins there is behind it as a whole: where its data ends is no matter."""
+    """The file that begins there is stale as a whole, wherever its data ends."""
     monkeypatch.setattr(stale_tail, "find_data_end", refuse)
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, SEGMENT)
@@ -147,10 +147,10 @@ def test_a_stop_position_where_a_segment_begins(
     assert [path.name for path in lowered.path.glob("*.rec*")] == ["0-0.rec"]
 
 
-def test_where_nothing_is_behind_nothing_is_read(
+def test_without_stale_data_nothing_is_read(
     lowered: Lowered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the segments are: only the block that the end lies in."""
+    """Whatever the segment length: only the block with the stop position."""
     with Catalog.open(lowered.path) as catalog:
         catalog.set_stop_position(0, lowered.stream.position)
     last = lowered.path / f"0-{2 * SEGMENT}.rec"
@@ -163,8 +163,8 @@ def test_where_nothing_is_behind_nothing_is_read(
     assert {path.name: path.read_bytes() for path in lowered.path.iterdir()} == before
 
 
-def test_zeros_behind_the_stop_position_are_not_kept(lowered: Lowered) -> None:
-    """Also where they take up storage, as in a copy that was made without holes."""
+def test_zeros_after_the_stop_position_are_not_quarantined(lowered: Lowered) -> None:
+    """Also where they take up storage, as in a copy without holes."""
     offset = lowered.stop - SEGMENT
     cut = lowered.segments[f"0-{SEGMENT}.rec"][:offset].ljust(SEGMENT, b"\0")
     (lowered.path / f"0-{SEGMENT}.rec").write_bytes(cut)
@@ -175,7 +175,7 @@ def test_zeros_behind_the_stop_position_are_not_kept(lowered: Lowered) -> None:
 
 
 def test_killed_anywhere_nothing_is_lost(lowered: Lowered, tmp_path: Path) -> None:
-    """And it can be done again, which makes no second copy of what was copied."""
+    """And it can be repeated, without a second copy."""
 
     def command(directory: Path) -> int:
         clear(directory)
@@ -228,9 +228,9 @@ OWN = "hard_links.py break_hard_link < suspect_marks.py erase_tail"
 def test_a_power_cut_anywhere_loses_nothing(
     tmp_path: Path, is_shared: bool, covered: list[str]
 ) -> None:
-    """The copy is on storage before the first byte goes, and at the end nothing is behind.
+    """The copy is durable before the first byte is removed, and at the end no stale data remains.
 
-    All that takes is noticed: where one place forces nothing to storage, the same fails.
+    Each fsync is needed: without one of them, the same test fails.
     """
     root, left = tmp_path / "root", tmp_path / "left"
     root.mkdir()
@@ -262,7 +262,7 @@ def test_a_power_cut_anywhere_loses_nothing(
 
 
 def test_a_full_disk_refuses(disk: SmallDisk) -> None:
-    """With an error that tells so, and nothing has changed; with space it goes on."""
+    """With an error that names the cause, and without changes; with space it succeeds."""
     lowered = Lowered(disk.path / "archive")
     every, files = lowered.frames(), {p.name: p.read_bytes() for p in lowered.path.iterdir()}
     disk.fill()
@@ -282,7 +282,7 @@ def test_a_full_disk_refuses(disk: SmallDisk) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """Where a directory and a driver may be."""
+    """Directories for an archive and a driver."""
     with tempfile.TemporaryDirectory(prefix="aerotape-kept-", dir="/dev/shm") as parent:
         yield Path(parent, "archive"), Path(parent, "aeron")
 
@@ -323,12 +323,12 @@ def raise_first(client: aerotape.ArchiveClient) -> bool:
     return False
 
 
-def test_frames_behind_a_page_that_was_lost_survive_verify_and_an_extension(
+def test_frames_after_a_lost_page_survive_verify_and_an_extension(
     places: tuple[Path, Path],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Verify has the recording end before the page, and what is recorded then goes there."""
+    """Verify ends the recording before the page, and the extension is recorded there."""
     archive_dir, aeron_dir = places
     lowered = Lowered(archive_dir)
     lowered.lower(lowered.stream.messages[-1].position)
@@ -366,9 +366,9 @@ def test_frames_behind_a_page_that_was_lost_survive_verify_and_an_extension(
 def test_an_archive_on_a_full_disk_refuses_to_extend(
     disk: SmallDisk, aeron_dir: Path, pages: int
 ) -> None:
-    """The client is told that there is no space, and all frames are where they were.
+    """The client receives the code for space, and all frames are unchanged.
 
-    Whether there is none for the copy or, once that is made, for the mark.
+    Whether there is no space for the copy or, after it, for the mark.
     """
     lowered = Lowered(disk.path / "archive")
     files = dict(lowered.segments)
@@ -388,7 +388,7 @@ def test_an_archive_on_a_full_disk_refuses_to_extend(
 def test_a_segment_that_is_a_link_is_not_extended(
     places: tuple[Path, Path], is_lowered: bool
 ) -> None:
-    """The error names it, whether there is something to be kept or not; it is replayed still."""
+    """The error names it, with or without stale data; it can still be replayed."""
     archive_dir, aeron_dir = places
     lowered = Lowered(archive_dir)
     if not is_lowered:

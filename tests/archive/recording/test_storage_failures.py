@@ -1,4 +1,4 @@
-"""Storage that fails under a running daemon: said to whom it concerns, and lived through."""
+"""Storage that fails under a running daemon: reported to the client, and survived."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPACITY_BYTES = 1 << 20
 
 
 def nearly_full_catalog(archive_dir: Path) -> int:
-    """Make a catalog that cannot take one more recording as it is; return how many it has."""
+    """Create a catalog without space for another recording; return how many it has."""
     archive_dir.mkdir()
     with Catalog.open(archive_dir, create=True, capacity_bytes=CAPACITY_BYTES) as catalog:
         count, end = 0, 0
@@ -49,8 +49,9 @@ def nearly_full_catalog(archive_dir: Path) -> int:
 
 
 def test_a_catalog_that_cannot_grow(tmp_path: Path, start_daemon: Callable[..., Any]) -> None:
-    """Who asked for the recording is told, the stream goes unrecorded, and the next one is
-    recorded once there is room again; what was there before stays readable."""
+    """The client receives an error, the stream is not recorded, and the next one is recorded once
+    there is space again; older recordings stay readable.
+    """
     count = nearly_full_catalog(tmp_path / "archive")
     daemon = start_daemon()
     aeron = _native.AeronClient(str(daemon.aeron_dir))

@@ -1,4 +1,4 @@
-"""The state of having too little storage space: entered, seen, left. Without a full disk."""
+"""The state of low storage space: entered, shown, left. Without a full disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Counter:
 
 
 class Disk:
-    """Says how many blocks are left, or that there is no directory."""
+    """Returns how many blocks are free, or fails as a missing directory does."""
 
     def __init__(self) -> None:
         self.blocks = 10_000
@@ -49,16 +49,16 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return made
 
 
-def test_the_state_is_told_when_it_changes(
+def test_the_state_is_logged_when_it_changes(
     disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line in, one line out, the counter between; refused just while it lasts."""
+    """One line when it begins, one when it ends, the counter between; refused only meanwhile."""
     counter = Counter()
     storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
         assert storage.refuse() is None
         assert counter.values == []
-        # As in the reference: so much left, or less, is too little.
+        # As in the reference, exactly the threshold is too little.
         disk.blocks = 1_000
         for _ in range(5):
             storage.watch()
@@ -77,8 +77,8 @@ def test_the_state_is_told_when_it_changes(
     assert "has space again" in told[1]
 
 
-def test_a_directory_that_has_gone_and_a_driver_that_has(disk: Disk, tmp_path: Path) -> None:
-    """To watch never fails; to ask says that the directory has gone."""
+def test_a_missing_directory_and_a_lost_driver(disk: Disk, tmp_path: Path) -> None:
+    """`watch` never fails; `refuse` raises that the directory is gone."""
     counter = Counter()
     storage = StorageSpace(tmp_path, THRESHOLD, counter)  # type: ignore[arg-type]
     disk.blocks = -1
@@ -92,7 +92,7 @@ def test_a_directory_that_has_gone_and_a_driver_that_has(disk: Disk, tmp_path: P
 
 
 def test_what_a_lack_of_space_is() -> None:
-    """Found behind the errors that were raised from it; other errors are none."""
+    """Found in the causes of an error; other errors are not a lack of space."""
 
     def wrapped(number: int) -> CatalogError:
         try:

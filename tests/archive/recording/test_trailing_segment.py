@@ -1,4 +1,4 @@
-"""The file that a recording would go on in: gone by a truncation, there again when verify looks."""
+"""The empty segment file after a full one: deleted by a truncation, created again for verify."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def full_segments(archive_dir: Path, first: int, end: int) -> None:
 
 @pytest.fixture
 def archive_dir(tmp_path: Path) -> Path:
-    """A directory with a recording of three segments, and one of what comes behind two of these."""
+    """A directory with a recording of three segments, and one that continues two of these."""
     path = tmp_path / "archive"
     path.mkdir()
     full_segments(path, 0, 3)
@@ -49,7 +49,7 @@ def archive_dir(tmp_path: Path) -> Path:
 
 
 def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_path: Path) -> None:
-    """Also of one that it has entered into the catalog itself; of none that ends elsewhere."""
+    """Also of one that it has added to the catalog itself; not of recordings that end elsewhere."""
     streams = [SegmentBuilder(recording_id=each, segment_length=SEGMENT) for each in (0, 1)]
     with Catalog.open(tmp_path, create=True) as catalog:
         for stream in streams:
@@ -67,7 +67,7 @@ def test_an_archive_that_ends_makes_those_of_recordings_that_it_has_begun(tmp_pa
 def test_a_recording_cut_back_to_where_a_segment_ends_is_valid(
     archive_dir: Path, aeron_dir: Path
 ) -> None:
-    """For ArchiveTool too; the file that makes it so is in no migration's way."""
+    """For ArchiveTool too; the empty file does not prevent a migration."""
     next_file = archive_dir / f"0-{2 * SEGMENT}.rec"
     before = [
         (each.position, bytes(each.payload))

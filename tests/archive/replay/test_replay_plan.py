@@ -60,7 +60,7 @@ def request(position: int = -1, length: int = -1, file_io: int | None = None) ->
 def test_planned_ranges(
     asked: tuple[int, int], limit: int | None, expected: tuple[int, int, int]
 ) -> None:
-    """-1 follows a live recording and ends with a stopped one; -2 ends at the present end."""
+    """-1 follows a live recording and ends with a stopped one; -2 ends at the current end."""
     planned = plan(request(*asked), descriptor(), limit, MIB)
     assert (planned.position, planned.length, planned.stop_position) == expected
 
@@ -85,7 +85,7 @@ def test_refused_requests(asked: tuple[int, int], limit: int | None, code: Error
 
 
 def test_reads_shorter_than_the_mtu_are_refused() -> None:
-    """A frame must fit into what is read at once; 0 and absent leave it to the archive."""
+    """A frame must fit into one read; 0 and absent leave it to the archive."""
     with pytest.raises(ArchiveError, match="MTU"):
         plan(request(file_io=1376), descriptor(), None, MIB)
     with pytest.raises(ArchiveError, match="MTU"):
@@ -95,7 +95,7 @@ def test_reads_shorter_than_the_mtu_are_refused() -> None:
 
 
 def test_an_empty_recording_may_be_followed_from_its_start() -> None:
-    """With no position given a stopped, empty recording gives a replay of nothing."""
+    """Without a position, a stopped, empty recording has an empty replay."""
     planned = plan(request(), descriptor(start=1024, stop=1024), None, MIB)
     assert (planned.position, planned.length) == (1024, 0)
 
@@ -112,7 +112,7 @@ def test_replay_channel_is_built_as_the_reference_builds_it() -> None:
 
 
 def test_replay_session_ids_are_signed_64_bit() -> None:
-    """The replay's number stands above the session id, whose sign does not spill into it."""
+    """The replay's number is the high half, unaffected by the sign of the session id."""
     assert replay_session_id(1, 5) == (1 << 32) + 5
     assert replay_session_id(1, -1) == (1 << 32) + 0xFFFF_FFFF
     assert replay_session_id(1 << 31, 0) == -(1 << 63)

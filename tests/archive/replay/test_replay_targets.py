@@ -1,4 +1,4 @@
-"""Where replays can go to, what their channels become, and that none holds up another."""
+"""Destinations of replays and their channels, and that no replay delays another."""
 
 from __future__ import annotations
 
@@ -21,14 +21,6 @@ STREAM_ID = 3101
 STREAM_IDS = itertools.count(3110)
 SECOND_NS = 1_000_000_000
 PUBLISHER_LIMIT = 1
-
-
-@pytest.fixture(scope="module")
-def client(either: Any) -> Iterator[JavaClient]:
-    """A Java client connected to one archive or the other."""
-    with JavaClient(either.aeron_dir) as connected:
-        connected.connect(either.control_channel)
-        yield connected
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +58,7 @@ def start(client: JavaClient, recording: dict[str, Any], channel: str, stream_id
 
 
 def test_replay_to_dynamic_mdc(client: JavaClient, recording: dict[str, Any]) -> None:
-    """Whoever subscribes at the control address gets the replay."""
+    """Any subscriber at the control address receives the replay."""
     control = f"localhost:{java.free_port()}"
     source = f"aeron:udp?control={control}|control-mode=dynamic"
     subscription = client.add_subscription(f"{source}|endpoint=localhost:0", 3102)
@@ -79,7 +71,7 @@ def test_replay_to_dynamic_mdc(client: JavaClient, recording: dict[str, Any]) ->
 def test_replay_to_a_destination(
     client: JavaClient, native: _native.AeronClient, recording: dict[str, Any]
 ) -> None:
-    """A subscription with manual control takes the replay at a destination of its own."""
+    """A subscription with manual control receives the replay at an added destination."""
     endpoint = f"aeron:udp?endpoint=localhost:{java.free_port()}"
     subscription = native.add_subscription("aeron:udp?control-mode=manual", 3103)
     subscription.add_destination(endpoint)
@@ -122,9 +114,9 @@ def test_the_channel_of_a_replay(
     asked: str,
     becomes: dict[str, str] | None,
 ) -> None:
-    """Terms and MTU are the recording's whatever was asked for; what says where to is kept."""
+    """Terms and MTU are the recording's whatever the request; the address is the request's."""
     channel = asked.format(port=java.free_port())
-    # The stream before may still be there, and its end would be read again.
+    # The previous stream may still exist, and its end would be read again.
     stream_id = next(STREAM_IDS)
     subscription = client.add_subscription(channel, stream_id)
     session_id = start(client, recording, channel, stream_id)
@@ -163,10 +155,10 @@ def nanoseconds(duration: str) -> int:
     return int(number) * {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}[unit]
 
 
-def test_a_subscriber_that_never_polls_holds_up_nobody(
+def test_a_subscriber_that_never_polls_delays_no_other(
     client: JavaClient, recording: dict[str, Any]
 ) -> None:
-    """Its replay fills its window and waits; recordings and other replays go on to their ends."""
+    """Its replay fills its window and waits; recordings and other replays run to their ends."""
     idle = client.add_subscription("aeron:ipc", 3105)
     start(client, recording, "aeron:ipc", 3105)
     for stream_id in (3106, 3107):
@@ -178,7 +170,7 @@ def test_a_subscriber_that_never_polls_holds_up_nobody(
     assert recording["position"] > 3 * 65536
     other = record(client, 3108, 150)
     assert other["count"] == 150
-    # And what it did not read is still there for it.
+    # The subscriber can still read its replay.
     received = client.poll(idle, recording["count"])
     assert received["digest"] == recording["digest"]
     client.close_resource(idle)

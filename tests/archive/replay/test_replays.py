@@ -1,4 +1,4 @@
-"""Replays that end before they have begun, with fakes of what the driver and the replayer do."""
+"""Replays that end before they have begun, with fakes of the driver and the replayer."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from aerotape.protocol import ErrorCode
 
 
 class Rig:
-    """A stopped recording, and a replay of it that the replayer has just been given."""
+    """A stopped recording, and a replay of it that was just passed to the replayer."""
 
     def __init__(self, directory: Path, refusals: int = 0) -> None:
-        """Have the driver refuse the publication so often before."""
+        """Let the driver refuse the publication that many times first."""
         self.refusals = refusals
         self.sent: list[tuple[Any, ...]] = []
         self.given: list[int] = []
@@ -104,7 +104,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> None:
-    """By another client, or by a truncation: the first one must not wait for its timeout."""
+    """By another client, or by a truncation: its client must not wait for a timeout."""
     [replay_id] = rig.given
     rig.replays.stop_all(rig.recording_id)
     assert rig.stopped == [replay_id]
@@ -114,7 +114,7 @@ def test_a_replay_that_is_stopped_before_it_has_begun_is_answered(rig: Rig) -> N
 
 
 def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
-    """Its end is seen in its stream."""
+    """Its stream ends, without another response."""
     [replay_id] = rig.given
     rig.replays.on_ready(replay_id)
     rig.replays.on_done(replay_id, 0, 0, None)
@@ -124,7 +124,7 @@ def test_a_replay_that_is_stopped_later_was_answered(rig: Rig) -> None:
 def test_a_publication_that_the_driver_cannot_make_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again, for as long as clients are given to connect; then the client is told."""
+    """It is requested again until the connect timeout; then the client receives an error."""
     now_ns = [0]
     for module in (replay_session, retrying):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
@@ -145,18 +145,8 @@ def test_a_publication_that_the_driver_cannot_make_yet(
     rig.catalog.close()
 
 
-def test_a_publication_that_is_made_at_last(tmp_path: Path) -> None:
-    """The replay begins."""
-    rig = Rig(tmp_path, refusals=3)
-    for _ in range(3):
-        assert rig.given == []
-        rig.replays.do_work()
-    assert len(rig.given) == 1
-    rig.catalog.close()
-
-
-def test_a_replay_that_the_replayer_has_answered_is_not_answered_again(rig: Rig) -> None:
-    """It is given the answer beforehand, and neither its sending nor its end are told twice."""
+def test_a_replay_confirmed_by_the_replayer_is_confirmed_once(rig: Rig) -> None:
+    """The replayer has the response, which neither its sending nor its end repeats."""
     [replay_id] = rig.given
     assert rig.answers == [("where", (9, replay_id))]
     rig.replays.on_answered(replay_id)

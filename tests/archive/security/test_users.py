@@ -412,7 +412,7 @@ def test_a_users_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> Non
                 "aeron.archive.authenticator.supplier": "support.daemon.authenticator:Guard"
             },
         )
-    with pytest.raises(aerotape.ConfigurationError, match="both say who may connect"):
+    with pytest.raises(aerotape.ConfigurationError, match="both decide on clients"):
         aerotape.Archive.launch(
             dir=tmp_path / "archive", users_file=tmp_path / "missing", authenticator=Guard()
         )
