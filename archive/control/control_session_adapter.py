@@ -15,7 +15,7 @@ from aerotape.archive import counters
 from aerotape.archive.control import requests
 from aerotape.archive.control.control_session import SESSION_CLOSED, ControlSession
 from aerotape.archive.control.signals import SignalAudience
-from aerotape.archive.replay.tokens import redirect
+from aerotape.archive.replay.tokens import token_replay_channel
 from aerotape.archive.security.authentication import GuardedAuthenticator
 from aerotape.archive.security.authorisation import GuardedAuthorisation
 from aerotape.catalog.layout import version_string
@@ -119,8 +119,10 @@ class ControlSessionAdapter:
 
     def _session_of(self, message: Any, image_id: int, session_id: int) -> ControlSession | None:
         """Return the session of a message, None when this image does not own it."""
-        has_token = isinstance(message, _REPLAYS) and redirect(message, image_id)
-        if has_token:
+        is_replay = isinstance(message, _REPLAYS)
+        channel = token_replay_channel(message, image_id) if is_replay else None
+        if channel is not None:
+            message.replay_channel = channel
             tokens = self._services.replay_tokens
             session = tokens.session(message.replay_token, message.recording_id)
             fault = "request with a replay token that is unknown or has timed out"
@@ -128,7 +130,7 @@ class ControlSessionAdapter:
             session = self._sessions.get(message.control_session_id)
             fault = "request for an unknown control session"
         if session is not None and not session.is_done:
-            if has_token or session.image_id == image_id:
+            if channel is not None or session.image_id == image_id:
                 return session
             fault = "request from a stream that does not own the control session"
         elif isinstance(message, codecs.CloseSessionRequest):

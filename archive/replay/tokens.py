@@ -69,23 +69,24 @@ class ReplayTokens:
             del self._tokens[token]
 
 
-def redirect(request: codecs.ReplayRequest | codecs.BoundedReplayRequest, image_id: int) -> bool:
-    """Direct a replay that is requested with a token to the sender of the request.
+def token_replay_channel(
+    request: codecs.ReplayRequest | codecs.BoundedReplayRequest, image_id: int
+) -> str | None:
+    """Return the channel of a replay that is requested with a token, to the sender of the request.
 
     Args:
         image_id: correlation id of the image that brought the request.
 
     Returns:
-        False, without changes, when there is no token or no response channel.
+        None when there is no token or no response channel.
     """
     if request.replay_token in (None, NULL_VALUE):
-        return False
+        return None
     try:
         channel = ChannelUri.parse(request.replay_channel)
     except ConfigurationError:
-        return False
+        return None
     if not channel.has_control_mode_response:
-        return False
+        return None
     channel.put("response-correlation-id", str(image_id))
-    request.replay_channel = str(channel)
-    return True
+    return str(channel)
