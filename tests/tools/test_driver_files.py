@@ -7,14 +7,14 @@ import re
 import signal
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.builders.mark_files import acquire
 from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.command_line import CommandLine
 from support.daemon.control_rig import RawClient, await_true
 from support.jvm import java
 
@@ -22,9 +22,6 @@ from aerotape import _native
 from aerotape.cnc import CncFile
 from aerotape.errors import AeronError
 from aerotape.tools._cli.main import main
-
-if TYPE_CHECKING:
-    from .conftest import CommandLine
 
 LOCAL = "aeron:ipc?term-length=64k"
 # A message header of SBE with the schema id of somebody else.
@@ -108,13 +105,7 @@ def test_archive_keys_are_explained(cli: CommandLine) -> None:
 def test_watching_goes_on_until_interrupted(cli: CommandLine) -> None:
     """A line of JSON at each interval; Ctrl-C ends it without a traceback."""
     arguments = ["counters", "--watch", "--interval", "0.05", "--type", "102", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aerotape", *arguments],
-        env=cli.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = cli.start(*arguments, text=True)
     assert process.stdout is not None and process.stderr is not None
     seen = [json.loads(process.stdout.readline()) for _ in range(3)]
     process.send_signal(signal.SIGINT)

@@ -10,13 +10,14 @@ import shutil
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import content
 from support.builders.streams import TERM_LENGTH, record, segment_files
+from support.daemon.command_line import CommandLine
 from support.daemon.recording import start_recording, stop, wait_until
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
@@ -25,9 +26,6 @@ from aerotape.archive.retention import offline
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli.main import main
-
-if TYPE_CHECKING:
-    from .conftest import CommandLine
 
 WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
 
@@ -296,12 +294,6 @@ def _removals(
 
 
 # ---- with a running archive, the Java one and ours -----------------------------------------------
-
-
-@pytest.fixture
-def client(cli: CommandLine) -> Any:
-    with cli.archive.connect() as connected:
-        yield connected
 
 
 def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list[Path]:

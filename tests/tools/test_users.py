@@ -207,6 +207,3 @@ def test_streams_are_made_as_properties_say(
         streams = [text for text in seen if "term-length=131072" in text and "mtu=2048" in text]
         assert any("session-id" in text for text in streams), seen[:20]
         assert any("control-session: name=nightly" in text for text in seen)
-    arguments = ("list", "-Daeron.archive.control.mtu.length=big")
-    assert main([*arguments]) == 2
-    assert "-Daeron.archive.control.mtu.length: 'big' is not a size" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 import pytest
 
 from aerotape.tools import tool
-from aerotape.tools._cli.main import command_names, main
+from aerotape.tools._cli.main import command_files, main
 
 # From the project's glossary: words that the help must not use, as whole words.
 REFUSED = re.compile(
@@ -43,7 +43,7 @@ def check(text: str) -> None:
     assert not (found := REFUSED.search(plain)), f"{found[0]!r} in {plain}"
 
 
-@pytest.mark.parametrize("command", command_names())
+@pytest.mark.parametrize("command", command_files())
 def test_help_is_imperative_and_plain(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The help of each command starts with a verb and has no word of the list."""
     assert main([command, "--help"]) == 0

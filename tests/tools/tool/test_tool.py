@@ -343,7 +343,7 @@ def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch)
     loaded: list[str] = []
 
     def load(name: str) -> ModuleType:
-        loaded.append(name.rpartition(".")[2])
+        loaded.append(name.removeprefix("aerotape.tools._tool."))
         return importlib.import_module(name)
 
     modules = commands_by_module()
@@ -354,7 +354,8 @@ def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch)
             tool.configure_for(argparse.ArgumentParser(), ["x", command])
             assert loaded == [name], command
     folder = Path(str(tool.__file__)).parent / "_tool"
-    assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
+    files = folder.glob("[!_]*/[!_]*.py")
+    assert {f"{file.parent.name}.{file.stem}" for file in files} == set(tool.MODULES)
 
 
 def test_all_commands_are_listed_where_none_is_named(

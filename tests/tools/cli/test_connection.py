@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.command_line import CommandLine
 
 import aerotape
 from aerotape import _native
@@ -129,3 +130,35 @@ def test_an_empty_list_says_so_on_a_terminal(
         assert main(["list", *where, "--json"]) == 0
         shown = capsys.readouterr()
         assert (shown.out, shown.err) == ("[]\n", "")
+
+
+def test_where_the_archive_is(cli: CommandLine) -> None:
+    """An option wins over -D, that over the environment; each alone finds the archive."""
+    bare = {name: value for name, value in cli.environment.items() if not name.startswith("AERON_")}
+    aeron_dir, channel = cli.archive.aeron_dir, cli.archive.control_channel
+    by_options = ("--aeron-dir", aeron_dir, "--control-channel", channel)
+    by_properties = (f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.control.channel={channel}")
+    wrong = ("-Daeron.dir=/nowhere", "-Daeron.archive.control.channel=aeron:udp?endpoint=a:1")
+    cli.run("list", *by_options, env=bare)
+    cli.run("list", *by_properties, env=bare)
+    cli.run("list", *wrong, *by_options)
+    # Without a control channel it is IPC, by which a local archive is found too.
+    cli.run("list", "--aeron-dir", aeron_dir, env=bare)
+    assert "response channel" in cli.error("list", *wrong, code=2)
+    assert "/nowhere" in cli.error("list", wrong[0], "--timeout", "1s")
+
+
+def test_a_connection_that_fails_is_named(cli: CommandLine, tmp_path: Path) -> None:
+    """An archive that is not there is a failure that names stream or directory."""
+    absent = cli.error("list", "--control-stream-id", 4711, "--timeout", "1s")
+    assert "stream 4711" in absent
+    nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1")
+    assert str(tmp_path) in nowhere
+
+
+def test_ping(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
+    """The archive id and the round-trip times."""
+    answer = cli.json("ping", "--count", 3)
+    assert (answer["archive_id"], answer["round_trips"]) == (client.archive_id, 3)
+    assert answer["protocol_version"] == client.archive_version
+    assert 0 < answer["min_us"] <= answer["median_us"] <= answer["max_us"]

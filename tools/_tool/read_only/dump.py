@@ -13,7 +13,7 @@ from aerotape.tools._cli.arguments import count
 from aerotape.tools._cli.output import emit, note, print_section
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools._tool._common import EXIT_DATA_SUSPECT, Commands, add_command
-from aerotape.tools._tool.describe import for_people, recording_row
+from aerotape.tools._tool.read_only.describe import for_people, recording_row
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.dump import Frame
