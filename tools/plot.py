@@ -16,8 +16,7 @@ from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._cli.times import note_time_index, time_range
+from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
@@ -60,17 +59,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         _format(args.out)
-    from aerotape.replay.statistics.compute import picture_statistics
 
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
     length = max(recording.recorded_position - recording.start_position, 0)
-    note_time_index(recording, time_range(args))
     with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
-        statistics = picture_statistics(
-            recording,
-            **statistics_arguments(args),
-            progress=lambda done: progress.update(done >> 20),
+        statistics = compute_statistics(
+            recording, args, lambda done: progress.update(done >> 20), bins=args.bins
         )
     _save(statistics, out)
     row = {"file": out, "recording_id": recording.recording_id, "messages": statistics.messages}

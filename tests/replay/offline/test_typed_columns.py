@@ -15,9 +15,7 @@ from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CodecError, ConfigurationError, SegmentError
 from aerotape.replay.offline.directory import Recording, open_directory
-from aerotape.replay.offline.reader import COLUMNS, read_messages
-from aerotape.replay.offline.table import read_batches
-from aerotape.replay.statistics.compute import recording_statistics
+from aerotape.replay.offline.reader import COLUMNS
 
 pa = pytest.importorskip("pyarrow")
 
@@ -56,7 +54,7 @@ def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path
     table = recording(tmp_path).to_arrow(schema=ir, template="Order")
     assert table.column_names == plain + TYPED
     assert table.to_pylist() == expected
-    reader = read_batches(recording(tmp_path), schema=ir, template=1, batch_rows=7)
+    reader = recording(tmp_path).to_batches(schema=ir, template=1, batch_rows=7)
     assert reader.schema == table.schema
     assert pa.Table.from_batches(reader).to_pylist() == expected
 
@@ -255,21 +253,11 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(columns=["price"])
 
 
-def test_methods_of_a_recording_take_the_arguments_of_their_functions() -> None:
-    """Stream, table and statistics cannot drift apart, and help() shows all arguments."""
-    for method, function in (
-        (Recording.messages, read_messages),
-        (Recording.to_batches, read_batches),
-        (Recording.to_arrow, read_batches),
-        (Recording.stats, recording_statistics),
-    ):
-        own, *shown = inspect.signature(method).parameters.values()
-        _, *expected = inspect.signature(function).parameters.values()
-        assert own.name == "self"
-        assert [(each.name, each.kind) for each in shown] == [
-            (each.name, each.kind) for each in expected
-        ]
-        assert [each.default for each in shown] == [each.default for each in expected]
+def test_the_table_has_the_arguments_of_the_stream() -> None:
+    """With the same defaults."""
+    stream = inspect.signature(Recording.to_batches).parameters
+    table = inspect.signature(Recording.to_arrow).parameters
+    assert list(table.values()) == list(stream.values())
 
 
 def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:
