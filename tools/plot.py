@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = ("png", "svg", "pdf")
 _DOTS_PER_INCH: Final = 150
-_EXIT_DATA_SUSPECT: Final = 3
 _LISTED_IDS: Final = 10
 
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             f"aerotape plot: {statistics.gap_count} gaps, the first at position "
             f"{first.from_position}: {first.detail}"
         )
-        return _EXIT_DATA_SUSPECT
+        return EXIT_DATA_SUSPECT
     return 0
 
 

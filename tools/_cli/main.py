@@ -32,15 +32,15 @@ from typing import Final, NoReturn, Protocol, cast
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import naming_options, printable
-from aerotape.tools._cli.requests import add_common_options, add_verbose
-
-EXIT_OK: Final = 0
-EXIT_FAILURE: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_DATA_SUSPECT: Final = 3
-EXIT_INTERRUPTED: Final = 130
-EXIT_BROKEN_PIPE: Final = 141
-EXIT_TERMINATED: Final = 143
+from aerotape.tools._cli.common_options import add_common_options, add_verbose
+from aerotape.tools._cli.exit_codes import (
+    EXIT_BROKEN_PIPE,
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+)
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.

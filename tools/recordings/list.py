@@ -6,6 +6,7 @@ A live recording has no stop position; its row shows its current position.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -80,22 +81,9 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
         position = client.max_recorded_position(found.recording_id)
     if for_machine:
         return {
-            "recording_id": found.recording_id,
+            **dataclasses.asdict(found),
             "is_active": found.is_active,
-            "start_timestamp_ms": found.start_timestamp_ms,
-            "stop_timestamp_ms": found.stop_timestamp_ms,
-            "start_position": found.start_position,
-            "stop_position": found.stop_position,
             "recorded_position": position,
-            "initial_term_id": found.initial_term_id,
-            "segment_file_length": found.segment_file_length,
-            "term_buffer_length": found.term_buffer_length,
-            "mtu_length": found.mtu_length,
-            "session_id": found.session_id,
-            "stream_id": found.stream_id,
-            "stripped_channel": found.stripped_channel,
-            "original_channel": found.original_channel,
-            "source_identity": found.source_identity,
         }
     return {
         "id": found.recording_id,

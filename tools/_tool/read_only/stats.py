@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text, count_text, printable
 from aerotape.tools._cli import chart
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
