@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from support.daemon.archives import ServedArchive
+from support.damage.tool_commands import run
 from support.jvm.java import ROOT
 
 
@@ -41,7 +43,7 @@ class CommandLine:
     def run(
         self, *args: object, expect: int = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command and check its exit code."""
+        """Run a command in a separate process and check its exit code."""
         done = subprocess.run(
             [sys.executable, "-m", "aerotape", *map(str, args)],
             capture_output=True,
@@ -68,3 +70,28 @@ class CommandLine:
         lines = done.stderr.decode().splitlines()
         assert len(lines) == 1, lines
         return lines[0]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The exit code of a command, and what it has printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def aerotape(*args: object, expect: int | None = 0) -> Outputs:
+    """Run a command in this process and check its exit code; None stands for any."""
+    done = run(*args)
+    assert expect in (None, done.code), done.err
+    return Outputs(done.code, done.out, done.err)
+
+
+def tool(directory: Path | str, *args: object, expect: int | None = 0) -> Outputs:
+    """Run a command of `aerotape tool`, as `aerotape` does."""
+    return aerotape("tool", directory, *args, expect=expect)
