@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.tools._cli.arguments import add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.times import utc_time
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient
@@ -99,4 +99,5 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
 
 
 def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    time = utc_time(timestamp_ms)
+    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"

@@ -29,7 +29,7 @@ def test_frames_are_those_that_archive_tool_prints(directory: Path) -> None:
         catalog.recording_stopped(4, 1408, 5)
     shown = archive_tool(directory, "dump").stdout
     theirs = [
-        (int(recording.split()[0]), int(frame.partition("]")[0]), _payload(frame))
+        (int(recording[0]), int(frame.partition("]")[0]), _payload(frame))
         for recording in re.split(r"^Recording (?=\d)", shown, flags=re.MULTILINE)[1:]
         for frame in recording.split("Frame at position [")[1:]
         if "data at offset" in frame

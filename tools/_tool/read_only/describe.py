@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.errors import MarkFileError
 from aerotape.tools._cli.output import emit, note, print_section
+from aerotape.tools._cli.times import utc_time
 from aerotape.tools._tool._common import Commands, add_command, add_recording_id
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from aerotape.replay.offline.directory import ArchiveDirectory
 
 _TIMESTAMPS: Final = ("start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_commands(commands: Commands) -> None:
@@ -149,8 +148,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
 def _time(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:  # after the year 9999
+    time = utc_time(timestamp_ms)
+    if time is None:
         return str(timestamp_ms)
-    return f"{timestamp_ms} ({moment.isoformat(timespec='milliseconds')})"
+    return f"{timestamp_ms} ({time.isoformat(timespec='milliseconds')})"
