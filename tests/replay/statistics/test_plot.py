@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.command_line import aerotape
 from support.jvm.java import ROOT
 
 from aerotape.catalog.time_index.file import (
@@ -22,7 +22,6 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -65,15 +64,12 @@ def share(picture: Any, colour: tuple[int, int, int]) -> float:
     return float((abs(picture - list(colour)).max(axis=2) < 20).mean())
 
 
-def test_a_png_shows_messages_and_gaps(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_png_shows_messages_and_gaps(directory: Path, tmp_path: Path) -> None:
     """Large enough, not blank, with the colours of what is in it; a gap makes the exit code 3."""
     pictures = []
     for recording_id, code in ((0, 0), (1, 3), (2, 0)):
         out = tmp_path / f"{recording_id}.png"
-        assert main(["plot", str(directory), str(recording_id), "-o", str(out)]) == code
-        captured = capsys.readouterr()
+        captured = aerotape("plot", directory, recording_id, "-o", out, expect=code)
         assert captured.out == f"{out}\n"
         assert ("1 gaps, the first at position 196608" in captured.err) == (code == 3)
         pictures.append(pixels(out))
@@ -92,20 +88,17 @@ def test_other_formats(directory: Path, tmp_path: Path) -> None:
     svg, pdf = tmp_path / "a.SVG", tmp_path / "b.pdf"
     svg.write_text("old")
     for out in (svg, pdf):
-        assert main(["plot", str(directory), "0", "-o", str(out)]) == 0
+        aerotape("plot", directory, "0", "-o", out)
     paths = ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}path")
     assert len(list(paths)) > 50
     assert pdf.read_bytes().startswith(b"%PDF-")
 
 
-def test_the_only_recording_needs_no_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the picture has a name of its own."""
     add_recording(tmp_path, fill(SegmentBuilder(), 50))
     monkeypatch.chdir(tmp_path)
-    assert main(["plot", str(tmp_path), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    row = aerotape("plot", tmp_path, "--json").json
     assert row == {"file": "recording-0.png", "recording_id": 0, "messages": 50, "gaps": 0}
     assert Path("recording-0.png").stat().st_size > 10_000
 
@@ -132,15 +125,13 @@ def test_bad_use_is_one_line(
     directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     code: int,
     complaint: str,
 ) -> None:
     """Nothing is written."""
     monkeypatch.chdir(tmp_path)
-    assert main(["plot", str(directory), *arguments]) == code
-    captured = capsys.readouterr()
+    captured = aerotape("plot", directory, *arguments, expect=code)
     assert captured.out == ""
     [line] = captured.err.splitlines()
     assert complaint in line
@@ -237,7 +228,7 @@ def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
     assert recording.stats().gap_count == 500
 
 
-def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_time(directory: Path, tmp_path: Path) -> None:
     """Chosen by itself where times are known; then there is the throughput of bytes too."""
     from matplotlib.figure import Figure
 
@@ -256,14 +247,14 @@ def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     seconds = (drawn.edges - drawn.edges[0]) * 86_400
     assert list(seconds) == pytest.approx([i / 10 for i in range(11)], abs=1e-4)
     out = tmp_path / "time.png"
-    assert main(["plot", str(directory), "0", "--over", "time", "-o", str(out)]) == 0
+    aerotape("plot", directory, "0", "--over", "time", "-o", out)
     assert share(pixels(out), COLOURS["rate"]) > 0.005
     with pytest.raises(ConfigurationError, match="requires statistics over time"):
         recording.plot(throughput, panel="throughput", over="position")
-    assert main(["plot", str(directory), "1", "--over", "time", "-o", str(out)]) == 2
-    assert "use over position" in capsys.readouterr().err
+    refused = aerotape("plot", directory, "1", "--over", "time", "-o", out, expect=2)
+    assert "use over position" in refused.err
     arguments = ["--over", "position", "--from-time", "2030-01-01T00:00Z"]
-    assert main(["plot", str(directory), "0", *arguments, "-o", str(out)]) == 0
+    aerotape("plot", directory, "0", *arguments, "-o", out)
 
 
 @pytest.mark.parametrize(
