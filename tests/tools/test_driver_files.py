@@ -156,7 +156,7 @@ def error_count(cli: CommandLine) -> int:
 
 
 def test_the_drivers_errors_are_those_of_error_stat(tmp_path: Path, aeron_dir: Path) -> None:
-    """The C driver's own log, while it runs; when it has gone, a line about that."""
+    """The C driver's log while it runs; after its end, a warning."""
     driver = _native.MediaDriver.launch(
         {
             "aeron.dir": str(aeron_dir),
@@ -217,7 +217,7 @@ def test_a_driver_that_has_died_is_still_read(aeron_dir: Path) -> None:
     assert f"no sign of life from the media driver in {aeron_dir} (waited 0.02 s)" in line
 
 
-def test_the_wait_holds_for_finding_the_driver(tmp_path: Path) -> None:
+def test_the_wait_includes_finding_the_driver(tmp_path: Path) -> None:
     """Without an archive, a command fails after its wait time."""
     [line] = aerotape("list", "--aeron-dir", tmp_path, "--wait", "20ms", expect=1).err.splitlines()
     assert f"no media driver in {tmp_path} (waited 0.02 s)" in line
@@ -239,7 +239,7 @@ def test_the_wait_holds_for_finding_the_driver(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_not_of_a_driver(tmp_path: Path, content: bytes, words: str) -> None:
-    """One line that says what is wrong with which file."""
+    """One line that names the file and what is wrong."""
     (tmp_path / "cnc.dat").write_bytes(content)
     for command in ("counters", "errors"):
         [line] = aerotape(command, "--aeron-dir", tmp_path, expect=1).err.splitlines()

@@ -141,13 +141,13 @@ def test_the_catalog_is_on_storage_before_files_are_deleted(
         done.append("sync")
         sync(descriptor)
 
-    def gone(path: Path, missing_ok: bool = False) -> None:
+    def deleted(path: Path, missing_ok: bool = False) -> None:
         if path.suffix == ".rec":
             done.append("unlink")
         unlink(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(os, "fdatasync", forced)
-    monkeypatch.setattr(Path, "unlink", gone)
+    monkeypatch.setattr(Path, "unlink", deleted)
     retain(directory, policy, "--yes")
     first, *rest = done
     assert first == "sync"
@@ -350,7 +350,7 @@ def test_a_running_archive_deletes(
     assert client.list_recording(stopped.recording_id) is None
     start = client.start_position(live.recording_id)
     assert start == live.end & -65536
-    live.send([b"goes on"])
+    live.send([b"continues"])
     wait_until(lambda: client.recording_position(live.recording_id) == live.end, "the recording")
     stop(client, live)
 

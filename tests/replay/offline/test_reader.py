@@ -89,7 +89,7 @@ def test_batches_hold_the_same_messages(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused_at_the_call(
     tmp_path: Path, arguments: dict[str, Any], complaint: str
 ) -> None:
-    """A bad argument raises when reading is asked for, not at the first message."""
+    """A bad argument raises at the call, not at the first message."""
     add_recording(tmp_path, SegmentBuilder())
     recording = open_directory(tmp_path).recording(0)
     with pytest.raises(ConfigurationError, match=complaint):

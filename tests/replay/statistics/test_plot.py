@@ -43,7 +43,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def add_times(directory: Path, recording_id: int) -> None:
-    """Make it known that a recording took a second, evenly."""
+    """Add a time index in which a recording took a second, evenly."""
     recording = open_directory(directory).recording(recording_id)
     begin = 1_700_000_000_000_000_000
     points = [TimePoint(begin, 0), TimePoint(begin + 1_000_000_000, recording.recorded_position)]
@@ -60,7 +60,7 @@ def pixels(path: Path) -> Any:
 
 
 def share(picture: Any, colour: tuple[int, int, int]) -> float:
-    """How much of a picture has this colour, about."""
+    """Return the approximate share of a colour in a picture."""
     return float((abs(picture - list(colour)).max(axis=2) < 20).mean())
 
 
@@ -95,7 +95,7 @@ def test_other_formats(directory: Path, tmp_path: Path) -> None:
 
 
 def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the picture has a name of its own."""
+    """And the picture has a default name."""
     add_recording(tmp_path, fill(SegmentBuilder(), 50))
     monkeypatch.chdir(tmp_path)
     row = aerotape("plot", tmp_path, "--json").json
@@ -151,18 +151,18 @@ def test_without_matplotlib_the_extra_is_named(directory: Path, tmp_path: Path) 
     )
     run = {"capture_output": True, "text": True, "env": environment, "timeout": 60}
     done: Any = subprocess.run([sys.executable, "-c", code, str(directory)], **run)  # type: ignore[call-overload]
-    says = (
+    error = (
         "matplotlib is not installed: `pip install '.[plot]'` in aerotape's checkout, or "
         "`pip install 'WHEEL[plot]'` with the wheel that `make dist` builds there"
     )
-    assert done.stdout.splitlines() == ["500", says], done.stderr
+    assert done.stdout.splitlines() == ["500", error], done.stderr
     command = [sys.executable, "-m", "aerotape", "plot", str(directory), "0"]
     done = subprocess.run(command, cwd=tmp_path, **run)  # type: ignore[call-overload]
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"aerotape plot: {says}\n"
+    assert done.stderr == f"aerotape plot: {error}\n"
 
 
-def test_a_figure_of_its_own(directory: Path) -> None:
+def test_a_new_figure(directory: Path) -> None:
     """The axes of the rate are returned, and hold the bins; their figure holds the rest."""
     from matplotlib import pyplot
     from matplotlib.patches import StepPatch
@@ -229,7 +229,7 @@ def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
 
 
 def test_over_time(directory: Path, tmp_path: Path) -> None:
-    """Chosen by itself where times are known; then there is the throughput of bytes too."""
+    """The default if times are known, with the throughput of bytes too."""
     from matplotlib.figure import Figure
 
     from aerotape.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""How commands come to an archive: at once, or when they are to wait for it."""
+"""Connecting to an archive, at once or with --wait; the options and settings for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_messages_in_python_name_arguments(tmp_path: Path) -> None:
 def test_commands_wait_for_a_driver_and_its_archive(
     tmp_path: Path, aeron_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --wait, what is started a moment later is found, after a driver that died there."""
+    """With --wait, those that start later are found, even after a driver that was killed."""
     driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
     left = bytearray((aeron_dir / "cnc.dat").read_bytes())
     driver.close()
@@ -102,7 +102,7 @@ def test_without_an_archive_the_options_are_named(
     assert "(--response-channel)" in line
 
 
-def test_an_empty_list_says_so_on_a_terminal(
+def test_an_empty_list_is_reported_on_a_terminal(
     tmp_path: Path,
     aeron_dir: Path,
     capsys: pytest.CaptureFixture[str],
@@ -132,7 +132,7 @@ def test_an_empty_list_says_so_on_a_terminal(
         assert (shown.out, shown.err) == ("[]\n", "")
 
 
-def test_where_the_archive_is(cli: CommandLine) -> None:
+def test_precedence_of_options_and_properties(cli: CommandLine) -> None:
     """An option wins over -D, that over the environment; each alone finds the archive."""
     bare = {name: value for name, value in cli.environment.items() if not name.startswith("AERON_")}
     aeron_dir, channel = cli.archive.aeron_dir, cli.archive.control_channel

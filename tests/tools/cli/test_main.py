@@ -107,15 +107,15 @@ def test_wrong_arguments_of_a_command_exit_with_2(
         ("plot", "file://elsewhere/archive", "0"),
     ],
 )
-def test_places_that_cannot_be_are_usage_errors(
+def test_invalid_urls_are_usage_errors(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, without what may be a secret."""
+    """In one line, without the part that may be a secret."""
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert told.startswith(f"aerotape {arguments[0]}: error: path: ")
-    assert "hush-hush" not in told
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert printed.startswith(f"aerotape {arguments[0]}: error: path: ")
+    assert "hush-hush" not in printed
 
 
 @pytest.mark.parametrize(
@@ -153,32 +153,32 @@ def test_interrupt_exits_with_130(install: Install) -> None:
     assert main(["probe", "x"]) == 130
 
 
-def test_sigterm_exits_with_143_after_tidying_up(install: Install) -> None:
-    """SIGTERM unwinds a command as Ctrl-C does; afterwards it is as deadly as before."""
-    tidied = []
+def test_sigterm_exits_with_143_after_cleanup(install: Install) -> None:
+    """SIGTERM unwinds a command as Ctrl-C does; afterwards it has its default action."""
+    cleaned = []
 
     def run(args: argparse.Namespace) -> int:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(10)
         finally:
-            tidied.append(True)
+            cleaned.append(True)
         return 0
 
     install(run)
     assert main(["probe", "x"]) == 143
-    assert tidied
+    assert cleaned
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_reader_that_went_away_exits_with_141(install: Install) -> None:
+def test_a_closed_reader_exits_with_141(install: Install) -> None:
     """A closed standard output ends a command quietly."""
     install(_raise(BrokenPipeError()))
     assert main(["probe", "x"]) == 141
 
 
 def test_closed_standard_output() -> None:
-    """A process whose reader is gone ends quietly; argparse may have eaten the failure itself."""
+    """A process without a reader ends quietly; argparse may have ignored the failure."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

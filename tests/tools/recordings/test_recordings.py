@@ -119,7 +119,7 @@ def test_extend_and_position(cli: CommandLine, client: aerotape.ArchiveClient) -
 
 
 def test_truncate_and_purge(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
-    """Both ask first: without a terminal nothing is done unless --yes says so."""
+    """Both require a confirmation: without a terminal, --yes."""
     made = recorded(client, 100)
     position = made.sent[9][1]
     unasked = cli.error("truncate", made.recording_id, position, code=2)

@@ -69,10 +69,10 @@ class Client:
 
     def __init__(self) -> None:
         self.recordings: dict[int, RecordingDescriptor] = {}
-        # Few, as a client keeps of its signals the last ones.
+        # Few, as a client buffers only the last signals.
         self.events: deque[RecordingSignalEvent] = deque(maxlen=3)
         self.coming: list[RecordingSignalEvent] = []
-        self.looks = 0
+        self.listings = 0
 
     def signals(self, *, timeout_ns: int) -> Any:
         return self
@@ -88,11 +88,11 @@ class Client:
         return taken
 
     def list_recordings(self) -> list[RecordingDescriptor]:
-        self.looks += 1
+        self.listings += 1
         return list(self.recordings.values())
 
     def list_recording(self, recording_id: int) -> RecordingDescriptor | None:
-        for _ in self.coming[:2]:  # they come before the answer
+        for _ in self.coming[:2]:  # they precede the response
             self.events.append(self.coming.pop(0))
         return self.recordings.get(recording_id)
 
@@ -140,54 +140,54 @@ class Rig:
     def signalled(self, signal: RecordingSignal, recording_id: int, position: int) -> None:
         self.client.events.append(event(signal, recording_id, position))
 
-    def told(self) -> list[tuple[str, int, int]]:
+    def changes(self) -> list[tuple[str, int, int]]:
         return [(each.signal, each.recording_id, each.position) for each in self.watch.wait()]
 
 
-def test_without_signals_it_looks() -> None:
+def test_without_signals_recordings_are_listed() -> None:
     """Each time that nothing has come for the interval."""
     rig = Rig()
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.client.recordings[2] = descriptor(2)
-    assert rig.told() == [("start", 2, 64)]
+    assert rig.changes() == [("start", 2, 64)]
     rig.client.recordings[2] = descriptor(2, 256)
-    assert rig.told() == [("stop", 2, 256)]
+    assert rig.changes() == [("stop", 2, 256)]
     del rig.client.recordings[1]
-    assert rig.told() == [("delete", 1, -1)]
-    assert rig.client.looks == 5
+    assert rig.changes() == [("delete", 1, -1)]
+    assert rig.client.listings == 5
 
 
 def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
     """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()
     rig.client.recordings[2] = descriptor(2)
-    assert rig.told() == [("start", 2, 64)]
+    assert rig.changes() == [("start", 2, 64)]
     rig.signalled(RecordingSignal.START, 2, 64)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.client.recordings[2] = descriptor(2, 256)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.signalled(RecordingSignal.STOP, 2, 256)
-    assert rig.told() == [("stop", 2, 256)]
-    # Again from the same place: that is another one.
+    assert rig.changes() == [("stop", 2, 256)]
+    # Again from the same position: another change.
     rig.signalled(RecordingSignal.EXTEND, 2, 256)
     rig.signalled(RecordingSignal.STOP, 2, 256)
-    assert (rig.told(), rig.told()) == ([("extend", 2, 256)], [("stop", 2, 256)])
-    assert rig.client.looks == 2
+    assert (rig.changes(), rig.changes()) == ([("extend", 2, 256)], [("stop", 2, 256)])
+    assert rig.client.listings == 2
 
 
-def test_signals_of_what_is_not_wanted_or_gone() -> None:
+def test_signals_of_other_streams_and_deleted_recordings() -> None:
     """Other streams are left out; one that has been deleted is known from before."""
     rig = Rig()
     rig.client.recordings[3] = descriptor(3, stream_id=7)
     rig.signalled(RecordingSignal.START, 3, 64)
-    assert rig.told() == []
+    assert rig.changes() == []
     del rig.client.recordings[1]
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert rig.told() == [("delete", 1, -1)]
+    assert rig.changes() == [("delete", 1, -1)]
     rig.signalled(RecordingSignal.REPLICATE_END, -1, -1)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.signalled(RecordingSignal.START, 8, 0)
-    assert rig.told() == []
+    assert rig.changes() == []
 
 
 def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
@@ -203,25 +203,25 @@ def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
         assert rig.watch.wait() == reported
 
 
-def test_segment_files_that_go_are_no_deletion_of_the_recording() -> None:
-    """DELETE is also signalled of a truncation and of purged segments; the recording lives on."""
+def test_a_deletion_of_segment_files_is_not_one_of_the_recording() -> None:
+    """DELETE is also signalled of a truncation and of purged segments; the recording remains."""
     rig = Rig()
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert rig.told() == []
+    assert rig.changes() == []
     del rig.client.recordings[1]
     rig.signalled(RecordingSignal.DELETE, 1, -1)
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert (rig.told(), rig.told()) == ([("delete", 1, -1)], [])
+    assert (rig.changes(), rig.changes()) == ([("delete", 1, -1)], [])
 
 
-def test_of_a_burst_no_signal_is_lost() -> None:
-    """More come while the archive is asked about each than a client keeps."""
+def test_no_signal_of_a_burst_is_lost() -> None:
+    """More arrive during the requests than a client buffers."""
     rig = Rig()
     positions = list(range(256, 256 + 64 * 20, 64))
     rig.signalled(RecordingSignal.EXTEND, 1, positions[0])
     rig.signalled(RecordingSignal.EXTEND, 1, positions[1])
     rig.client.coming = [event(RecordingSignal.EXTEND, 1, each) for each in positions[2:]]
-    assert [rig.told() for _ in positions] == [[("extend", 1, each)] for each in positions]
+    assert [rig.changes() for _ in positions] == [[("extend", 1, each)] for each in positions]
 
 
 def test_what_happened_between_two_listings() -> None:

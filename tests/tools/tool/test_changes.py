@@ -114,7 +114,7 @@ def test_compaction_names_the_removed_recordings(directory: Path) -> None:
 
 
 def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
-    """The ids of recordings that are gone are not given again, and all others are found."""
+    """The ids of removed recordings are not reused, and all others are found."""
     tool(directory, "compact", "--yes")
     with Catalog.open(directory) as catalog:
         assert (list(catalog.all_recording_ids()), catalog.next_recording_id) == ([0, 3, 4], 5)
@@ -172,7 +172,7 @@ def test_an_archive_that_starts_while_it_asks_is_noticed(
 
 
 def test_a_damaged_entry_keeps_its_files_and_the_catalog(directory: Path) -> None:
-    """Compaction refuses; orphans of all others go, and the exit code says that not all is well."""
+    """Compaction refuses; orphans of all others are deleted, and the exit code is 3."""
     with Catalog.open(directory, read_only=True) as catalog:
         offset = catalog.entry(0).offset
     with (directory / "archive.catalog").open("r+b") as file:
@@ -201,7 +201,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("catalog", ["empty", "zeros", "without its next id"])
 def test_a_refused_command_changes_no_file(directory: Path, catalog: str) -> None:
-    """Not even a catalog that would first have to be brought into order."""
+    """Not even a catalog that has to be repaired first."""
     path = directory / "archive.catalog"
     data = bytearray(path.read_bytes())
     assert data[8:16] == (5).to_bytes(8, "little")
@@ -216,7 +216,7 @@ def test_a_refused_command_changes_no_file(directory: Path, catalog: str) -> Non
         assert (after.st_mtime_ns, after.st_blocks) == (status.st_mtime_ns, status.st_blocks)
 
 
-def test_a_command_that_is_not_refused_brings_the_catalog_into_order(tmp_path: Path) -> None:
+def test_a_command_that_is_not_refused_repairs_the_catalog(tmp_path: Path) -> None:
     directory = tmp_path / "archive"
     directory.mkdir()
     path = directory / "archive.catalog"
@@ -271,7 +271,7 @@ def test_what_writes_is_refused_while_an_archive_uses_the_directory(
         assert content(directory) == before
 
 
-def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(tmp_path: Path) -> None:
+def test_a_damaged_start_does_not_orphan_the_last_segment(tmp_path: Path) -> None:
     """From such a start the segment positions would differ, this file being after the last."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
@@ -303,8 +303,8 @@ def test_segments_are_not_orphans_of_a_start_without_a_segment(tmp_path: Path) -
     assert set(content(directory)) == set(before) - gone
 
 
-def test_what_was_deleted_is_no_damage(tmp_path: Path) -> None:
-    """Where purged recordings have no files any more, commands for all say nothing of them."""
+def test_purged_recordings_are_not_damage(tmp_path: Path) -> None:
+    """Commands for all recordings ignore purged ones without files."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
         catalog.change_state(4, RecordingState.DELETED)

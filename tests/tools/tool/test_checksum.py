@@ -78,7 +78,7 @@ def test_changes_are_reported_and_verify(directory: Path) -> None:
 def test_frames_whose_checksum_was_wrong_are_counted(
     directory: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Before it is covered up, and where others had right ones; the bytes are ArchiveTool's."""
+    """If other frames had valid ones; the bytes are those of ArchiveTool."""
     checksum = ["tool", str(directory), "checksum"]
     # Recorded without checksums: damage cannot be detected.
     path = directory / "0-0.rec"
@@ -109,7 +109,7 @@ def test_frames_whose_checksum_was_wrong_are_counted(
 def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
     tmp_path: Path,
 ) -> None:
-    """The catalog knows the session id of the last extension only, so both are said to be so."""
+    """The catalog has only the session id of the last extension, so both are reported."""
     stream = SegmentBuilder()
     stream.message(b"without" * 1000)
     earlier = len(stream.frames)
@@ -117,10 +117,12 @@ def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
     stream.message(b"with" * 1000)
     add_recording(tmp_path, stream)
     checksum = ["tool", str(tmp_path), "checksum", "crc-32", "0", "-a"]
-    told = f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    expected = (
+        f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    )
     for options in (["--dry-run"], []):
         shown = aerotape(*checksum, *options, expect=3).out
-        assert f"{told} without one under an earlier session id" in shown
+        assert f"{expected} without one under an earlier session id" in shown
     assert "earlier session" not in aerotape(*checksum).out
 
 
@@ -153,7 +155,7 @@ def test_files_with_other_names_are_copied_before(
 
 
 @pytest.mark.parametrize(
-    ("damage", "arguments", "told"),
+    ("damage", "arguments", "problem"),
     [
         ("none", [], ""),
         ("payload", ["-a"], "1 of these frames had a wrong checksum"),
@@ -163,7 +165,7 @@ def test_files_with_other_names_are_copied_before(
     ],
 )
 def test_damage_has_the_exit_code_that_verify_has(
-    tmp_path: Path, damage: str, arguments: list[str], told: str
+    tmp_path: Path, damage: str, arguments: list[str], problem: str
 ) -> None:
     """Also for frames that are not processed, after damage or without their file."""
     stream = SegmentBuilder(checksum=crc32)
@@ -177,11 +179,11 @@ def test_damage_has_the_exit_code_that_verify_has(
         overwrite(path, max(each for each in stream.frames if each < 4_096), bytes(4))
     elif damage == "no file":
         path.unlink()
-    code = 3 if told else 0
+    code = 3 if problem else 0
     tool(tmp_path, "verify", "-checksum", "crc-32", *arguments, "--dry-run", expect=code)
     for options in (["--dry-run"], []):
         done = tool(tmp_path, "checksum", "crc-32", *arguments, *options, expect=code)
-        assert told in done.out
+        assert problem in done.out
 
 
 def test_a_frame_that_cannot_be_ends_the_segment(directory: Path) -> None:

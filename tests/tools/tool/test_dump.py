@@ -22,7 +22,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_frames_are_those_that_archive_tool_prints(directory: Path) -> None:
-    """Positions and payloads of all recordings; compacted first, for it fails at invalid ones."""
+    """Positions and payloads; without invalid recordings, at which ArchiveTool fails."""
     tool(directory, "compact", "--yes")
     (directory / "4-0.rec").write_bytes((directory / "0-0.rec").read_bytes())
     with Catalog.open(directory) as catalog:

@@ -112,7 +112,7 @@ def test_a_recording_goes_into_another_directory(
         tool(source, "diff", target, "1")
 
 
-def test_nothing_follows_the_last_position_that_there_is(target: Path, tmp_path: Path) -> None:
+def test_no_file_is_created_after_the_last_position(target: Path, tmp_path: Path) -> None:
     """Neither an import nor a repair creates a file that starts at the end of the stream."""
     directory = tmp_path / "last"
     directory.mkdir()
@@ -182,7 +182,7 @@ def test_a_file_that_is_not_whole_is_refused(
         assert not (target / "aerotape-import").exists()
 
 
-# ---- the time index goes along -------------------------------------------------------------------
+# ---- with the time index -------------------------------------------------------------------------
 
 
 def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
@@ -285,8 +285,8 @@ def test_an_id_that_is_taken_is_refused(source: Path, target: Path, tmp_path: Pa
     assert content_of(target) == before
 
 
-def test_what_a_lost_catalog_has_left_is_not_touched(source: Path, tmp_path: Path) -> None:
-    """An import gets an id that nothing is named for, and the next recording another one."""
+def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -> None:
+    """An import gets an id that no file name has, and so does the next recording."""
     file = tmp_path / "recording"
     tool(source, "export", "1", file)
     directory = tmp_path / "lost"
@@ -317,7 +317,7 @@ def test_what_a_lost_catalog_has_left_is_not_touched(source: Path, tmp_path: Pat
 
 
 def test_a_damaged_recording_is_not_exported(source: Path, tmp_path: Path) -> None:
-    """The place is named; nor does an export take the place of a file."""
+    """The position is named; and an export does not replace a file."""
     file = tmp_path / "recording"
     file.write_bytes(b"mine")
     assert "is there already" in tool(source, "export", "1", file, expect=1).err
@@ -351,7 +351,7 @@ def test_an_import_is_refused_while_an_archive_uses_the_directory(
 
 
 def test_differences_are_reported(source: Path, tmp_path: Path) -> None:
-    """Of descriptors, positions and bytes, and what only one of them has."""
+    """Of descriptors, positions and bytes, and recordings in only one directory."""
     other = shutil.copytree(source, tmp_path / "other")
     command = ["tool", str(source), "diff", str(other), "--json"]
     assert [row["same"] for row in aerotape(*command).json] == [True, True]

@@ -1,4 +1,4 @@
-"""`verify` and `repair` on what a power cut has left, before any archive was started there."""
+"""`verify` and `repair` after a power cut, before an archive was started."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cut:
             add_entry(catalog, self.stream, stop_position=stop_position)
 
     def frames_with_a_page(self) -> list[int]:
-        """Return which messages have a page that is theirs alone."""
+        """Return the numbers of the messages that contain a whole page."""
         return [
             number
             for number, each in enumerate(self.stream.messages)
@@ -44,7 +44,7 @@ class Cut:
         return (position // PAGE_LENGTH + 1) * PAGE_LENGTH
 
     def lose(self, number: int) -> int:
-        """Have a page of a message never been written; return where the message begins."""
+        """Replace a page of a message by a hole; return the position of the message."""
         position = self.stream.messages[number].position
         punch(self.segment, self._page(position))
         return position
@@ -55,7 +55,7 @@ class Cut:
         return done.code, row
 
     def served(self) -> list[int]:
-        """Return the first bytes of all messages of the recording, which say which they are."""
+        """Return the numbers of all messages of the recording, which are their first bytes."""
         recording = open_directory(self.path).recording(0)
         return [message.payload[0] - 1 for message in recording.messages()]
 
@@ -66,7 +66,7 @@ def cut(tmp_path: Path) -> Cut:
 
 
 def end_with(cut: Cut, count: int) -> list[int]:
-    """Have the recording end with `count` frames that can lose a page; return which they are."""
+    """Truncate the recording after `count` frames that can lose a page; return their numbers."""
     able = cut.frames_with_a_page()
     last = next(
         number for number in reversed(able) if {number - each for each in range(count)} <= set(able)
@@ -105,8 +105,8 @@ def test_verify_names_frames_in_holes_that_good_ones_follow(cut: Cut) -> None:
     assert content(cut.path) == before
 
 
-def test_repair_takes_out_what_was_never_written(cut: Cut) -> None:
-    """At the end as a start does, padding in the middle; all of it is kept as a copy."""
+def test_repair_removes_frames_that_were_never_written(cut: Cut) -> None:
+    """At the end as a start does, padding in the middle; a copy of it is retained."""
     [last] = end_with(cut, 1)
     middle = cut.frames_with_a_page()[2]
     end, filled = cut.lose(last), cut.lose(middle)
@@ -126,7 +126,9 @@ def test_repair_takes_out_what_was_never_written(cut: Cut) -> None:
 
 
 @pytest.mark.parametrize("checksum", [True, False])
-def test_holes_are_nothing_where_something_else_tells(tmp_path: Path, checksum: bool) -> None:
+def test_holes_are_ignored_with_a_checksum_or_a_stop_position(
+    tmp_path: Path, checksum: bool
+) -> None:
     """A checksum that is right, or a stop position that was set when all was recorded."""
     cut = Cut(tmp_path)
     zeros = SegmentBuilder(mtu_length=4 * PAGE_LENGTH, checksum=crc32)

@@ -57,9 +57,9 @@ def test_files_are_left_as_archive_tool_leaves_them(
 def test_steps_are_printed(tmp_path: Path) -> None:
     """With versions before and the names of files before and after."""
     directory = build_old(tmp_path / "archive", version(1, 2, 3))
-    told = tool(directory, "migrate", "--yes", "--json").json
-    assert (told["mark_file_version"], told["catalog_version"]) == ("1.2.3", "1.2.3")
-    second, third = told["steps"]
+    printed = tool(directory, "migrate", "--yes", "--json").json
+    assert (printed["mark_file_version"], printed["catalog_version"]) == ("1.2.3", "1.2.3")
+    second, third = printed["steps"]
     assert (second["version"], third["version"]) == ("2.0.0", "3.0.0")
     assert second["segment_files_renamed"] == [
         ["2-0.rec", "2-65536.rec"],
@@ -124,10 +124,10 @@ def _in_use(directory: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_cannot_be_migrated_is_left_as_it_is(
+def test_a_directory_that_cannot_be_migrated_is_not_changed(
     tmp_path: Path, spoil: object, message: str
 ) -> None:
-    """Nothing is begun that cannot be ended."""
+    """A migration that cannot be completed is not begun."""
     directory = build_old(tmp_path / "archive", version(1))
     assert callable(spoil)
     spoil(directory)

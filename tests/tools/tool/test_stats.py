@@ -40,7 +40,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_numbers_are_those_of_the_messages(directory: Path) -> None:
+def test_numbers_match_the_messages(directory: Path) -> None:
     """One recording is an object, all are an array; a gap makes the exit code 3."""
     one = tool(directory, "stats", "0", "--json").json
     lengths = [m.length for m in open_directory(directory).recording(0).messages()]
@@ -158,7 +158,7 @@ def test_bad_use_is_one_line(directory: Path) -> None:
 
 
 def test_a_terminal_that_shows_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its encoding, or because it says it is dumb."""
+    """By its encoding, or by TERM=dumb."""
     monkeypatch.setenv("TERM", "xterm")
     assert chart.terminal_style(io.TextIOWrapper(io.BytesIO(), "utf-8")) is chart.UNICODE
     for encoding in ("ascii", "latin-1", "cp437"):

@@ -158,7 +158,7 @@ def test_a_lost_index_is_estimated_from_untouched_files(built: Built) -> None:
     assert before.items() <= now.items(), "nothing else is changed"
     err = tool(built.archive_dir, "dump", "1", "--from-time", f"{START_NS}ns", "--json").err
     assert "recording 0 has an estimated time index" in err
-    # Done again it keeps what is there.
+    # Repeated, it retains all points.
     [row] = tool(built.archive_dir, "time-index", "0", "--rebuild", "--json").json
     assert (row["points_kept"], row["estimates"]) == (4, 0)
 
@@ -182,7 +182,7 @@ def test_files_that_were_touched_since_are_no_estimates(
     assert not built.path.exists()
 
 
-def test_points_that_hold_are_kept_and_only_what_lacks_is_estimated(built: Built) -> None:
+def test_valid_points_are_retained_and_missing_ones_estimated(built: Built) -> None:
     kept = [point for point in built.points if point.position < built.stream.segment_length]
     built.points[:] = kept
     built.put_index()

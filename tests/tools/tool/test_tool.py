@@ -247,14 +247,14 @@ def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
 
 
 @pytest.mark.parametrize("command", ["compact", "delete-orphaned-segments", "migrate"])
-def test_nothing_is_asked_about_what_is_no_archive_directory(tmp_path: Path, command: str) -> None:
+def test_other_directories_are_refused_without_a_question(tmp_path: Path, command: str) -> None:
     """The directory is checked first."""
     error = tool(tmp_path, command, expect=1).err
-    assert "Go on?" not in error
+    assert "Continue?" not in error
     assert error.endswith("is this an archive directory?\n")
 
 
-def test_a_damaged_descriptor_does_not_spoil_the_rest(archive: Path) -> None:
+def test_a_damaged_descriptor_does_not_hide_the_others(archive: Path) -> None:
     """Describe shows all others and warns of it; verify reports it and exits 3."""
     with Catalog.open(archive) as catalog:
         catalog.change_state(1, RecordingState.VALID)
@@ -286,7 +286,7 @@ def commands_by_module() -> dict[str, set[str]]:
 
 
 def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the module of the command given is loaded, and every module belongs to a command."""
+    """Only the module of the given command is loaded, and each module has a command."""
     loaded: list[str] = []
 
     def load(name: str) -> ModuleType:
@@ -305,7 +305,7 @@ def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch)
     assert {f"{file.parent.name}.{file.stem}" for file in files} == set(tool_command.MODULES)
 
 
-def test_all_commands_are_listed_where_none_is_named(archive: Path) -> None:
+def test_all_commands_are_listed_without_a_command(archive: Path) -> None:
     """In the help, also with a command in the arguments, and for an unknown command."""
     commands = [command for names in commands_by_module().values() for command in names]
     for arguments in (["--help"], ["--help", "describe"]):
@@ -327,7 +327,7 @@ def test_all_commands_are_listed_where_none_is_named(archive: Path) -> None:
     ],
 )
 def test_times_of_a_recording(archive: Path, timestamp_ms: int, shown: str) -> None:
-    """Shown as numbers and as times, as far as there is one; what is not known as a dash."""
+    """As numbers and, up to the year 9999, as times; unknown ones as a dash."""
     with Catalog.open(archive) as catalog:
         catalog.recording_stopped(0, 0, timestamp_ms)
     assert f"stop_timestamp_ms:   {timestamp_ms}\n" in tool(archive, "describe", "0").out

@@ -73,7 +73,7 @@ def test_reading_commands_print_the_same_as_for_a_local_copy(
 def test_statistics_look_as_far_ahead_as_damage_reaches(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through many segments without a frame, one of which is not there: as on this machine."""
+    """Through many segments without a frame, one of them missing, as for a local copy."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "archive"
@@ -100,7 +100,7 @@ def test_statistics_look_as_far_ahead_as_damage_reaches(
     "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32", "export 0 x"]
 )
 def test_other_commands_are_refused(store: ObjectStore, url: str, command: str) -> None:
-    """In one line, with nothing asked of the storage."""
+    """In one line, without a request to the storage."""
     error = tool(url, *command.split(), expect=2).err
     assert f"{command.split()[0]} works on folders of this machine only; copy {url}" in error
     assert "Traceback" not in error

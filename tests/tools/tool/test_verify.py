@@ -79,7 +79,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "stop position before the last segment": lambda d: stop_at(d, SEGMENT_LENGTH + FRAME),
     "a file without a position": lambda d: (d / "0-.rec").write_bytes(b""),
     "a detached file that is none": lambda d: (d / "2-0.rec").write_bytes(b"junk"),
-    "an empty segment behind": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
+    "an empty segment after the last": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
         bytes(SEGMENT_LENGTH)
     ),
 }
@@ -131,10 +131,10 @@ def test_the_catalog_is_left_as_archive_tool_leaves_it(
     assert without_times(content(directory), directory) == expected, done.stdout
 
 
-def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
+def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ArchiveTool cuts it, but the bytes are kept."""
+    """As ArchiveTool cuts it, but the bytes are retained."""
     path = directory / LAST
     # The first frame of the second message reaches over the first page.
     begin = 2 * FRAME + 288
@@ -198,10 +198,10 @@ def test_what_is_marked_invalid_can_be_brought_back(
     DAMAGES[damage](directory)
     before = content(directory)
     verify = ["tool", str(directory), "verify", "0", "-a"]
-    foretold = aerotape(*verify, "--dry-run", expect=3).out
+    dry_run = aerotape(*verify, "--dry-run", expect=3).out
     assert content(directory) == before
-    told = aerotape(*verify, expect=3).out
-    for text, verb in ((foretold, "would be"), (told, "are now")):
+    printed = aerotape(*verify, expect=3).out
+    for text, verb in ((dry_run, "would be"), (printed, "are now")):
         assert f"{verb} INVALID, so that clients do not see them: recordings 0\n" in text
         assert "`repair`" in text
         assert "`mark-valid ID`" in text
@@ -213,15 +213,15 @@ def test_what_is_marked_invalid_can_be_brought_back(
 
 
 def test_a_changed_stop_position_is_reported(directory: Path) -> None:
-    """With what it was before, for nothing else keeps that."""
+    """With its former value, which is stored nowhere else."""
     end = end_of(directory)
     stop_at(directory, end - 96)
     [check] = tool(directory, "verify", "0", "--dry-run", "--json", expect=None).json
     assert (check["marked"]["stop_position"], check["marked"]["state"]) == (end, "VALID")
     assert check["marked"]["stop_position_before"] == end - 96
-    told = tool(directory, "verify", "0", expect=None).out
-    assert f"its stop position is now {end} (was {end - 96})\n" in told
-    assert "INVALID" not in told
+    printed = tool(directory, "verify", "0", expect=None).out
+    assert f"its stop position is now {end} (was {end - 96})\n" in printed
+    assert "INVALID" not in printed
     assert end_of(directory) == end
 
 
@@ -232,15 +232,15 @@ def test_frames_after_a_lowered_stop_position_are_reported(directory: Path) -> N
     frames = path.read_bytes()
     behind = len(frames.rstrip(b"\0")) - FRAME
     verify = ["tool", str(directory), "verify", "0"]
-    foretold = aerotape(*verify, "--dry-run", expect=None).out
+    dry_run = aerotape(*verify, "--dry-run", expect=None).out
     [check] = aerotape(*verify, "--dry-run", "--json", expect=None).json
     assert check["marked"]["bytes_behind"] == behind
-    told = aerotape(*verify, expect=None).out
+    printed = aerotape(*verify, expect=None).out
     assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
     assert path.read_bytes() == frames
     line = f"  {path}: the {behind} bytes after it "
-    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in foretold
-    assert f"{line}remain in the file: `repair`, or an archive that extends" in told
+    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in dry_run
+    assert f"{line}remain in the file: `repair`, or an archive that extends" in printed
     tool(directory, "repair", "0", expect=None)
     [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
     assert copy.read_bytes() == frames[FRAME : FRAME + behind]
@@ -257,16 +257,16 @@ def test_a_directory_in_use_is_checked_and_not_marked(directory: Path) -> None:
         assert "nothing is marked" in captured.err
         assert content(directory) == before
         # A dry run reports what that run does: nothing.
-        foretold = tool(directory, "verify", "-a", "--dry-run", expect=3)
-        assert foretold.out == captured.out
-        assert "nothing would be marked" in foretold.err and "in use" in foretold.err
+        dry_run = tool(directory, "verify", "-a", "--dry-run", expect=3)
+        assert dry_run.out == captured.out
+        assert "nothing would be marked" in dry_run.err and "in use" in dry_run.err
         assert content(directory) == before
     with Catalog.open(directory, read_only=True) as catalog:
         states = [entry.state for entry in catalog.entries()]
     assert states[2] == RecordingState.INVALID
 
 
-def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(directory: Path) -> None:
+def test_nothing_is_cut_off_a_recording_with_another_damage(directory: Path) -> None:
     """Its start position is damaged: valid frames there look like one that may be torn."""
     tool(directory, "checksum", CRC_32, "0", "-a", expect=None)
     with Catalog.open(directory) as catalog:
@@ -278,10 +278,10 @@ def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(direct
     assert {name for name in after if after[name] != before.get(name)} == {"archive.catalog"}
 
 
-def test_files_that_a_recorder_makes_meanwhile_are_not_missing(
+def test_files_that_a_recorder_creates_meanwhile_are_not_missing(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is listed before the end of a recording in progress is looked for."""
+    """The directory is listed before the end of a live recording is determined."""
 
     def listed_before(path: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
         index, others = index_segment_files(path)
