@@ -93,10 +93,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--if-changed",
         choices=["refuse", "reconvert"],
         default="refuse",
-        help="handling of a recording that was truncated or replaced since (default: refuse)",
+        help="handling of a recording that was truncated or replaced after its conversion "
+        "(default: refuse)",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="convert again what OUT already has"
+        "--overwrite",
+        action="store_true",
+        help="convert recordings that OUT already has again, and replace them",
     )
     parser.add_argument(
         "--watch",

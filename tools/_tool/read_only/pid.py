@@ -14,7 +14,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _pid(args: argparse.Namespace) -> int:
-    """Print the process id of the archive, as its mark file has it."""
+    """Print the process id of the archive from its mark file."""
     from aerotape.catalog.mark.mark_file import MarkFile
 
     pid = MarkFile.read(args.directory).header.pid
