@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 
 from aerotape.errors import AerotapeError
 from aerotape.formatting import printable
-from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.exit_codes import EXIT_FAILURE, EXIT_OK
+from aerotape.tools._cli.output import emit, emit_line, note
 from aerotape.tools._cli.settings import add_property_arguments, gather
 
 if TYPE_CHECKING:
+    from aerotape.archive.archive import Archive
     from aerotape.archive.config.archive_config import ArchiveConfig
     from aerotape.archive.config.settings import Settings
-
-EXIT_OK = 0
-EXIT_FAILURE = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     # Before the start, so that a signal during the start leads to a clean stop too.
     stop = StopSignals()
     with Archive(config, args.driver) as archive:
-        _say_ready(archive, as_json=args.json)
+        _print_ready(archive, args)
         while not stop.event.wait(0.5):
             if not archive.is_running:
                 break
@@ -127,28 +126,21 @@ def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Name
     return EXIT_OK
 
 
-def _say_ready(archive: object, *, as_json: bool) -> None:
-    from aerotape.archive.archive import Archive
-
-    assert isinstance(archive, Archive)
+def _print_ready(archive: Archive, args: argparse.Namespace) -> None:
     config = archive.config
     facts = {
+        "event": "ready",
         "archive_id": archive.archive_id,
-        "archive_dir": str(archive.archive_dir),
+        "archive_dir": archive.archive_dir,
         "aeron_dir": archive.aeron_dir,
         "control_channel": archive.control_channel,
         "control_stream_id": config.control_stream_id,
         "local_control_channel": archive.local_control_channel,
         "local_control_stream_id": config.local_control_stream_id,
     }
-    if as_json:
-        import json
-
-        print(json.dumps({"event": "ready", **facts}), flush=True)
-    else:
-        print(
-            f"archive ready: dir={archive.archive_dir} aeron-dir={archive.aeron_dir}"
-            f" control={archive.control_channel or 'disabled'}"
-            f" stream={config.control_stream_id}",
-            flush=True,
-        )
+    text = (
+        f"archive ready: dir={archive.archive_dir} aeron-dir={archive.aeron_dir}"
+        f" control={archive.control_channel or 'disabled'} stream={config.control_stream_id}"
+    )
+    emit_line(facts, text, args)
+    sys.stdout.flush()

@@ -19,10 +19,10 @@ from typing import Final
 
 from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
+from aerotape.tools._bench.measurement import MESSAGE_BYTES, ROWS, Load
 from aerotape.tools._cli.arguments import integer
 from aerotape.tools._cli.output import Progress, emit, note
 
-_NAMES: Final = ("record", "replay", "scan", "verify", "parquet")
 _NEEDS: Final = {
     "scan": (("pyarrow",), "arrow"),
     "parquet": (("pyspark", "pyarrow"), "spark"),
@@ -30,7 +30,6 @@ _NEEDS: Final = {
 _DEFAULT_BYTES: Final = 256 << 20
 _MIN_BYTES: Final = 1 << 20
 _MAX_BYTES: Final = 1 << 40
-_MESSAGE_BYTES: Final = (4, 65_472)
 _MAX_ROUNDS: Final = 1000
 
 
@@ -40,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "measurements",
         nargs="*",
         metavar="WHAT",
-        help=f"what to measure, of {', '.join(_NAMES)} (default: all that can run)",
+        help=f"what to measure, of {', '.join(ROWS)} (default: all that can run)",
     )
     parser.add_argument(
         "--bytes",
@@ -77,7 +76,6 @@ def run(args: argparse.Namespace) -> int:
     """Measure, and print a table of the results."""
     chosen = _chosen(args.measurements)
     from aerotape.tools._bench import suite
-    from aerotape.tools._bench.measurement import Load
     from aerotape.tools._bench.workspace import workspace
 
     # At Ctrl-C py4j logs a traceback to the root logger, which would print it.
@@ -104,22 +102,19 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(asked: list[str]) -> list[str]:
     """Return the measurements given, or by default all whose requirements are installed."""
     for name in asked:
-        if name not in _NAMES:
+        if name not in ROWS:
             raise ConfigurationError(
-                f"unknown measurement {name!r}: expected {', '.join(_NAMES)}", "WHAT"
+                f"unknown measurement {name!r}: expected {', '.join(ROWS)}", "WHAT"
             )
         if missing := _missing(name):
             raise ConfigurationError(f"{name}: {missing}", "WHAT")
-    chosen = []
-    for name in _NAMES:
-        if asked:
-            if name in asked:
-                chosen.append(name)
-        elif missing := _missing(name):
+    if asked:
+        return [name for name in ROWS if name in asked]
+    problems = {name: _missing(name) for name in ROWS}
+    for name, missing in problems.items():
+        if missing:
             note(f"skipped: {name}: {missing}")
-        else:
-            chosen.append(name)
-    return chosen
+    return [name for name in ROWS if not problems[name]]
 
 
 def _missing(name: str) -> str:
@@ -147,7 +142,7 @@ def _size(text: str) -> int:
 
 
 def _message_bytes(text: str) -> int:
-    return integer(text, *_MESSAGE_BYTES)
+    return integer(text, *MESSAGE_BYTES)
 
 
 def _rounds(text: str) -> int:

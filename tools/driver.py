@@ -7,11 +7,12 @@ override earlier ones. Property names are those of the C media driver (aeron.*).
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 
-from aerotape.tools._cli.output import note
+from aerotape.tools._cli.exit_codes import EXIT_OK
+from aerotape.tools._cli.output import emit_line, note
 from aerotape.tools._cli.settings import add_property_arguments, gather
-from aerotape.tools.archive import EXIT_OK, StopSignals
+from aerotape.tools.archive import StopSignals
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,11 +41,9 @@ def run(args: argparse.Namespace) -> int:
     stop = StopSignals()
     driver = launch_driver({**settings, "aeron.dir": aeron_dir})
     try:
-        if args.json:
-            facts = {"event": "ready", "aeron_dir": driver.aeron_dir}
-            print(json.dumps(facts), flush=True)
-        else:
-            print(f"driver ready: aeron-dir={driver.aeron_dir}", flush=True)
+        facts = {"event": "ready", "aeron_dir": driver.aeron_dir}
+        emit_line(facts, f"driver ready: aeron-dir={driver.aeron_dir}", args)
+        sys.stdout.flush()
         stop.event.wait()
     finally:
         driver.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from aerotape.errors import AeronError
 from aerotape.formatting import printable
 from aerotape.tools._cli.connection import add_driver_option, driver_directory
 from aerotape.tools._cli.output import emit, note
+from aerotape.tools._cli.times import utc_time
 
 if TYPE_CHECKING:
     from aerotape.distinct_error_log import ErrorObservation
@@ -98,8 +98,7 @@ def _print(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
 
 
 def _time(timestamp_ms: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1_000, UTC)
-    except (OverflowError, ValueError, OSError):
+    time = utc_time(timestamp_ms)
+    if time is None:
         return f"{timestamp_ms} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1_000:03}Z"
+    return f"{time:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1_000:03}Z"

@@ -22,6 +22,7 @@ from aerotape.errors import ConfigurationError
 from aerotape.replay.offline.read_mode import check_mode, parse_mode
 from aerotape.spark.source import options as parse
 from aerotape.tools._cli.arguments import duration_s, int32, option
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE, EXIT_OK
 from aerotape.tools._cli.output import Progress, emit, emit_line, note
 from aerotape.tools._cli.times import add_time_options, time_range
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_EXIT_OK: Final = 0
-_EXIT_FAILURE: Final = 1
-_EXIT_DATA_SUSPECT: Final = 3
 _WATCH_S: Final = 10.0
 _WATCH_MIN_BYTES: Final = 16 << 20
 _MAX_DELAY_S: Final = 300.0
@@ -95,10 +93,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--if-changed",
         choices=["refuse", "reconvert"],
         default="refuse",
-        help="handling of a recording that was truncated or replaced since (default: refuse)",
+        help="handling of a recording that was truncated or replaced after its conversion "
+        "(default: refuse)",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="convert again what OUT already has"
+        "--overwrite",
+        action="store_true",
+        help="convert recordings that OUT already has again, and replace them",
     )
     parser.add_argument(
         "--watch",
@@ -183,7 +184,7 @@ def run(args: argparse.Namespace) -> int:
         _print_problems(recording)
     failed = [recording for recording in report.recordings if recording.error is not None]
     if failed and len(failed) == len(report.recordings):
-        return _EXIT_FAILURE
+        return EXIT_FAILURE
     return _exit_code(report.recordings)
 
 
@@ -254,7 +255,7 @@ def _dry_run(options: JobOptions, args: argparse.Namespace) -> int:
         for warning in plan.warnings:
             note(f"warning: recording {plan.recording.recording_id}: {warning}")
     is_whole = not any(plan.action is Action.REFUSE or plan.warnings for plan in plans)
-    return _EXIT_OK if is_whole else _EXIT_DATA_SUSPECT
+    return EXIT_OK if is_whole else EXIT_DATA_SUSPECT
 
 
 def _watch(options: JobOptions, args: argparse.Namespace) -> int:
@@ -288,10 +289,10 @@ def _watch(options: JobOptions, args: argparse.Namespace) -> int:
         note("aerotape parquet: all recordings of --recording-ids are gone")
     emit({"out_dir": args.out, **total.totals}, args)
     if not total.suspect:
-        return _EXIT_OK
+        return EXIT_OK
     ids = ", ".join(str(id) for id in total.suspect)
     note(f"warning: left out or suspect, as reported before: recordings {ids}")
-    return _EXIT_DATA_SUSPECT
+    return EXIT_DATA_SUSPECT
 
 
 def _line(recording: RecordingReport) -> str:
@@ -343,5 +344,5 @@ def _print_problems(recording: RecordingReport) -> None:
 
 def _exit_code(recordings: list[RecordingReport]) -> int:
     if any(each.error is not None or each.warnings for each in recordings):
-        return _EXIT_DATA_SUSPECT
-    return _EXIT_OK
+        return EXIT_DATA_SUSPECT
+    return EXIT_OK

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from aerotape.catalog.location import parse_location
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._cli.times import note_time_index, time_range
+from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import ArchiveDirectory, Recording
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = ("png", "svg", "pdf")
 _DOTS_PER_INCH: Final = 150
-_EXIT_DATA_SUSPECT: Final = 3
 _LISTED_IDS: Final = 10
 
 
@@ -60,17 +59,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         _format(args.out)
-    from aerotape.replay.statistics.compute import picture_statistics
 
     recording = _chosen(open_directory(args.archive_dir), args.recording_id)
     out = args.out or Path(f"recording-{recording.recording_id}.png")
     length = max(recording.recorded_position - recording.start_position, 0)
-    note_time_index(recording, time_range(args))
     with Progress(max(length >> 20, 1), "counting", unit="MiB") as progress:
-        statistics = picture_statistics(
-            recording,
-            **statistics_arguments(args),
-            progress=lambda done: progress.update(done >> 20),
+        statistics = compute_statistics(
+            recording, args, lambda done: progress.update(done >> 20), bins=args.bins
         )
     _save(statistics, out)
     row = {"file": out, "recording_id": recording.recording_id, "messages": statistics.messages}
@@ -84,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             f"aerotape plot: {statistics.gap_count} gaps, the first at position "
             f"{first.from_position}: {first.detail}"
         )
-        return _EXIT_DATA_SUSPECT
+        return EXIT_DATA_SUSPECT
     return 0
 
 

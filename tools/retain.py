@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import add_connection_options, connect
+from aerotape.tools._cli.exit_codes import EXIT_FAILURE
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from aerotape.archive.retention.policy import RetentionPolicy
     from aerotape.archive.retention.survey import Usage
     from aerotape.catalog.mark.layout import MarkFileHeader
-
-_EXIT_FAILURE = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -202,7 +201,7 @@ def _carry_out(
                 except AerotapeError as error:
                     problems.append(str(error))
                     note(f"error: recording {removal.recording_id}: {error}")
-        code = _EXIT_FAILURE if any(problems) else 0
+        code = EXIT_FAILURE if any(problems) else 0
     rows = [_row(*each) for each in zip(plan.removals, problems, strict=True)]
     if args.json:
         kept = [

@@ -18,24 +18,24 @@ from aerotape.url_path import UrlPath
 
 # The modules of `_tool` in the order of the help.
 MODULES: Final = (
-    "describe",
-    "count_entries",
-    "pid",
-    "errors",
-    "dump",
-    "verify",
-    "stats",
-    "time_index",
-    "mark",
-    "capacity",
-    "compact",
-    "delete_orphaned_segments",
-    "checksum",
-    "repair",
-    "export",
-    "import_",
-    "diff",
-    "migrate",
+    "read_only.describe",
+    "read_only.count_entries",
+    "read_only.pid",
+    "read_only.errors",
+    "read_only.dump",
+    "writing.verify",
+    "read_only.stats",
+    "writing.time_index",
+    "writing.mark",
+    "writing.capacity",
+    "writing.compact",
+    "writing.delete_orphaned_segments",
+    "writing.checksum",
+    "writing.repair",
+    "writing.export",
+    "writing.import_",
+    "read_only.diff",
+    "writing.migrate",
 )
 
 
@@ -71,7 +71,7 @@ def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
         for command in (argument.replace("-", "_") for argument in arguments)
         for name in (command, f"{command}_", command.partition("_")[0])
     }
-    return [name for name in MODULES if name in named] or MODULES
+    return [module for module in MODULES if module.partition(".")[2] in named] or MODULES
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.payload_columns import Others
     from aerotape.replay.offline.read_mode import Mode
-    from aerotape.replay.offline.reader import Message
+    from aerotape.replay.offline.reader import Message, RecordingRange
     from aerotape.replay.statistics.model import Over, RecordingStatistics
     from aerotape.replay.statistics.plot import Panel
     from aerotape.times import TimeLike
@@ -48,15 +48,31 @@ class Recording(StoredRecording):
         from_time: TimeLike | None = None,
         to_time: TimeLike | None = None,
     ) -> Iterator[Message]:
-        """Iterate the messages of a range of positions, and of times if given.
+        """Iterate the messages that begin in a range of positions, and of times if given.
 
-        Takes the arguments and raises the errors of `aerotape.replay.offline.reader.read_messages`.
+        Needs no pyarrow. Memory does not grow with the recording. Of a live recording, the
+        iteration ends at `recorded_position`.
+
+        Args:
+            from_position: first position; the recording's start position when None.
+            to_position: position after the last one; the recorded position when None.
+            checksum: verify each frame against the checksum that `aeron.archive.record.checksum`
+                wrote: "crc-32" or "crc-32c"; "none" verifies nothing.
+            from_time: messages that were certainly recorded before are left out. See
+                `aerotape.times` for the formats of times, and
+                `aerotape.catalog.time_index.index` for the accuracy of times of messages.
+            to_time: messages that were certainly recorded then or later are left out.
+
+        Raises:
+            ConfigurationError: a position, a time or the checksum's name is not valid.
+            SegmentError: a segment file is missing, too short, damaged or fails its checksum; the
+                error names recording, file, offset and position. Messages before it are yielded
+                first.
         """
-        from aerotape.replay.offline.reader import read_messages
+        from aerotape.replay.offline.reader import messages_of
 
-        return read_messages(
-            self, from_position, to_position, checksum, from_time=from_time, to_time=to_time
-        )
+        part = self._range(from_position, to_position, from_time, to_time)
+        return messages_of(part, part.scan(checksum=checksum))
 
     def to_batches(
         self,
@@ -74,27 +90,46 @@ class Recording(StoredRecording):
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> pyarrow.RecordBatchReader:
-        """Return the messages as a stream of Arrow batches, of any length in constant memory.
+        """Return the messages as a stream of Arrow record batches; needs pyarrow.
 
-        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
+        The stream can be read once; memory does not grow with the recording. It has Arrow's stream
+        interface, which DuckDB, Polars, pandas and others accept.
+
+        Args:
+            from_position: as for `messages`, and so are `to_position`, `checksum`, `from_time` and
+                `to_time`.
+            columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in
+                output order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload`
+                only without a schema. Other columns are not built.
+            mode: treatment of messages with a frame that fails its checksum, and of payloads that
+                do not match the schema (`aerotape.replay.offline.read_mode.Mode`).
+            schema: an SBE schema whose fields become columns: path or URL of the file, XML or
+                `.sbeir`, or a schema that was read already
+                (`aerotape.codecs.payloads.PayloadSchema`).
+            template: name or id of the message whose fields these are. When None each message of
+                the schema is a struct column, and the column `template` has its name.
+            others: messages of other templates and schemas are left out ("drop"), or are rows
+                whose typed columns are null ("null").
+            batch_rows: maximum number of messages in a batch.
+            batch_bytes: bytes of payload after which a batch ends.
+
+        Raises:
+            ConfigurationError: an argument is not valid, or pyarrow is not installed.
+            CodecError: the file is not an SBE schema, or has no such template; while batches are
+                taken, in mode FAILFAST: a payload does not match it.
+            SegmentError: as for `messages`.
         """
-        from aerotape.replay.offline.table import read_batches
+        from aerotape.replay.offline.table import TableReader, payload_columns
 
-        return read_batches(
-            self,
-            from_position,
-            to_position,
+        table = TableReader(
+            columns,
             checksum,
-            from_time=from_time,
-            to_time=to_time,
-            columns=columns,
             mode=mode,
-            schema=schema,
-            template=template,
-            others=others,
+            payloads=payload_columns(schema, template, others, self.storage),
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
         )
+        return table.read(self._range(from_position, to_position, from_time, to_time))
 
     def to_arrow(
         self,
@@ -112,9 +147,9 @@ class Recording(StoredRecording):
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
     ) -> pyarrow.Table:
-        """Read the messages into an Arrow table in memory; use `to_batches` for long recordings.
+        """Read the messages into an Arrow table in memory.
 
-        Takes the arguments and raises the errors of `aerotape.replay.offline.table.read_batches`.
+        Takes the arguments and raises the errors of `to_batches`, which suits long recordings.
         """
         return self.to_batches(
             from_position,
@@ -144,21 +179,25 @@ class Recording(StoredRecording):
     ) -> RecordingStatistics:
         """Count messages, their lengths, padding and gaps over positions or time.
 
-        Takes the arguments and raises the errors of
-        `aerotape.replay.statistics.compute.recording_statistics`.
+        Args:
+            from_position: as for `messages`, and so are `to_position`, `from_time` and `to_time`.
+            over: the dimension to divide into equal parts: "position", or "time" if the recording
+                has a time index.
+            bins: number of parts, 0 to 100000; fewer over position if they would be shorter than
+                the smallest frame.
+            progress: called repeatedly with the number of bytes processed.
+
+        Raises:
+            ConfigurationError: an argument is not valid, or `over` is time and the times are
+                unknown.
+            CatalogError: the recording's descriptor is damaged.
+            StorageError: a file of a recording without a stop position, or in remote storage,
+                cannot be read.
         """
         from aerotape.replay.statistics.compute import recording_statistics
 
-        return recording_statistics(
-            self,
-            from_position,
-            to_position,
-            from_time=from_time,
-            to_time=to_time,
-            over=over,
-            bins=bins,
-            progress=progress,
-        )
+        part = self._range(from_position, to_position, from_time, to_time)
+        return recording_statistics(self, part, over, bins, progress)
 
     def plot(
         self,
@@ -193,18 +232,24 @@ class Recording(StoredRecording):
         from aerotape.replay.statistics import plot
         from aerotape.replay.statistics.compute import picture_statistics
 
-        statistics = picture_statistics(
-            self,
-            from_position,
-            to_position,
-            from_time=from_time,
-            to_time=to_time,
-            over=over,
-            bins=bins,
-        )
+        part = self._range(from_position, to_position, from_time, to_time)
+        statistics = picture_statistics(self, part, over, bins)
         if ax is not None:
             return plot.draw_panel(statistics, ax, panel)
         return plot.draw(statistics, plot.interactive_figure())
+
+    def _range(
+        self,
+        from_position: int | None,
+        to_position: int | None,
+        from_time: TimeLike | None,
+        to_time: TimeLike | None,
+    ) -> RecordingRange:
+        from aerotape.replay.offline.reader import recording_range
+        from aerotape.times import TimeRange
+
+        times = TimeRange.of(from_time, to_time)
+        return recording_range(self, from_position, to_position, times)
 
 
 class ArchiveDirectory(StoredDirectory[Recording]):

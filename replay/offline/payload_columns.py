@@ -226,8 +226,8 @@ def _with_problems(rows: pyarrow.RecordBatch, problems: dict[int, str]) -> pyarr
 
     if not problems:
         return rows
-    told = rows.column("_corrupt").to_pylist()
+    errors = rows.column("_corrupt").to_pylist()
     for row, text in problems.items():
-        told[row] = text
+        errors[row] = text
     index = rows.schema.get_field_index("_corrupt")
-    return rows.set_column(index, "_corrupt", pyarrow.array(told, pyarrow.string()))
+    return rows.set_column(index, "_corrupt", pyarrow.array(errors, pyarrow.string()))

@@ -24,7 +24,7 @@ from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import argument
 from aerotape.frame_header import HEADER_LENGTH
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.times import ALL_TIMES, TimeLike, TimeRange
+from aerotape.times import ALL_TIMES, TimeRange
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
@@ -157,7 +157,6 @@ class RecordingRange:
         *,
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
-        nullable: bool = False,
         mode: Mode = "FAILFAST",
     ) -> Scan:
         """Prepare the scan of this range (ConfigurationError)."""
@@ -182,7 +181,6 @@ class RecordingRange:
                 checksum=checksum,
                 batch_rows=batch_rows,
                 batch_bytes=batch_bytes,
-                nullable=nullable,
                 mode=mode,
                 given=remote,
                 from_boundary=self.from_boundary,
@@ -278,48 +276,12 @@ def range_of(
     )
 
 
-def read_messages(
-    recording: StoredRecording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    checksum: ChecksumName = "none",
-    *,
-    from_time: TimeLike | None = None,
-    to_time: TimeLike | None = None,
-) -> Iterator[Message]:
-    """Iterate the messages that begin in a range of positions, in order.
-
-    Needs no pyarrow. Memory does not grow with the recording.
-
-    Args:
-        recording: of an opened archive directory; of a live recording, the iteration ends at the
-            position that was recorded when it began.
-        from_position: as for `recording_range`.
-        to_position: as for `recording_range`.
-        checksum: verify each frame against the checksum that `aeron.archive.record.checksum`
-            wrote: "crc-32" or "crc-32c"; "none" verifies nothing.
-        from_time: messages that were certainly recorded before are left out. See
-            `aerotape.times` for the formats of times, and `aerotape.catalog.time_index.index` for
-            the accuracy of times of messages.
-        to_time: messages that were certainly recorded then or later are left out.
-
-    Raises:
-        ConfigurationError: a position, a time or the checksum's name is not valid.
-        SegmentError: a segment file is missing, too short, damaged or fails its checksum; the
-            error names recording, file, offset and position. Messages before it are yielded first.
-    """
-    times = TimeRange.of(from_time, to_time)
-    chosen = recording_range(recording, from_position, to_position, times)
-    return _messages(chosen, chosen.scan(checksum=checksum))
-
-
-def _messages(chosen: RecordingRange, scan: Scan) -> Iterator[Message]:
-    recording_id, stream_id = chosen.recording_id, chosen.stream_id
-    session_id = chosen.session_id
+def messages_of(part: RecordingRange, scan: Scan) -> Iterator[Message]:
+    """Iterate the messages of a range from its scan."""
     while (batch := scan.next_messages()) is not None:
         for position, end_position, term_id, term_offset, flags, reserved, payload in batch:
             yield Message(
-                recording_id, position, end_position, stream_id, session_id,
+                part.recording_id, position, end_position, part.stream_id, part.session_id,
                 term_id, term_offset, flags, reserved, payload,
             )  # fmt: skip
 

@@ -60,11 +60,6 @@ class RemoteScan:
         return self._scan.schema
 
     @property
-    def position(self) -> int:
-        """Position after the last frame that was scanned."""
-        return self._scan.position
-
-    @property
     def rows(self) -> int:
         """Messages returned so far."""
         return self._scan.rows

@@ -13,15 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from aerotape.context import Closing
 
+if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
     from aerotape.catalog.segment_files import SegmentFile
 
 
-class SegmentCopies:
-    """A directory with copies of some segment files of a recording. A context manager.
+class SegmentCopies(Closing):
+    """A directory with copies of some segment files of a recording.
 
     Attributes:
         folder: the directory; the copies have the names of the files.
@@ -58,15 +58,8 @@ class SegmentCopies:
             stack.callback(link.unlink)
             return stack.pop_all()
 
-    def __enter__(self) -> SegmentCopies:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Delete the directory."""
         for stack in self._held.values():
             stack.close()
         self._held.clear()

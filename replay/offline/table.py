@@ -10,20 +10,13 @@ from aerotape.errors import ConfigurationError
 from aerotape.formatting import not_installed
 from aerotape.replay.offline.column_names import check_columns
 from aerotape.replay.offline.read_mode import Mode, check_mode, parse_mode
-from aerotape.replay.offline.reader import (
-    COLUMNS,
-    RecordingRange,
-    Scan,
-    arrow_batches,
-    recording_range,
-)
-from aerotape.times import TimeLike, TimeRange
+from aerotape.replay.offline.reader import COLUMNS, RecordingRange, Scan, arrow_batches
 
 if TYPE_CHECKING:
     import pyarrow
 
     from aerotape._native import ChecksumName
-    from aerotape.catalog.directory import StoredRecording
+    from aerotape.catalog.location import StorageOptions
     from aerotape.codecs.payloads import PayloadSchema
     from aerotape.replay.offline.payload_columns import Others, PayloadColumns
 
@@ -64,8 +57,12 @@ class TableReader:
             batch_bytes: bytes of payload after which a batch ends.
 
         Raises:
-            ConfigurationError: an argument is not valid.
+            ConfigurationError: an argument is not valid, or pyarrow is not installed.
         """
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise ConfigurationError(not_installed("pyarrow", "arrow")) from error
         self._mode = parse_mode(mode)
         check_mode(self._mode, checksum, decodes=payloads is not None)
         self._columns = table_columns(self._mode, payloads) if columns is None else columns
@@ -84,7 +81,7 @@ class TableReader:
 
         Raises:
             ConfigurationError: a column is not valid.
-            SegmentError: while batches are taken, as for `reader.read_messages`.
+            SegmentError: while batches are taken, as for `Recording.messages`.
             CodecError: while batches are taken, in mode FAILFAST: a payload does not match its
                 schema; the error names recording and position. Messages before it come first.
         """
@@ -108,69 +105,22 @@ class TableReader:
         return scan, pyarrow.RecordBatchReader.from_batches(schema, batches)
 
 
-def read_batches(
-    recording: StoredRecording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    checksum: ChecksumName = "none",
-    *,
-    from_time: TimeLike | None = None,
-    to_time: TimeLike | None = None,
-    columns: Sequence[str] | None = None,
-    mode: Mode = "FAILFAST",
-    schema: PayloadSchema | str | Path | None = None,
-    template: str | int | None = None,
-    others: Others = "drop",
-    batch_rows: int = 65_536,
-    batch_bytes: int = 8_388_608,
-) -> pyarrow.RecordBatchReader:
-    """Return the messages of a recording as a stream of Arrow record batches; needs pyarrow.
-
-    The stream can be read once; memory does not grow with the recording. It has Arrow's stream
-    interface, which DuckDB, Polars, pandas and others accept.
-
-    Args:
-        recording: of an opened archive directory, as for
-            `aerotape.replay.offline.reader.read_messages`; so are the positions, the times and the
-            checksum.
-        columns: names of `aerotape.replay.offline.reader.COLUMNS` and of typed columns, in output
-            order. When None all, but `_corrupt` only in mode PERMISSIVE and `payload` only without
-            a schema. Other columns are not built.
-        mode: treatment of messages with a frame that fails its checksum, and of payloads that do
-            not match the schema (`aerotape.replay.offline.read_mode.Mode`).
-        schema: an SBE schema whose fields become columns: path or URL of the file, XML or
-            `.sbeir`, or a schema that was read already (`aerotape.codecs.payloads.PayloadSchema`).
-        template: name or id of the message whose fields these are. When None each message of the
-            schema is a struct column, and the column `template` has its name.
-        others: messages of other templates and schemas are left out ("drop"), or are rows whose
-            typed columns are null ("null").
-        batch_rows: maximum number of messages in a batch.
-        batch_bytes: bytes of payload after which a batch ends.
+def payload_columns(
+    schema: PayloadSchema | str | Path | None,
+    template: str | int | None,
+    others: Others,
+    storage: StorageOptions,
+) -> PayloadColumns | None:
+    """Return the typed columns of a schema; None without one.
 
     Raises:
-        ConfigurationError: an argument is not valid, or pyarrow is not installed.
-        CodecError: the file is not an SBE schema, or has no such template; while batches are
-            taken, in mode FAILFAST: a payload does not match it.
-        SegmentError: as for `aerotape.replay.offline.reader.read_messages`.
+        ConfigurationError: a template without a schema, or as for `PayloadColumns.of`.
+        CodecError: as for `PayloadColumns.of`.
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ConfigurationError(not_installed("pyarrow", "arrow")) from error
-    payloads = None
     if schema is not None:
         from aerotape.replay.offline.payload_columns import PayloadColumns
 
-        payloads = PayloadColumns.of(schema, template, others=others, storage=recording.storage)
-    elif template is not None:
+        return PayloadColumns.of(schema, template, others=others, storage=storage)
+    if template is not None:
         raise ConfigurationError("template: give the schema that defines it, too", "template")
-    table = TableReader(
-        columns,
-        checksum,
-        mode=mode,
-        payloads=payloads,
-        batch_rows=batch_rows,
-        batch_bytes=batch_bytes,
-    )
-    times = TimeRange.of(from_time, to_time)
-    return table.read(recording_range(recording, from_position, to_position, times))
+    return None

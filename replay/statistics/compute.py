@@ -16,17 +16,15 @@ from aerotape import _native
 from aerotape.clock import epoch_ms
 from aerotape.errors import ConfigurationError
 from aerotape.frame_header import FRAME_ALIGNMENT
-from aerotape.replay.offline.reader import RecordingRange, recording_range
+from aerotape.replay.offline.reader import RecordingRange
 from aerotape.replay.offline.segment_copies import SegmentCopies
 from aerotape.replay.statistics.model import Bin, Gap, LengthBucket, Over, RecordingStatistics
 from aerotape.replay.statistics.time_axis import required_time_scale, time_scale
-from aerotape.times import TimeLike, TimeRange
 from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape.catalog.directory import StoredRecording
 
-DEFAULT_BINS: Final = 100
 PICTURE_BINS: Final = 200
 MAX_BINS: Final = 100_000
 _MESSAGES_PER_BIN: Final = 20
@@ -38,42 +36,17 @@ _NS_PER_S: Final = 1_000_000_000
 
 def recording_statistics(
     recording: StoredRecording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    *,
-    from_time: TimeLike | None = None,
-    to_time: TimeLike | None = None,
-    over: Over = "position",
-    bins: int = DEFAULT_BINS,
+    chosen: RecordingRange,
+    over: Over,
+    bins: int,
     progress: Callable[[int], object] | None = None,
 ) -> RecordingStatistics:
     """Compute the statistics of a range of a recording.
 
-    Args:
-        recording: of an opened archive directory; of a live recording, up to its recorded
-            position.
-        from_position: the recording's start position when None.
-        to_position: the recorded position when None.
-        from_time: messages that were certainly recorded before are left out. See `aerotape.times`
-            for the formats of times, and `aerotape.catalog.time_index.index` for their accuracy.
-        to_time: messages that were certainly recorded then or later are left out.
-        over: the dimension to divide into equal parts: "position", or "time" if the recording has
-            a time index.
-        bins: number of parts, 0 to 100000; fewer over position if they would be shorter than the
-            smallest frame.
-        progress: called repeatedly with the number of bytes processed.
-
-    Raises:
-        ConfigurationError: an argument is not valid, or `over` is time and the times are unknown.
-        CatalogError: the recording's descriptor is damaged.
-        StorageError: a file of a recording without a stop position, or in remote storage, cannot
-            be read.
+    Arguments and errors are those of `aerotape.replay.offline.directory.Recording.stats`.
     """
     if not 0 <= bins <= MAX_BINS:
         raise ConfigurationError(f"bins must be between 0 and {MAX_BINS}, got {bins}", "bins")
-    chosen = recording_range(
-        recording, from_position, to_position, TimeRange.of(from_time, to_time)
-    )
     now_ms = epoch_ms()
     parts = _Parts(recording, chosen, over, bins)
     counts = _count(recording, chosen, parts.edges, progress or (lambda _: None))
@@ -144,11 +117,7 @@ def _pass(chosen: RecordingRange, edges: list[int]) -> _native.RecordingPass:
 
 def picture_statistics(
     recording: StoredRecording,
-    from_position: int | None = None,
-    to_position: int | None = None,
-    *,
-    from_time: TimeLike | None = None,
-    to_time: TimeLike | None = None,
+    chosen: RecordingRange,
     over: Over | None = None,
     bins: int | None = None,
     most_bins: int = PICTURE_BINS,
@@ -161,8 +130,6 @@ def picture_statistics(
     """
     if bins is not None and bins < 1:
         raise ConfigurationError(f"bins must be at least 1 for a picture, got {bins}", "bins")
-    times = TimeRange.of(from_time, to_time)
-    chosen = recording_range(recording, from_position, to_position, times)
     scale = time_scale(recording, chosen.from_position, chosen.to_position)
     if over is None:
         over = "time" if scale is not None and scale.duration_ns else "position"
@@ -170,24 +137,14 @@ def picture_statistics(
         # More bins than points of the time index show nothing new.
         most_bins = min(most_bins, max(len(scale.times_ns) - 1, _FEW_BINS))
 
-    def count(bins: int, progress: Callable[[int], object] | None = None) -> RecordingStatistics:
-        return recording_statistics(
-            recording,
-            from_position,
-            to_position,
-            from_time=from_time,
-            to_time=to_time,
-            over=over,
-            bins=bins,
-            progress=progress,
-        )
-
     if bins is not None:
-        return count(bins, progress)
-    found = count(most_bins, progress)
+        return recording_statistics(recording, chosen, over, bins, progress)
+    found = recording_statistics(recording, chosen, over, most_bins, progress)
     fewer = max(found.messages // _MESSAGES_PER_BIN, min(found.messages, _FEW_BINS))
+    if not 0 < fewer < most_bins:
+        return found
     # With few messages a second pass is fast.
-    return count(fewer) if 0 < fewer < most_bins else found
+    return recording_statistics(recording, chosen, over, fewer)
 
 
 class _Parts:

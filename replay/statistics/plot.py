@@ -228,7 +228,7 @@ def _write_summary(ax: Axes, statistics: RecordingStatistics) -> None:
 
 
 def _prepare(ax: Axes, statistics: RecordingStatistics, title: str, unit: str) -> None:
-    """Make axes over positions or time, with the gaps in them."""
+    """Prepare axes over positions or time, with the gaps in them."""
     _decorate(ax, title, "")
     ax.set_ylabel(unit)
     ax.grid(alpha=0.25)
@@ -363,7 +363,7 @@ def _position_text(position: float, last: float) -> str:
 
 
 def _scale_lengths(ax: Axes, statistics: RecordingStatistics) -> None:
-    """Make the vertical axis one of lengths: logarithmic, with a place for 0."""
+    """Scale the vertical axis for lengths: logarithmic, with a place for 0."""
     low, high = statistics.min_bytes, statistics.max_bytes
     bottom = 1 << (low.bit_length() - 1) if low else 0
     top = 1 << high.bit_length()

@@ -16,7 +16,6 @@ from support.model.messages import digest, messages
 from aerotape import connect
 from aerotape.aeron import ADMIN_ACTION
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}
@@ -100,7 +99,7 @@ def test_the_other_archive_takes_over(
         assert recording.descriptor.stop_position == made[seed]["position"]
         assert digest(
             message.payload
-            for message in read_messages(recording, checksum="crc-32c" if properties else "none")
+            for message in recording.messages(checksum="crc-32c" if properties else "none")
         ) == digest(messages(seed, COUNT, max_length=MAX_LENGTH))
     assert len(directory.recordings()) == 3
 
@@ -137,7 +136,7 @@ def test_our_directory_is_read_while_java_records(
         [recording] = open_directory(tmp_path / "archive").recordings()
         assert recording.descriptor.stop_position == -1
         assert recording.recorded_position == made["position"]
-        payloads = [message.payload for message in read_messages(recording)]
+        payloads = [message.payload for message in recording.messages()]
     assert payloads == list(messages(2, COUNT, max_length=MAX_LENGTH))
 
 

@@ -13,7 +13,6 @@ from support.daemon.daemon import AerotapeArchive
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 
 StartArchive = Callable[..., AerotapeArchive | JavaArchive]
 OTHER = {"java": "aerotape", "aerotape": "java"}
@@ -100,7 +99,7 @@ def test_the_other_archive_takes_over(
                 assert (rows[0]["startPosition"], rows[4]["startPosition"]) == (0, TERM)
     for recording, row in zip(open_directory(archive_dir).recordings(), rows, strict=True):
         assert recording.descriptor.original_channel == row["originalChannel"]
-        messages = read_messages(recording, checksum="crc-32c" if properties else "none")
+        messages = recording.messages(checksum="crc-32c" if properties else "none")
         assert sum(1 for _ in messages) == (row["stopPosition"] - row["startPosition"]) // 1024
     if properties:
         verify = ("verify", "-a", "-checksum", "io.aeron.archive.checksum.Crc32c")

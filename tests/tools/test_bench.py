@@ -32,8 +32,8 @@ def left_by(pid: int) -> list[Path]:
     return list(Path("/dev/shm").glob(f"aerotape-bench-{pid}-*"))
 
 
-def test_rows_of_all_that_needs_no_spark(tmp_path: Path) -> None:
-    """One each, with what a round was about; files and the driver's directory are gone."""
+def test_rows_of_measurements_without_spark(tmp_path: Path) -> None:
+    """Each with its parameters; files and the driver's directory are deleted."""
     asked = ["verify", "replay", "record", "scan"]
     arguments = ["--bytes", "1m", "--message-bytes", "100", "--rounds", "2", "--dir", tmp_path]
     with subprocess.Popen(
@@ -70,7 +70,7 @@ def test_rows_of_all_that_needs_no_spark(tmp_path: Path) -> None:
     assert left_by(process.pid) == []
 
 
-def test_a_signal_ends_it_tidily(tmp_path: Path) -> None:
+def test_a_signal_ends_it_without_leftover_files(tmp_path: Path) -> None:
     """Also while it records."""
     arguments = ["record", "--bytes", "64m", "--rounds", "1000", "--dir", str(tmp_path)]
     with subprocess.Popen(
@@ -135,10 +135,10 @@ def test_what_cannot_be_measured_is_left_out(
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 0))
     assert main(["bench", "--dir", str(tmp_path)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("skipped: scan: pyarrow is not installed: `pip install '.[arrow]'`")
-    assert told[1].startswith("skipped: parquet: pyarrow is not installed")
-    assert "not enough space" in told[2]
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0].startswith("skipped: scan: pyarrow is not installed: `pip install '.[arrow]'`")
+    assert notes[1].startswith("skipped: parquet: pyarrow is not installed")
+    assert "not enough space" in notes[2]
     monkeypatch.undo()
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -146,7 +146,7 @@ def test_what_cannot_be_measured_is_left_out(
     assert "parquet: Spark needs a JDK 17" in capsys.readouterr().err
 
 
-def test_the_first_time_does_not_count_and_a_limit_ends_the_rounds() -> None:
+def test_the_first_round_does_not_count_and_a_limit_ends_the_rounds() -> None:
     times = iter([9.0, 1.0, 3.0, 2.0])
     assert rounds_of(lambda: next(times), 3) == [1.0, 3.0, 2.0]
     assert rounds_of(lambda: 1.0, 1000, time_limit_s=0.0) == [1.0]
@@ -162,7 +162,7 @@ def test_the_first_time_does_not_count_and_a_limit_ends_the_rounds() -> None:
     }
 
 
-def test_figures_of_a_wrong_result_are_not_given(tmp_path: Path) -> None:
+def test_a_wrong_result_is_an_error(tmp_path: Path) -> None:
     """A reader that skips messages would seem fast."""
     folder = tmp_path / "archive"
     recording_id, messages = write_recording(folder, b"x" * 1000, TERM_LENGTH, "crc-32c")
@@ -183,8 +183,8 @@ def test_figures_of_a_wrong_result_are_not_given(tmp_path: Path) -> None:
         archive.verify("crc-32c")
 
 
-def test_a_written_recording_is_what_it_says(tmp_path: Path) -> None:
-    """Of whole terms over several segments; messages take turns and are counted in a term."""
+def test_a_written_recording_has_the_described_messages(tmp_path: Path) -> None:
+    """Of whole terms over several segments; payloads alternate and are counted in a term."""
     payloads = [b"\0\0\0\0" + b"a" * 60_000, b"\0\0\0\0" + b"b" * 60_000]
     recording_id, messages = write_recording(tmp_path, payloads, SEGMENT_LENGTH + 1, "crc-32c")
     recording = open_directory(tmp_path).recording(recording_id)

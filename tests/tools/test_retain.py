@@ -10,13 +10,14 @@ import shutil
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.held_recordings import SEGMENT_LENGTH, add_recording, segment, segments
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import content
 from support.builders.streams import TERM_LENGTH, record, segment_files
+from support.daemon import command_line
+from support.daemon.command_line import CommandLine
 from support.daemon.recording import start_recording, stop, wait_until
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 
@@ -24,17 +25,13 @@ import aerotape
 from aerotape.archive.retention import offline
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
-
-if TYPE_CHECKING:
-    from .conftest import CommandLine
 
 WEEK = '[[rule]]\nname = "week"\nmax_age = "7d"\n'
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Recordings that a week takes in part, whole, not, and cannot take."""
+    """Recordings that a week deletes in part, whole or not, and one that is in use."""
     made = tmp_path / "archive"
     now_ns = time.time_ns()
     add_recording(made, [9, 8, 1], now_ns=now_ns)
@@ -51,37 +48,39 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
+def retain(directory: Path, policy: Path, *options: str, expect: int = 0) -> command_line.Outputs:
+    return command_line.aerotape("retain", directory, policy, *options, expect=expect)
+
+
 def all_segments(directory: Path) -> list[list[int]]:
     return [segments(directory, number) for number in range(4)]
 
 
-def test_a_dry_run_tells_and_changes_nothing(
-    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_shows_and_changes_nothing(directory: Path, policy: Path) -> None:
     before = content(directory)
-    assert main(["retain", str(directory), str(policy), "--dry-run", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["dry_run"] is True
+    printed = retain(directory, policy, "--dry-run", "--json").json
+    assert printed["dry_run"] is True
     reasons = ["older than 7d (rule week)"]
     assert [
         (row["recording_id"], row["new_start_position"], row["segment_files"], row["reasons"])
-        for row in told["removals"]
+        for row in printed["removals"]
     ] == [(0, 2 * SEGMENT_LENGTH, 2, reasons), (1, None, 2, reasons)]
-    [kept] = told["kept"]
+    [kept] = printed["kept"]
     assert kept["recording_id"] == 3
     assert "no stop position" in kept["in_use"]
     assert content(directory) == before
-    assert main(["retain", str(directory), str(policy), "--dry-run"]) == 0
-    assert "would delete of recording 0: what is before position 262144" in capsys.readouterr().out
+    assert (
+        "would delete of recording 0: what is before position 262144"
+        in retain(directory, policy, "--dry-run").out
+    )
 
 
-def test_files_go_and_either_archive_finds_the_directory_in_order(
-    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+def test_files_are_deleted_and_either_archive_accepts_the_directory(
+    directory: Path, policy: Path
 ) -> None:
     with open_directory(directory).open_catalog() as catalog:
         kept = catalog.entry(2).body
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
-    assert "deleted of recording 1: all of it" in capsys.readouterr().out
+    assert "deleted of recording 1: all of it" in retain(directory, policy, "--yes").out
     assert all_segments(directory) == [[2], [], [0, 1], [0, 1]]
     rest = open_directory(directory).recording(0)
     assert rest.start_position == 2 * SEGMENT_LENGTH
@@ -89,39 +88,37 @@ def test_files_go_and_either_archive_finds_the_directory_in_order(
     with open_directory(directory).open_catalog() as catalog:
         assert catalog.entry(2).body == kept
         assert list(catalog.purged_ids()) == [1]
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "nothing to delete"
+    assert retain(directory, policy, "--yes").out.splitlines()[-1] == "nothing to delete"
     verified = archive_tool(directory, "verify", "0", "-a")
     assert "(recordingId=0) OK" in verified.stdout, verified.stdout + verified.stderr
 
 
-def test_it_asks_first_and_no_is_no(
-    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_without_a_confirmation_nothing_is_deleted(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert main(["retain", str(directory), str(policy)]) == 2
     assert (
-        "confirmation required to delete 4 segment files of 2 recordings" in capsys.readouterr().err
+        "confirmation required to delete 4 segment files of 2 recordings"
+        in retain(directory, policy, expect=2).err
     )
     assert content(directory) == before
 
 
-def test_what_changes_while_it_asks_is_left_out(
-    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_changes_during_the_question_are_skipped(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(*_: object) -> None:
         os.utime(segment(directory, 0, 1))
 
     monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
-    assert main(["retain", str(directory), str(policy)]) == 0
-    captured = capsys.readouterr()
+    captured = retain(directory, policy)
     assert "skipped because they have changed: recordings 0" in captured.err
     assert all_segments(directory) == [[0, 1, 2], [], [0, 1], [0, 1]]
 
 
-def test_an_archive_that_starts_while_it_asks_is_noticed(
-    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_an_archive_that_starts_during_the_question_is_noticed(
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(directory)
     with ExitStack() as started:
@@ -130,13 +127,12 @@ def test_an_archive_that_starts_while_it_asks_is_noticed(
             started.enter_context(in_use(directory))
 
         monkeypatch.setattr("aerotape.tools.retain.confirm", answer)
-        assert main(["retain", str(directory), str(policy)]) == 1
-    assert "is in use" in capsys.readouterr().err
+        assert "is in use" in retain(directory, policy, expect=1).err
     changed = {name for name, data in content(directory).items() if before.get(name) != data}
     assert changed == {"archive-mark.dat"}
 
 
-def test_the_catalog_is_on_storage_before_files_go(
+def test_the_catalog_is_on_storage_before_files_are_deleted(
     directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done, sync, unlink = [], os.fdatasync, Path.unlink
@@ -145,27 +141,24 @@ def test_the_catalog_is_on_storage_before_files_go(
         done.append("sync")
         sync(descriptor)
 
-    def gone(path: Path, missing_ok: bool = False) -> None:
+    def deleted(path: Path, missing_ok: bool = False) -> None:
         if path.suffix == ".rec":
             done.append("unlink")
         unlink(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(os, "fdatasync", forced)
-    monkeypatch.setattr(Path, "unlink", gone)
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    monkeypatch.setattr(Path, "unlink", deleted)
+    retain(directory, policy, "--yes")
     first, *rest = done
     assert first == "sync"
     assert rest.count("unlink") == 4
 
 
-def test_what_cannot_be_is_one_line(
-    directory: Path, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_is_one_line(directory: Path, policy: Path, tmp_path: Path) -> None:
     before = content(directory)
-    assert main(["retain", str(directory), str(tmp_path / "none.toml"), "--yes"]) == 2
-    assert "none.toml cannot be read: No such file" in capsys.readouterr().err
-    assert main(["retain", str(tmp_path), str(policy), "--yes"]) == 1
-    assert "no catalog at" in capsys.readouterr().err
+    refused = retain(directory, tmp_path / "none.toml", "--yes", expect=2)
+    assert "none.toml cannot be read: No such file" in refused.err
+    assert "no catalog at" in retain(tmp_path, policy, "--yes", expect=1).err
     assert content(directory) == before
 
 
@@ -173,7 +166,7 @@ def test_what_cannot_be_is_one_line(
 def test_a_crash_at_any_file_leaves_a_sound_directory(
     directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch, broken: int
 ) -> None:
-    """What is in the catalog is there whole; the next run, or start, removes what is left."""
+    """Recordings in the catalog are whole; the next run, or start, removes the remaining files."""
     unlink, count = Path.unlink, 0
 
     class Killed(BaseException):
@@ -189,7 +182,7 @@ def test_a_crash_at_any_file_leaves_a_sound_directory(
 
     monkeypatch.setattr(Path, "unlink", dying)
     with pytest.raises(Killed):
-        main(["retain", str(directory), str(policy), "--yes"])
+        retain(directory, policy, "--yes")
     monkeypatch.setattr(Path, "unlink", unlink)
     found = open_directory(directory)
     for recording in found.recordings():
@@ -197,16 +190,13 @@ def test_a_crash_at_any_file_leaves_a_sound_directory(
             messages = list(recording.messages())
             assert messages[0].position == recording.start_position
             assert messages[-1].end_position == recording.descriptor.stop_position
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    retain(directory, policy, "--yes")
     assert [each.recording_id for each in open_directory(directory).recordings()] == [0, 2, 3]
     assert open_directory(directory).recording(0).start_position == 2 * SEGMENT_LENGTH
 
 
 def test_a_file_that_cannot_be_deleted_is_reported_and_the_rest_is_deleted(
-    directory: Path,
-    policy: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    directory: Path, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = segment(directory, 0, 0)
     unlink = Path.unlink
@@ -217,31 +207,27 @@ def test_a_file_that_cannot_be_deleted_is_reported_and_the_rest_is_deleted(
         unlink(path, missing_ok)
 
     monkeypatch.setattr(Path, "unlink", refuse)
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 1
-    captured = capsys.readouterr()
+    captured = retain(directory, policy, "--yes", expect=1)
     assert f"cannot delete {stuck}" in captured.err
     assert segments(directory, 1) == []
 
 
-def test_a_file_with_other_content_is_retained_and_reported(
-    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By mistake it has a name of a recording that goes as a whole."""
+def test_a_file_with_other_content_is_retained_and_reported(directory: Path, policy: Path) -> None:
+    """By mistake it has the name of a file of a recording that is deleted."""
     mistaken = segment(directory, 1, 40)
     segment(directory, 2, 1).rename(mistaken)
     before = mistaken.read_bytes()
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 1
-    told = capsys.readouterr()
-    assert f"left {mistaken}: its first frame has" in told.out + told.err
+    printed = retain(directory, policy, "--yes", expect=1)
+    assert f"left {mistaken}: its first frame has" in printed.out + printed.err
     assert mistaken.read_bytes() == before
     assert all_segments(directory) == [[2], [40], [0], [0, 1]]
 
 
-def test_a_catalog_with_checksums_keeps_them_right(directory: Path, policy: Path) -> None:
+def test_checksums_in_a_catalog_stay_valid(directory: Path, policy: Path) -> None:
     with Catalog.open(directory, checksum="crc-32c") as catalog:
         for recording_id in catalog.recording_ids():
             catalog.update_checksum(catalog.entry(recording_id))
-    assert main(["retain", str(directory), str(policy), "--yes"]) == 0
+    retain(directory, policy, "--yes")
     with Catalog.open(directory, read_only=True) as catalog:
         assert offline.checksum_of_descriptors(catalog) == "crc-32c"
         for recording_id in catalog.recording_ids():
@@ -250,8 +236,8 @@ def test_a_catalog_with_checksums_keeps_them_right(directory: Path, policy: Path
         assert catalog.start_position(0) == 2 * SEGMENT_LENGTH
 
 
-def test_a_copy_without_times_is_young_unless_its_time_index_tells(
-    tmp_path: Path, policy: Path, capsys: pytest.CaptureFixture[str]
+def test_a_copy_with_new_file_times_is_young_without_a_time_index(
+    tmp_path: Path, policy: Path
 ) -> None:
     """Recorded by our archive, copied, a week later."""
     archive_dir, aeron_dir = tmp_path / "recorded", tmp_path / "aeron"
@@ -281,27 +267,18 @@ def test_a_copy_without_times_is_young_unless_its_time_index_tells(
         os.utime(path, (time.time() + 60, time.time() + 60))
     policy.write_text('[[rule]]\nmax_age = "1s"')
     wait_until(
-        lambda: _removals(with_index, policy, capsys) == [(made.recording_id, None)],
+        lambda: _removals(with_index, policy) == [(made.recording_id, None)],
         "the recording's ageing",
     )
-    assert _removals(without, policy, capsys) == []
+    assert _removals(without, policy) == []
 
 
-def _removals(
-    directory: Path, policy: Path, capsys: pytest.CaptureFixture[str]
-) -> list[tuple[int, int | None]]:
-    assert main(["retain", str(directory), str(policy), "--dry-run", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["removals"]
+def _removals(directory: Path, policy: Path) -> list[tuple[int, int | None]]:
+    rows = retain(directory, policy, "--dry-run", "--json").json["removals"]
     return [(row["recording_id"], row["new_start_position"]) for row in rows]
 
 
 # ---- with a running archive, the Java one and ours -----------------------------------------------
-
-
-@pytest.fixture
-def client(cli: CommandLine) -> Any:
-    with cli.archive.connect() as connected:
-        yield connected
 
 
 def age(cli: CommandLine, recording_id: int, *, keep_last: bool = False) -> list[Path]:
@@ -324,10 +301,10 @@ def environment(cli: CommandLine) -> dict[str, str]:
     }
 
 
-def test_a_running_archive_is_asked(
+def test_a_running_archive_deletes(
     cli: CommandLine, client: aerotape.ArchiveClient, policy: Path
 ) -> None:
-    """A live recording loses its front, a replayed one stays, a stopped one goes."""
+    """A live recording loses its beginning, a replayed one stays, a stopped one is deleted."""
     live = start_recording(client, count=100)
     stopped = start_recording(client, count=60)
     stop(client, stopped)
@@ -373,17 +350,17 @@ def test_a_running_archive_is_asked(
     assert client.list_recording(stopped.recording_id) is None
     start = client.start_position(live.recording_id)
     assert start == live.end & -65536
-    live.send([b"goes on"])
+    live.send([b"continues"])
     wait_until(lambda: client.recording_position(live.recording_id) == live.end, "the recording")
     stop(client, live)
 
 
-def test_another_archive_is_not_asked(cli: CommandLine, directory: Path, policy: Path) -> None:
+def test_another_archive_is_refused(cli: CommandLine, directory: Path, policy: Path) -> None:
     """Options that lead to the archive of another directory are refused."""
     with in_use(directory, archive_id=4711, local_control_stream_id=10):
         before = all_segments(directory)
-        told = cli.error("retain", directory, policy, "--yes", code=2)
-        assert "has id 4711" in told
+        printed = cli.error("retain", directory, policy, "--yes", code=2)
+        assert "has id 4711" in printed
         assert all_segments(directory) == before
 
 
@@ -404,7 +381,7 @@ def test_a_directory_of_the_java_archive_is_served_by_it_afterwards(
         if path.name != f"{partly.recording_id}-{bases[-1]}.rec":
             os.utime(path, (1_000_000_000, 1_000_000_000))
     left = (archive_dir / f"{partly.recording_id}-{bases[-1]}.rec").read_bytes()
-    assert main(["retain", str(archive_dir), str(policy), "--yes"]) == 0
+    retain(archive_dir, policy, "--yes")
     assert segment_files(archive_dir, partly.recording_id) == bases[-1:]
     assert segment_files(archive_dir, wholly.recording_id) == []
     with (

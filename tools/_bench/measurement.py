@@ -8,6 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from aerotape.frame_header import HEADER_LENGTH
+
+MTU_LENGTH: Final = 65_504
+MESSAGE_BYTES: Final = (4, MTU_LENGTH - HEADER_LENGTH)
+"""Lengths of messages: room for the number of the message, and at most one frame."""
+
+ROWS: Final = {
+    "record": ("record", "record, CRC-32C"),
+    "replay": ("replay", "replay into Python"),
+    "scan": ("scan, all columns", "scan, position and payload", "scan, all columns, CRC-32C"),
+    "verify": ("verify", "verify, CRC-32C"),
+    "parquet": ("parquet",),
+}
+"""The rows of each measurement."""
+
 TIME_LIMIT_S: Final = 60.0
 """No round of a measurement starts after this time since its first one."""
 

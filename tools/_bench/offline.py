@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def scan(recording: Recording, **arguments: Any) -> int:
-    """Read a recording into Arrow batches and return the messages in them.
-
-    Args:
-        arguments: as for `aerotape.replay.offline.table.read_batches`.
-    """
+    """Return the number of messages in the batches of `Recording.to_batches`."""
     return sum(batch.num_rows for batch in recording.to_batches(**arguments))
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape import __version__
-from aerotape.tools._bench.measurement import Load, Measurement, rounds_of
+from aerotape.tools._bench.measurement import ROWS, Load, Measurement, rounds_of
 from aerotape.tools._bench.written import SEGMENT_LENGTH, counting_payload, write_recording
 
 if TYPE_CHECKING:
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from aerotape.tools._bench.offline import WrittenArchive
     from aerotape.tools._bench.workspace import Workspace
 
-ROWS: Final = {
-    "record": ("record", "record, CRC-32C"),
-    "replay": ("replay", "replay into Python"),
-    "scan": ("scan, all columns", "scan, position and payload", "scan, all columns, CRC-32C"),
-    "verify": ("verify", "verify, CRC-32C"),
-    "parquet": ("parquet",),
-}
-"""The rows of each measurement."""
 LIVE: Final = frozenset({"record", "replay"})
 CHECKSUM: Final[ChecksumName] = "crc-32c"
 

@@ -25,16 +25,13 @@ from aerotape.frame_header import (
     FrameHeader,
     align_frame,
 )
+from aerotape.tools._bench.measurement import MTU_LENGTH
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
 
 TERM_LENGTH: Final = 16 << 20
 SEGMENT_LENGTH: Final = 128 << 20
-MTU_LENGTH: Final = 65_504
-MAX_MESSAGE_BYTES: Final = MTU_LENGTH - HEADER_LENGTH
-# A message contains its number.
-MIN_MESSAGE_BYTES: Final = 4
 _STREAM_ID: Final = 1001
 _SESSION_ID: Final = 1
 _NUMBER_BYTES: Final = 4
@@ -61,7 +58,7 @@ def write_recording(
 
     Args:
         archive_dir: created if it does not exist.
-        payload: of every message, in one frame; or several of one length, used in turn.
+        payload: of every message, in one frame; or several of one length, used cyclically.
         length: least length of the recording, bytes.
         checksum: the checksum in each frame.
         counted_at: offset in the payload of the message's number within its term, 4 bytes.
@@ -102,7 +99,7 @@ def write_recording(
 def _term(
     payloads: Sequence[bytes], checksum: ChecksumName, counted_at: int
 ) -> tuple[bytearray, int, int]:
-    """Make a term; return it, the bytes from frame to frame, and the messages in it."""
+    """Build a term; return it, the bytes from frame to frame, and the messages in it."""
     length = HEADER_LENGTH + len(payloads[0])
     stride = frame_bytes(len(payloads[0]))
     count = TERM_LENGTH // stride

@@ -1,7 +1,8 @@
 """The command `aerotape`: find the command's module, parse its arguments, run it, map its errors.
 
-Every module of `aerotape.tools` whose name has no leading underscore is a command; underscores in
-the name are hyphens in the command's. Such a module has a docstring, whose first line is its help,
+Every module of `aerotape.tools` and of its folders is a command, except where a name has a leading
+underscore; underscores in the name are hyphens in the command's. Such a module has a docstring,
+whose first line is its help,
 
     configure(parser: argparse.ArgumentParser) -> None     adds its arguments
     run(args: argparse.Namespace) -> int                   does the work, returns the exit code
@@ -31,22 +32,21 @@ from typing import Final, NoReturn, Protocol, cast
 from aerotape import __version__
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import naming_options, printable
-from aerotape.tools._cli.requests import add_common_options, add_verbose
-
-EXIT_OK: Final = 0
-EXIT_FAILURE: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_DATA_SUSPECT: Final = 3
-EXIT_INTERRUPTED: Final = 130
-EXIT_BROKEN_PIPE: Final = 141
-EXIT_TERMINATED: Final = 143
+from aerotape.tools._cli.common_options import add_common_options, add_verbose
+from aerotape.tools._cli.exit_codes import (
+    EXIT_BROKEN_PIPE,
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+)
 
 _MORE: Final = """See `aerotape COMMAND --help` for the arguments of a command.
 Results go to standard output, everything else to standard error.
 Exit codes: 0 done; 1 failure; 2 invalid arguments or settings, nothing was done;
 3 done, but data was lost or is suspect; 130, 143, 141 interrupted, terminated, output closed."""
-# The folder with one file per command.
-_COMMANDS: Final = Path(__file__).parents[1]
+_TOOLS: Final = Path(__file__).parents[1]
 
 
 class CommandModule(Protocol):
@@ -57,10 +57,10 @@ class CommandModule(Protocol):
     run: Callable[[argparse.Namespace], int]
 
 
-def command_names() -> list[str]:
-    """Return the names of all commands, sorted."""
-    modules = (path.stem for path in _COMMANDS.glob("[!_]*.py"))
-    return sorted(name.replace("_", "-") for name in modules)
+def command_files() -> dict[str, Path]:
+    """Return the files of all commands by name, sorted."""
+    files = (*_TOOLS.glob("[!_]*.py"), *_TOOLS.glob("[!_]*/[!_]*.py"))
+    return dict(sorted((path.stem.replace("_", "-"), path) for path in files))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,9 +134,11 @@ def _dispatch(arguments: list[str]) -> int:
     top = parser.parse_args(arguments)
     if top.command is None:
         parser.error("a command is required")
-    if top.command not in command_names():
+    file = command_files().get(top.command)
+    if file is None:
         parser.error(f"unknown command {top.command!r}")
-    module = cast(CommandModule, importlib.import_module(_module_name(top.command)))
+    name = ".".join(file.relative_to(_TOOLS).with_suffix("").parts)
+    module = cast(CommandModule, importlib.import_module(f"aerotape.tools.{name}"))
     command_parser = _command_parser(top.command, module, top.arguments)
     try:
         args = command_parser.parse_args(top.arguments)
@@ -162,9 +164,9 @@ class _TopParser(_Parser):
     """The parser before the command, whose help lists the commands."""
 
     def format_help(self) -> str:
-        names = command_names()
-        width = max((len(name) for name in names), default=0)
-        lines = [f"  {name:<{width}}  {_help_line(name)}" for name in names]
+        files = command_files()
+        width = max(map(len, files))
+        lines = [f"  {name:<{width}}  {_help_line(file)}" for name, file in files.items()]
         return "\n".join([super().format_help(), "commands:", *lines, "", _MORE, ""])
 
 
@@ -182,16 +184,12 @@ def _top_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _module_name(command: str) -> str:
-    return f"aerotape.tools.{command.replace('-', '_')}"
-
-
-def _help_line(name: str) -> str:
-    """The first line of a command's docstring, without importing the command."""
+def _help_line(file: Path) -> str:
+    """Return the first line of a command's docstring, without importing the command."""
     import ast
 
-    source = (_COMMANDS / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    return (docstring or "").partition("\n")[0]
 
 
 def _command_parser(

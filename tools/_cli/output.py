@@ -51,6 +51,11 @@ def emit(result: Row | Iterable[Row] | Any, args: argparse.Namespace, none: str 
         note(none)
 
 
+def emit_value(name: str, value: int, args: argparse.Namespace) -> None:
+    """Print one number: alone for people, as an object with its name in JSON."""
+    emit({name: value}, args) if args.json else print(value)
+
+
 def print_section(title: str, row: Row) -> None:
     """Print a record for people, under its title and followed by an empty line."""
     print(f"{title}:\n{_record_text(_as_row(row))}")

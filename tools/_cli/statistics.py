@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from aerotape.tools._cli.arguments import count, identity
-from aerotape.tools._cli.times import add_time_options
+from aerotape.tools._cli.times import add_time_options, note_time_index, time_range
+
+if TYPE_CHECKING:
+    from aerotape.replay.offline.directory import Recording
+    from aerotape.replay.statistics.model import RecordingStatistics
 
 
 def add_statistics_options(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +27,25 @@ def add_statistics_options(parser: argparse.ArgumentParser) -> None:
     add_time_options(parser)
 
 
-def statistics_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return these options as the arguments of `picture_statistics`."""
-    names = ("over", "bins", "from_position", "to_position", "from_time", "to_time")
-    return {name: getattr(args, name) for name in names}
+def compute_statistics(
+    recording: Recording,
+    args: argparse.Namespace,
+    progress: Callable[[int], object],
+    *,
+    bins: int | None,
+    most_bins: int | None = None,
+) -> RecordingStatistics:
+    """Compute the statistics that the options select; note imprecise times on standard error.
+
+    Args:
+        progress: called repeatedly with the number of bytes processed.
+        bins: as for `picture_statistics`.
+        most_bins: as for `picture_statistics`.
+    """
+    from aerotape.replay.offline.reader import recording_range
+    from aerotape.replay.statistics.compute import PICTURE_BINS, picture_statistics
+
+    times = time_range(args)
+    note_time_index(recording, times)
+    part = recording_range(recording, args.from_position, args.to_position, times)
+    return picture_statistics(recording, part, args.over, bins, most_bins or PICTURE_BINS, progress)

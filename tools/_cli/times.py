@@ -1,9 +1,10 @@
-"""The options that select by wall-clock time."""
+"""Wall-clock times: the options that select by them, and timestamps to show."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from aerotape.times import TimeRange, parse_time
 from aerotape.tools._cli.arguments import option
@@ -11,6 +12,17 @@ from aerotape.tools._cli.output import note
 
 if TYPE_CHECKING:
     from aerotape.replay.offline.directory import Recording
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc_time(timestamp_ms: int) -> datetime | None:
+    """Return the time of a timestamp, milliseconds since 1970; None after the year 9999."""
+    try:
+        return _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return None
 
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:

@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from aerotape.errors import ConfigurationError
 from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.confirm import confirm
-from aerotape.tools._cli.requests import add_common_options
 
 if TYPE_CHECKING:
     from aerotape.catalog.file.catalog import Catalog
     from aerotape.catalog.layout import ChecksumName
 
-EXIT_FAILURE: Final = 1
-EXIT_DATA_SUSPECT: Final = 3
 _SHOWN_IDS: Final = 20
 # ArchiveTool's names of checksums, besides ours.
 _CHECKSUM_CLASSES: Final[dict[str, ChecksumName]] = {
@@ -88,13 +85,16 @@ def would(args: argparse.Namespace, done: str, infinitive: str) -> str:
     return f"would {infinitive}" if args.dry_run else done
 
 
+def add_checksum_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add -checksum, as ArchiveTool spells it."""
+    parser.add_argument("-checksum", "--checksum", metavar="X", type=checksum_name, help=help_text)
+
+
 def checksum_name(name: str) -> ChecksumName:
-    """Return the checksum of a name, ours or the Java class's (ConfigurationError)."""
+    """Parse the name of a checksum, ours or the Java class's."""
     known = _CHECKSUM_CLASSES.get(name.strip().lower())
     if known is None:
-        raise ConfigurationError(
-            f"unknown checksum {name!r}: expected crc-32 or crc-32c", "-checksum"
-        )
+        raise argparse.ArgumentTypeError(f"unknown checksum {name!r}: expected crc-32 or crc-32c")
     return known
 
 

@@ -28,7 +28,7 @@ from aerotape.errors import (
 )
 from aerotape.replay.offline import remote_scan
 from aerotape.replay.offline.directory import Recording, open_directory
-from aerotape.replay.offline.reader import read_messages, recording_range
+from aerotape.replay.offline.reader import recording_range
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto")
@@ -86,7 +86,7 @@ def test_only_the_segments_and_bytes_of_a_range_are_fetched(
     _, remote = both(store, prefix, tmp_path)
     begin = builder.segment_length + builder.term_length
     inside = [m for m in builder.messages if begin + 5000 < m.position < begin + 20_000]
-    read = list(read_messages(remote, inside[0].position, inside[-1].position + 1))
+    read = list(remote.messages(inside[0].position, inside[-1].position + 1))
     assert [m.position for m in read] == [m.position for m in inside]
     gets = store.gets()
     assert {r.key.rpartition("/")[2] for r in gets} == {f"0-{builder.segment_length}.rec"}

@@ -1,4 +1,4 @@
-"""Where messages end: the last message of a range, and recognising it later."""
+"""Message boundaries: the last message of a range, and recognising it later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aerotape.replay.offline.reader import RecordingRange, recording_range
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[tuple[SegmentBuilder, RecordingRange, Path]]:
-    """A recording of some terms that ends in the middle of a message, behind a term without one."""
+    """A recording of some terms that ends in the middle of a message, after a term without one."""
     builder = fill(SegmentBuilder(start_position=98_304), 100)
     builder.pad_term()
     builder.pad_term()
@@ -63,7 +63,7 @@ def test_limits_cut_between_messages(
 def test_a_message_is_recognised(
     built: tuple[SegmentBuilder, RecordingRange, Path],
 ) -> None:
-    """Its checksum tells it from any other, at another place too; session ids do not matter."""
+    """By a checksum of its content without session ids, which differs from any other."""
     builder, whole, archive_dir = built
     places = [(m.position, m.end_position) for m in builder.messages]
     sums = [message_checksum(whole, *place) for place in places]

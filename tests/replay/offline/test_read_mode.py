@@ -1,4 +1,4 @@
-"""Modes: what becomes of messages with a frame that fails its checksum."""
+"""Modes: the treatment of messages with a frame that fails its checksum."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def recording(tmp_path: Path) -> Recording:
     return open_directory(tmp_path).recording(0)
 
 
-def test_permissive_keeps_the_place_and_says_why(
+def test_permissive_has_a_row_with_the_error(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
     """A damaged message is one row: no payload, the reason, and all else as it stands there; the
@@ -87,7 +87,7 @@ def test_permissive_keeps_the_place_and_says_why(
 def test_dropmalformed_leaves_out_and_counts(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
-    """What is damaged is not there, also when it comes in pieces; how many is told."""
+    """Damaged messages are left out, fragmented ones too, and counted."""
     rows = recording(tmp_path).to_arrow(checksum="crc-32", mode="DROPMALFORMED").to_pylist()
     assert [(row["position"], row["payload"]) for row in rows] == [
         (m.position, m.payload) for i, m in enumerate(built.messages) if i not in victims
@@ -114,7 +114,7 @@ def test_failfast_names_the_first(
 
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
-def test_cuts_change_nothing(
+def test_cut_ranges_have_the_same_rows(
     built: SegmentBuilder, victims: list[int], tmp_path: Path, mode: Any
 ) -> None:
     """Ranges that touch, also within a damaged message, give its row once or not at all."""
@@ -128,7 +128,7 @@ def test_cuts_change_nothing(
     assert [row for part in parts for row in part] == whole
 
 
-def test_columns_are_chosen_as_ever(
+def test_columns_are_selected_as_without_a_mode(
     built: SegmentBuilder, victims: list[int], tmp_path: Path
 ) -> None:
     """`_corrupt` needs no payload, nor the other way round; in other modes it is always null."""
@@ -159,15 +159,17 @@ def test_damage_outside_of_whole_messages_is_no_row(tmp_path: Path) -> None:
     assert (scan.dropped_messages, scan.skipped_fragments) == (0, 1)
 
 
-def test_what_is_no_frame_is_an_error_in_every_mode(built: SegmentBuilder, tmp_path: Path) -> None:
-    """Behind a broken length no frame can be found: that is not a matter of one message."""
+def test_a_broken_frame_length_is_an_error_in_every_mode(
+    built: SegmentBuilder, tmp_path: Path
+) -> None:
+    """After a broken length no frame can be found, so more than a message is lost."""
     flip(built, tmp_path, built.messages[50].position, at=3)
     for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
         with pytest.raises(SegmentError, match="frame length"):
             recording(tmp_path).to_arrow(checksum="crc-32", mode=mode)
 
 
-def test_modes_that_cannot_be(built: SegmentBuilder, tmp_path: Path) -> None:
+def test_invalid_modes_are_refused(built: SegmentBuilder, tmp_path: Path) -> None:
     """An unknown mode, one without a checksum, and tuples, which have no column for the reason."""
     with pytest.raises(ConfigurationError, match="unknown mode 'SOME'"):
         recording(tmp_path).to_arrow(checksum="crc-32", mode="SOME")  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from support.model.messages import digest, messages
 
 from aerotape.errors import SegmentError
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
@@ -57,14 +56,14 @@ def test_recording_of_the_java_archive(
         live = open_directory(archive.archive_dir).recording(counter["recordingId"])
         assert live.descriptor.stop_position == -1
         assert live.recorded_position == offered["position"]
-        from_live = list(read_messages(live, checksum=checksum))
+        from_live = list(live.messages(checksum=checksum))
         client.call("stopRecording", "aeron:ipc", 33)
 
     recording = open_directory(archive.archive_dir).recording(counter["recordingId"])
     assert recording.start_position == START_POSITION
     assert recording.descriptor.stop_position == offered["position"]
     assert len(recording.segment_files()) >= 5
-    read = list(read_messages(recording, checksum=checksum))
+    read = list(recording.messages(checksum=checksum))
     assert read == from_live
     assert [m.payload for m in read] == list(messages(SEED, COUNT, 32, MAX_LENGTH))
     assert digest(m.payload for m in read) == offered["digest"]
@@ -81,7 +80,7 @@ def test_recording_of_the_java_archive(
     data[victim.position - segment.base_position + 40] ^= 4
     segment.path.write_bytes(data)
     with pytest.raises(SegmentError, match="checksum") as caught:
-        list(read_messages(recording, checksum=checksum))
+        list(recording.messages(checksum=checksum))
     assert caught.value.position == victim.position
 
 
@@ -103,5 +102,5 @@ def test_a_recording_that_joined_in_the_middle_of_a_stream(
     client.await_counter(counter["counterId"], offered["position"])
     recording = open_directory(java_archive.archive_dir).recording(counter["recordingId"])
     assert recording.start_position > 0
-    read = [message.payload for message in read_messages(recording)]
+    read = [message.payload for message in recording.messages()]
     assert read == list(messages(2, 50, 32, 3000, first_index=10))

@@ -15,9 +15,7 @@ from aerotape.codecs.payloads import PayloadSchema
 from aerotape.codecs.sbe_tool import run_sbe_tool
 from aerotape.errors import CodecError, ConfigurationError, SegmentError
 from aerotape.replay.offline.directory import Recording, open_directory
-from aerotape.replay.offline.reader import COLUMNS, read_messages
-from aerotape.replay.offline.table import read_batches
-from aerotape.replay.statistics.compute import recording_statistics
+from aerotape.replay.offline.reader import COLUMNS
 
 pa = pytest.importorskip("pyarrow")
 
@@ -27,7 +25,7 @@ ORDERS = some_orders(120)
 
 @pytest.fixture(scope="module")
 def ir(jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What sbe-tool makes of the schema of orders."""
+    """The IR that sbe-tool generates from the schema of orders."""
     folder = tmp_path_factory.mktemp("orders")
     (folder / "orders.xml").write_text(SCHEMA)
     return run_sbe_tool(folder / "orders.xml", jars["sbe-all"], folder)
@@ -56,14 +54,14 @@ def test_fields_are_columns_beside_those_of_the_message(ir: Path, tmp_path: Path
     table = recording(tmp_path).to_arrow(schema=ir, template="Order")
     assert table.column_names == plain + TYPED
     assert table.to_pylist() == expected
-    reader = read_batches(recording(tmp_path), schema=ir, template=1, batch_rows=7)
+    reader = recording(tmp_path).to_batches(schema=ir, template=1, batch_rows=7)
     assert reader.schema == table.schema
     assert pa.Table.from_batches(reader).to_pylist() == expected
 
 
 def test_columns_are_chosen_among_all(ir: Path, tmp_path: Path) -> None:
-    """Columns of either kind in the order asked for; the payload only when asked for; a group or
-    text that is left out does not shift what stands behind it."""
+    """Columns of either kind in the given order, the payload only if selected; a group or text that
+    is left out does not shift the fields after it."""
     record(tmp_path, *(order.encode() for order in ORDERS))
     columns = ["note", "length", "payload", "orderId", "position"]
     table = recording(tmp_path).to_arrow(schema=ir, template="Order", columns=columns)
@@ -91,7 +89,7 @@ MIXED = (
 
 
 def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -> None:
-    """What is not of the template asked for is left out, or null where `others` says so."""
+    """Messages of other templates are left out, or null with `others`."""
     builder = record(tmp_path, *MIXED)
     positions = [message.position for message in builder.messages]
     columns = ["orderId", "position", "note"]
@@ -114,7 +112,7 @@ def test_other_messages_are_no_rows_or_rows_of_nulls(ir: Path, tmp_path: Path) -
 
 
 def test_all_templates_are_structs(ir: Path, tmp_path: Path) -> None:
-    """Without a template each message of the schema is a struct, and `template` says which."""
+    """Without a template each message is a struct, and the column `template` has its name."""
     record(tmp_path, *MIXED)
     columns = ["template", "Order", "Cancel", "sbe_Position", "reserved_value"]
     table = recording(tmp_path).to_arrow(schema=ir, columns=columns)
@@ -134,9 +132,9 @@ def test_all_templates_are_structs(ir: Path, tmp_path: Path) -> None:
     assert sizes.to_pydict() == {"sbe_Position": [None, None, None, {"size": -3}, None]}
 
 
-def test_malformed_payloads_go_where_the_mode_says(ir: Path, tmp_path: Path) -> None:
+def test_the_mode_decides_about_malformed_payloads(ir: Path, tmp_path: Path) -> None:
     """A payload cut short is an error with recording and position, after the rows before it; or
-    is left out; or a row of nulls that keeps its payload and says what is wrong."""
+    is left out; or a row of nulls with its payload and the error."""
     whole = [order.encode() for order in ORDERS[:6]]
     builder = record(tmp_path, cancel(1), *whole[:3], whole[3][:20], b"short", *whole[4:])
     positions = [message.position for message in builder.messages]
@@ -164,13 +162,18 @@ def test_malformed_payloads_go_where_the_mode_says(ir: Path, tmp_path: Path) -> 
     permissive = recording(tmp_path).to_arrow(schema=ir, template="Order", mode="PERMISSIVE")
     assert permissive.column_names[-1] == "_corrupt"
     chosen = ["orderId", "note", "payload", "_corrupt", "position"]
-    told = recording(tmp_path).to_arrow(
+    rows = recording(tmp_path).to_arrow(
         schema=ir, template="Order", columns=chosen, mode="PERMISSIVE"
     )
-    assert told.column("_corrupt").to_pylist() == [None] * 3 + complaints + [None] * 2
-    assert told.column("orderId").to_pylist() == [0, 1, 2, None, None, 4, 5]
-    assert told.column("position").to_pylist() == positions[1:]
-    assert told.column("payload").to_pylist() == [*whole[:3], whole[3][:20], b"short", *whole[4:]]
+    assert rows.column("_corrupt").to_pylist() == [None] * 3 + complaints + [None] * 2
+    assert rows.column("orderId").to_pylist() == [0, 1, 2, None, None, 4, 5]
+    assert rows.column("position").to_pylist() == positions[1:]
+    assert rows.column("payload").to_pylist() == [
+        *whole[:3],
+        whole[3][:20],
+        b"short",
+        *whole[4:],
+    ]
     kept = recording(tmp_path).to_arrow(
         schema=ir, template="Order", columns=chosen, mode="PERMISSIVE", others="null"
     )
@@ -179,7 +182,7 @@ def test_malformed_payloads_go_where_the_mode_says(ir: Path, tmp_path: Path) -> 
 
 
 def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path) -> None:
-    """With a checksum as well, `_corrupt` tells of both kinds, and FAILFAST ends at the first."""
+    """With a checksum as well, `_corrupt` has both kinds, and FAILFAST ends at the first."""
     whole = [order.encode() for order in ORDERS[:4]]
     builder = record(tmp_path, whole[0], whole[1], whole[2][:9], whole[3], checksum=crc32)
     victim = builder.messages[1].position
@@ -195,10 +198,10 @@ def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path
         ).to_pydict()  # fmt: skip
 
     assert table("DROPMALFORMED") == {"orderId": [0, 3], "_corrupt": [None, None]}
-    told = table("PERMISSIVE")
-    assert told["orderId"] == [0, None, None, 3]
-    assert "frame checksum does not match" in told["_corrupt"][1]
-    assert f"position {builder.messages[2].position}: the payload" in told["_corrupt"][2]
+    rows = table("PERMISSIVE")
+    assert rows["orderId"] == [0, None, None, 3]
+    assert "frame checksum does not match" in rows["_corrupt"][1]
+    assert f"position {builder.messages[2].position}: the payload" in rows["_corrupt"][2]
     with pytest.raises(SegmentError, match="frame checksum does not match"):
         table("FAILFAST")
 
@@ -206,7 +209,7 @@ def test_damaged_frames_and_malformed_payloads_together(ir: Path, tmp_path: Path
 def test_ir_needs_neither_java_nor_jar(
     ir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What sbe-tool has written is enough; for XML an error says what is missing and where from."""
+    """The IR is enough; for XML the error names what is missing and its source."""
     record(tmp_path, ORDERS[0].encode())
     xml = tmp_path / "orders.xml"
     xml.write_text(SCHEMA)
@@ -218,7 +221,9 @@ def test_ir_needs_neither_java_nor_jar(
         recording(tmp_path).to_arrow(schema=xml, template="Order")
 
 
-def test_xml_or_ir_is_told_by_content(ir: Path, jars: dict[str, Path], tmp_path: Path) -> None:
+def test_xml_and_ir_are_distinguished_by_content(
+    ir: Path, jars: dict[str, Path], tmp_path: Path
+) -> None:
     """Whatever the file is called, in any encoding of XML; anything else is refused by name."""
     record(tmp_path, ORDERS[5].encode())
     expected = recording(tmp_path).to_arrow(schema=ir, template="Order")
@@ -248,28 +253,18 @@ def test_bad_arguments_are_refused(ir: Path, tmp_path: Path) -> None:
         recording(tmp_path).to_arrow(template="Order")
     with pytest.raises(ConfigurationError, match="the schema was read already"):
         recording(tmp_path).to_arrow(schema=read, template="Order")
-    told = PayloadSchema.from_ir(ir, "Order", error_column="wrong")
+    with_errors = PayloadSchema.from_ir(ir, "Order", error_column="wrong")
     with pytest.raises(ConfigurationError, match="read the schema without error_column"):
-        recording(tmp_path).to_arrow(schema=told)
+        recording(tmp_path).to_arrow(schema=with_errors)
     with pytest.raises(ConfigurationError, match="unknown column 'price'"):
         recording(tmp_path).to_arrow(columns=["price"])
 
 
-def test_methods_of_a_recording_take_the_arguments_of_their_functions() -> None:
-    """Stream, table and statistics cannot drift apart, and help() shows all arguments."""
-    for method, function in (
-        (Recording.messages, read_messages),
-        (Recording.to_batches, read_batches),
-        (Recording.to_arrow, read_batches),
-        (Recording.stats, recording_statistics),
-    ):
-        own, *shown = inspect.signature(method).parameters.values()
-        _, *expected = inspect.signature(function).parameters.values()
-        assert own.name == "self"
-        assert [(each.name, each.kind) for each in shown] == [
-            (each.name, each.kind) for each in expected
-        ]
-        assert [each.default for each in shown] == [each.default for each in expected]
+def test_the_table_has_the_arguments_of_the_stream() -> None:
+    """With the same defaults."""
+    stream = inspect.signature(Recording.to_batches).parameters
+    table = inspect.signature(Recording.to_arrow).parameters
+    assert list(table.values()) == list(stream.values())
 
 
 def test_duckdb_takes_the_stream(ir: Path, tmp_path: Path) -> None:

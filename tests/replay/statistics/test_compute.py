@@ -1,4 +1,4 @@
-"""What `Recording.stats` counts, beside what the segments were built from and what readers give."""
+"""`Recording.stats`, compared with the frames the segments were built from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from support.builders.segment_builder import END, HEADER, PAD, SegmentBuilder
 from aerotape.errors import CatalogError, ConfigurationError
 from aerotape.replay.offline.directory import Recording, open_directory
 from aerotape.replay.statistics.compute import position_edges
-from aerotape.replay.statistics.model import RecordingStatistics
 
 
 def built(tmp_path: Path, builder: SegmentBuilder, *, live: bool = False) -> Recording:
@@ -94,7 +93,7 @@ def test_an_empty_recording(tmp_path: Path) -> None:
     assert stats.messages_per_s == 0
 
 
-def test_fragments_without_a_message_are_told(tmp_path: Path) -> None:
+def test_fragments_without_a_message_are_counted(tmp_path: Path) -> None:
     """The tail of a message that was joined in the middle, and a beginning without an end."""
     builder = SegmentBuilder(start_position=1408)
     builder.frame(b"x" * 1376, flags=0)
@@ -123,7 +122,7 @@ def test_padding_within_a_term_is_a_filler(tmp_path: Path) -> None:
 
 
 def test_a_purged_beginning_leaves_no_mean_rate(tmp_path: Path) -> None:
-    """The start timestamp is that of what is gone: no rate rather than a wrong one."""
+    """The start timestamp is that of the purged beginning: no rate rather than a wrong one."""
     builder = fill(SegmentBuilder(start_position=131_072), 30)
     stats = built(tmp_path, builder).stats()
     assert (stats.messages, stats.duration_s, stats.messages_per_s) == (30, None, None)
@@ -135,7 +134,7 @@ def erase(path: Path, begin: int, end: int, fill_byte: int = 0) -> None:
     path.write_bytes(data)
 
 
-def test_gaps_are_named_and_passed_over(tmp_path: Path) -> None:
+def test_gaps_are_reported_and_skipped(tmp_path: Path) -> None:
     """Zeros, garbage, a missing file and one that is too short; all frames between are counted."""
     builder = fill(SegmentBuilder(), 400, seed=4)
     recording = built(tmp_path, builder)
@@ -190,7 +189,7 @@ def test_a_damaged_tail(tmp_path: Path) -> None:
 
 
 def test_more_gaps_than_are_listed(tmp_path: Path) -> None:
-    """All are counted, a thousand are kept."""
+    """All are counted, a thousand are listed."""
     builder = SegmentBuilder()
     for _ in range(2200):
         builder.message(b"x" * 20)
@@ -231,7 +230,7 @@ def test_histogram_in_powers_of_two(tmp_path: Path) -> None:
     ("length", "bins", "expected"), [(0, 5, 0), (32, 5, 1), (20, 5, 1), (320, 100, 10), (999, 0, 0)]
 )
 def test_bins_are_no_shorter_than_a_frame(length: int, bins: int, expected: int) -> None:
-    """Edges ascend from start to end whatever is asked for."""
+    """Edges ascend from start to end for any number of bins."""
     edges = position_edges(96, 96 + length, bins)
     assert max(len(edges) - 1, 0) == expected
     if expected:
@@ -240,7 +239,7 @@ def test_bins_are_no_shorter_than_a_frame(length: int, bins: int, expected: int)
 
 
 def test_bad_arguments(tmp_path: Path) -> None:
-    """What cannot be is refused in words."""
+    """Numbers of bins and ranges that are not valid are refused."""
     recording = built(tmp_path, fill(SegmentBuilder(), 3))
     for bins in (-1, 100_001):
         with pytest.raises(ConfigurationError, match=f"bins must be .* got {bins}"):
@@ -264,10 +263,9 @@ def test_a_damaged_descriptor(tmp_path: Path) -> None:
         damaged[0].stats()
 
 
-def test_progress_is_told_and_totals_are_plain(tmp_path: Path) -> None:
-    """`to_dict` is what JSON can hold."""
+def test_a_dictionary_of_statistics_can_be_json(tmp_path: Path) -> None:
+    """`to_dict` has plain values only."""
     stats = built(tmp_path, fill(SegmentBuilder(), 60)).stats(bins=4)
-    assert isinstance(stats, RecordingStatistics)
     plain = json.loads(json.dumps(stats.to_dict()))
     assert plain["messages"] == 60
     assert [part["messages"] for part in plain["bins"]] == [b.messages for b in stats.bins]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.command_line import aerotape
 from support.jvm.java import ROOT
 
 from aerotape.catalog.time_index.file import (
@@ -22,7 +22,6 @@ from aerotape.catalog.time_index.file import (
 )
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -44,7 +43,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def add_times(directory: Path, recording_id: int) -> None:
-    """Make it known that a recording took a second, evenly."""
+    """Add a time index in which a recording took a second, evenly."""
     recording = open_directory(directory).recording(recording_id)
     begin = 1_700_000_000_000_000_000
     points = [TimePoint(begin, 0), TimePoint(begin + 1_000_000_000, recording.recorded_position)]
@@ -61,19 +60,16 @@ def pixels(path: Path) -> Any:
 
 
 def share(picture: Any, colour: tuple[int, int, int]) -> float:
-    """How much of a picture has this colour, about."""
+    """Return the approximate share of a colour in a picture."""
     return float((abs(picture - list(colour)).max(axis=2) < 20).mean())
 
 
-def test_a_png_shows_messages_and_gaps(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_png_shows_messages_and_gaps(directory: Path, tmp_path: Path) -> None:
     """Large enough, not blank, with the colours of what is in it; a gap makes the exit code 3."""
     pictures = []
     for recording_id, code in ((0, 0), (1, 3), (2, 0)):
         out = tmp_path / f"{recording_id}.png"
-        assert main(["plot", str(directory), str(recording_id), "-o", str(out)]) == code
-        captured = capsys.readouterr()
+        captured = aerotape("plot", directory, recording_id, "-o", out, expect=code)
         assert captured.out == f"{out}\n"
         assert ("1 gaps, the first at position 196608" in captured.err) == (code == 3)
         pictures.append(pixels(out))
@@ -92,20 +88,17 @@ def test_other_formats(directory: Path, tmp_path: Path) -> None:
     svg, pdf = tmp_path / "a.SVG", tmp_path / "b.pdf"
     svg.write_text("old")
     for out in (svg, pdf):
-        assert main(["plot", str(directory), "0", "-o", str(out)]) == 0
+        aerotape("plot", directory, "0", "-o", out)
     paths = ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}path")
     assert len(list(paths)) > 50
     assert pdf.read_bytes().startswith(b"%PDF-")
 
 
-def test_the_only_recording_needs_no_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And the picture has a name of its own."""
+def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the picture has a default name."""
     add_recording(tmp_path, fill(SegmentBuilder(), 50))
     monkeypatch.chdir(tmp_path)
-    assert main(["plot", str(tmp_path), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    row = aerotape("plot", tmp_path, "--json").json
     assert row == {"file": "recording-0.png", "recording_id": 0, "messages": 50, "gaps": 0}
     assert Path("recording-0.png").stat().st_size > 10_000
 
@@ -132,15 +125,13 @@ def test_bad_use_is_one_line(
     directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     code: int,
     complaint: str,
 ) -> None:
     """Nothing is written."""
     monkeypatch.chdir(tmp_path)
-    assert main(["plot", str(directory), *arguments]) == code
-    captured = capsys.readouterr()
+    captured = aerotape("plot", directory, *arguments, expect=code)
     assert captured.out == ""
     [line] = captured.err.splitlines()
     assert complaint in line
@@ -160,18 +151,18 @@ def test_without_matplotlib_the_extra_is_named(directory: Path, tmp_path: Path) 
     )
     run = {"capture_output": True, "text": True, "env": environment, "timeout": 60}
     done: Any = subprocess.run([sys.executable, "-c", code, str(directory)], **run)  # type: ignore[call-overload]
-    says = (
+    error = (
         "matplotlib is not installed: `pip install '.[plot]'` in aerotape's checkout, or "
         "`pip install 'WHEEL[plot]'` with the wheel that `make dist` builds there"
     )
-    assert done.stdout.splitlines() == ["500", says], done.stderr
+    assert done.stdout.splitlines() == ["500", error], done.stderr
     command = [sys.executable, "-m", "aerotape", "plot", str(directory), "0"]
     done = subprocess.run(command, cwd=tmp_path, **run)  # type: ignore[call-overload]
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"aerotape plot: {says}\n"
+    assert done.stderr == f"aerotape plot: {error}\n"
 
 
-def test_a_figure_of_its_own(directory: Path) -> None:
+def test_a_new_figure(directory: Path) -> None:
     """The axes of the rate are returned, and hold the bins; their figure holds the rest."""
     from matplotlib import pyplot
     from matplotlib.patches import StepPatch
@@ -237,8 +228,8 @@ def test_many_gaps_are_drawn_as_few(tmp_path: Path) -> None:
     assert recording.stats().gap_count == 500
 
 
-def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Chosen by itself where times are known; then there is the throughput of bytes too."""
+def test_over_time(directory: Path, tmp_path: Path) -> None:
+    """The default if times are known, with the throughput of bytes too."""
     from matplotlib.figure import Figure
 
     from aerotape.errors import ConfigurationError
@@ -256,14 +247,14 @@ def test_over_time(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     seconds = (drawn.edges - drawn.edges[0]) * 86_400
     assert list(seconds) == pytest.approx([i / 10 for i in range(11)], abs=1e-4)
     out = tmp_path / "time.png"
-    assert main(["plot", str(directory), "0", "--over", "time", "-o", str(out)]) == 0
+    aerotape("plot", directory, "0", "--over", "time", "-o", out)
     assert share(pixels(out), COLOURS["rate"]) > 0.005
     with pytest.raises(ConfigurationError, match="requires statistics over time"):
         recording.plot(throughput, panel="throughput", over="position")
-    assert main(["plot", str(directory), "1", "--over", "time", "-o", str(out)]) == 2
-    assert "use over position" in capsys.readouterr().err
+    refused = aerotape("plot", directory, "1", "--over", "time", "-o", out, expect=2)
+    assert "use over position" in refused.err
     arguments = ["--over", "position", "--from-time", "2030-01-01T00:00Z"]
-    assert main(["plot", str(directory), "0", *arguments, "-o", str(out)]) == 0
+    aerotape("plot", directory, "0", *arguments, "-o", out)
 
 
 @pytest.mark.parametrize(

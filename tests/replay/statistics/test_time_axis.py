@@ -85,7 +85,7 @@ def test_an_idle_end_has_no_messages(tmp_path: Path, idle_points: list[int]) -> 
     assert all(part.messages for part in half.bins)
 
 
-def test_a_clock_that_was_put_back_lets_time_stand_still(tmp_path: Path) -> None:
+def test_time_stands_still_while_a_clock_was_set_back(tmp_path: Path) -> None:
     """What was recorded meanwhile counts where it stands, and nothing is lost."""
     builder = fill(SegmentBuilder(), 300)
     places = [builder.messages[i].position for i in (0, 100, 200)] + [builder.position]
@@ -119,7 +119,7 @@ def test_a_range_of_times(tmp_path: Path) -> None:
 
 
 def test_a_recording_without_a_time_index(tmp_path: Path) -> None:
-    """Over time is refused, and says what works; nothing recorded is no reason to refuse."""
+    """Over time is refused, with the alternative; an empty recording is not."""
     add_recording(tmp_path, fill(SegmentBuilder(), 20))
     add_recording(tmp_path, SegmentBuilder())
     directory = open_directory(tmp_path)

@@ -19,7 +19,7 @@ from support.builders.segment_builder import BEGIN, SegmentBuilder, crc32
 import aerotape
 from aerotape.errors import AerotapeError, ConfigurationError, UnknownRecordingError
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages, recording_range
+from aerotape.replay.offline.reader import recording_range
 from aerotape.spark.source.options import ReadOptions
 
 pytest.importorskip("pyarrow")
@@ -61,7 +61,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 def expected_rows(archive_dir: Path, recording_id: int) -> list[dict[str, Any]]:
     recording = open_directory(archive_dir).recording(recording_id)
-    rows = [{**m._asdict(), "length": m.length} for m in read_messages(recording)]
+    rows = [{**m._asdict(), "length": m.length} for m in recording.messages()]
     return [{name: row[name] for name in FILE_COLUMNS} for row in rows]
 
 
@@ -177,7 +177,7 @@ def test_a_damaged_recording_is_left_out_and_named(
 
 def read_messages_with_payload(archive_dir: Path) -> Any:
     recording = open_directory(archive_dir).recording(0)
-    return (message.position for message in read_messages(recording) if message.length)
+    return (message.position for message in recording.messages() if message.length)
 
 
 def test_a_second_job_converts_only_what_is_new(

@@ -12,7 +12,6 @@ from support.builders.segment_builder import SegmentBuilder
 import aerotape.spark
 from aerotape import _native
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +48,7 @@ def test_every_message_is_one_row(spark: SparkSession, archive_dir: Path) -> Non
     expected = [
         {**message._asdict(), "length": message.length}
         for recording in open_directory(archive_dir).recordings()
-        for message in read_messages(recording)
+        for message in recording.messages()
     ]
     assert len(rows) == 600
     assert rows == [{**row, "payload": bytearray(row["payload"])} for row in expected]
@@ -73,7 +72,7 @@ def test_options_choose_recordings_positions_and_columns(
     spark: SparkSession, archive_dir: Path
 ) -> None:
     """Filters of recordings and positions, and a table with the columns asked for."""
-    messages = list(read_messages(open_directory(archive_dir).recording(1)))
+    messages = list(open_directory(archive_dir).recording(1).messages())
     table = load(
         spark, archive_dir, streamId=11, channel="prices", columns="length,position",
         fromPosition=messages[100].position, toPosition=messages[200].position,

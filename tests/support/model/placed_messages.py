@@ -19,7 +19,6 @@ from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.segment_files import segment_file_name
 from aerotape.errors import StorageError
 from aerotape.replay.offline.directory import Recording
-from aerotape.replay.offline.reader import read_messages
 from support.model.messages import message
 from support.model.term_log import HEADER, TermLog, aligned
 
@@ -168,7 +167,7 @@ def check_placed(
     promised = stop if promised is None else promised
     check_bytes(recording.archive_dir, descriptor, promised, joins)
     try:
-        messages = read_messages(recording, checksum=checksum)
+        messages = recording.messages(checksum=checksum)
         for end in _checked(descriptor, messages, joins):
             position, count = end, count + 1
         position = max((position, *(each for each in joins if each <= stop)))

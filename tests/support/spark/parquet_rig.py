@@ -10,7 +10,6 @@ from typing import Any, Never
 from pyarrow import dataset
 
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 from aerotape.spark.parquet.job import JobReport, ParquetJob, RecordingReport
 from aerotape.spark.parquet.plan import JobOptions
 from aerotape.spark.parquet.store import OutputStore
@@ -181,14 +180,14 @@ def positions_of(out: Path, recording_id: int) -> list[int]:
 def expected_rows(archive_dir: Path, recording_id: int) -> list[dict[str, Any]]:
     """What our own reader says that a recording's files should hold."""
     recording = open_directory(archive_dir).recording(recording_id)
-    rows = [{**m._asdict(), "length": m.length} for m in read_messages(recording)]
+    rows = [{**m._asdict(), "length": m.length} for m in recording.messages()]
     return [{name: row[name] for name in FILE_COLUMNS} for row in rows]
 
 
 def expected_positions(archive_dir: Path, recording_id: int) -> list[int]:
     """Where our own reader finds the messages of a recording."""
     recording = open_directory(archive_dir).recording(recording_id)
-    return [message.position for message in read_messages(recording)]
+    return [message.position for message in recording.messages()]
 
 
 def only(archive_dir: Path, out: Path, **options: Any) -> RecordingReport:

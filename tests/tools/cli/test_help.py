@@ -7,9 +7,10 @@ import re
 from argparse import ArgumentParser
 
 import pytest
+from support.daemon.command_line import aerotape
 
 from aerotape.tools import tool
-from aerotape.tools._cli.main import command_names, main
+from aerotape.tools._cli.main import command_files
 
 # From the project's glossary: words that the help must not use, as whole words.
 REFUSED = re.compile(
@@ -43,11 +44,10 @@ def check(text: str) -> None:
     assert not (found := REFUSED.search(plain)), f"{found[0]!r} in {plain}"
 
 
-@pytest.mark.parametrize("command", command_names())
-def test_help_is_imperative_and_plain(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", command_files())
+def test_help_is_imperative_and_plain(command: str) -> None:
     """The help of each command starts with a verb and has no word of the list."""
-    assert main([command, "--help"]) == 0
-    check(capsys.readouterr().out)
+    check(aerotape(command, "--help").out)
 
 
 @pytest.mark.parametrize("command", tool_commands())
@@ -64,16 +64,12 @@ def test_help_of_tool_commands_is_imperative_and_plain(
 
 
 @pytest.mark.parametrize("action", ["detach", "delete", "purge", "attach", "migrate"])
-def test_help_of_segment_actions_is_imperative_and_plain(
-    action: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_of_segment_actions_is_imperative_and_plain(action: str) -> None:
     """As for the commands, also for the actions of `aerotape segments`."""
-    assert main(["segments", action, "--help"]) == 0
-    check(capsys.readouterr().out)
+    check(aerotape("segments", action, "--help").out)
 
 
-def test_the_overview_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_overview_is_plain() -> None:
     """The list of commands has no word of the list either."""
-    assert main(["--help"]) == 0
-    plain = " ".join(capsys.readouterr().out.split())
+    plain = " ".join(aerotape("--help").out.split())
     assert not REFUSED.search(plain), plain

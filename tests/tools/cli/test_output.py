@@ -32,7 +32,7 @@ class Point:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that counts as a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -53,7 +53,7 @@ def test_rows_are_one_json_array(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    """No rows are an empty array, and nothing at all for people."""
+    """No rows are an empty array, and nothing for people."""
     emit([], JSON)
     emit([], PLAIN)
     assert capsys.readouterr().out == "[]\n"

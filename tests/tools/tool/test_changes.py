@@ -14,12 +14,12 @@ from support.builders.built_archive import add_entry
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.command_line import aerotape, tool
 from support.jvm.java import archive_tool
 
 from aerotape.catalog import layout
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
-from aerotape.tools._cli.main import main
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def test_files_are_left_as_archive_tool_leaves_them(
     """On two copies of one directory, with the same outcome; a dry run before changes nothing."""
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
-    succeeded = main(["tool", str(directory), *arguments, "--dry-run"]) == 0
+    succeeded = tool(directory, *arguments, "--dry-run", expect=None).code == 0
     assert content(directory) == before
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert (main(["tool", str(directory), *arguments]) == 0) == succeeded
+    assert (tool(directory, *arguments, expect=None).code == 0) == succeeded
     done = archive_tool(theirs, *arguments, answers="y\n")
     assert (done.returncode == 0) == succeeded, done.stderr
     assert content(directory) == content(theirs)
@@ -78,10 +78,8 @@ def test_files_are_left_as_archive_tool_leaves_them(
 
 
 @pytest.mark.parametrize("target", ["VALID", "INVALID"])
-def test_an_impossible_state_is_repaired_by_mark(
-    directory: Path, capsys: pytest.CaptureFixture[str], target: str
-) -> None:
-    """It is damage to the entry, and no answer that the recording is so already."""
+def test_an_impossible_state_is_repaired_by_mark(directory: Path, target: str) -> None:
+    """It is damage to the entry, even if the recording counts as being in the state."""
     with Catalog.open(directory, read_only=True) as catalog:
         place = catalog.entry(0).offset + layout.STATE_OFFSET
     with (directory / "archive.catalog").open("r+b") as file:
@@ -89,50 +87,41 @@ def test_an_impossible_state_is_repaired_by_mark(
         file.write(struct.pack("<i", 7))
     before = content(directory)
     command = ["tool", str(directory), f"mark-{target.lower()}", "0"]
-    assert main([*command, "--dry-run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert aerotape(*command, "--dry-run", "--json").json["changed"] is True
     assert content(directory) == before
-    assert main(command) == 0
-    told = f"recording 0 is {target} now, was 7, which is not a valid state\n"
-    assert capsys.readouterr().out == told
-    assert main(["tool", str(directory), "describe", "0", "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
+    changed = f"recording 0 is {target} now, was 7, which is not a valid state\n"
+    assert aerotape(*command).out == changed
+    row = tool(directory, "describe", "0", "--json").json
     assert (row["state"], row["damage"]) == (target, "")
-    assert main(command) == 0
-    assert capsys.readouterr().out == f"recording 0 is {target} already\n"
+    assert aerotape(*command).out == f"recording 0 is {target} already\n"
 
 
-def test_compaction_names_the_recordings_that_go(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The first of them where they are many, all with -v."""
+def test_compaction_names_the_removed_recordings(directory: Path) -> None:
+    """The first of many, all with -v."""
     with Catalog.open(directory) as catalog:
         for _ in range(25):
             recording_id = add_entry(catalog, SegmentBuilder())
             catalog.change_state(recording_id, RecordingState.DELETED)
     gone = [1, 2, *range(5, 30)]
     compact = ["tool", str(directory), "compact", "--dry-run"]
-    assert main(compact) == 0
     first = ", ".join(map(str, gone[:20]))
-    assert f": {first} and 7 more, shown with -v or --json\n" in capsys.readouterr().out
-    assert main([*compact, "-v"]) == 0
-    assert f": {', '.join(map(str, gone))}\n" in capsys.readouterr().out
+    assert f": {first} and 7 more, shown with -v or --json\n" in aerotape(*compact).out
+    assert f": {', '.join(map(str, gone))}\n" in aerotape(*compact, "-v").out
     with Catalog.open(directory) as catalog:
         for recording_id in gone:
             catalog.change_state(recording_id, RecordingState.VALID)
-    assert main(compact) == 0
-    assert capsys.readouterr().out.endswith(" and 0 segment files\n")
+    assert aerotape(*compact).out.endswith(" and 0 segment files\n")
 
 
 def test_a_compacted_catalog_can_be_added_to(directory: Path) -> None:
-    """The ids of recordings that are gone are not given again, and all others are found."""
-    assert main(["tool", str(directory), "compact", "--yes"]) == 0
+    """The ids of removed recordings are not reused, and all others are found."""
+    tool(directory, "compact", "--yes")
     with Catalog.open(directory) as catalog:
         assert (list(catalog.all_recording_ids()), catalog.next_recording_id) == ([0, 3, 4], 5)
         kept = catalog.entry(4)
         assert catalog.compute_checksum(4, "crc-32") != 0
     assert kept.descriptor.original_channel == f"aeron:ipc?alias={'long-' * 4}"
-    assert main(["tool", str(directory), "mark-valid", "2"]) == 1
+    tool(directory, "mark-valid", "2", expect=1)
 
 
 def test_a_catalog_that_is_open_is_compacted(directory: Path) -> None:
@@ -157,7 +146,7 @@ def test_nothing_is_deleted_without_a_yes(
     """Nor if standard input has ended."""
     before = content(directory)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    assert main(["tool", str(directory), *arguments]) != 0
+    assert tool(directory, *arguments, expect=None).code
     assert content(directory) == before
 
 
@@ -165,12 +154,9 @@ def test_nothing_is_deleted_without_a_yes(
     "arguments", [["compact"], ["delete-orphaned-segments"]], ids=lambda arguments: arguments[0]
 )
 def test_an_archive_that_starts_while_it_asks_is_noticed(
-    directory: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
+    directory: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """A Java archive asks no lock: what was known before the answer counts no more."""
+    """A Java archive takes no lock, so the directory is checked again after the answer."""
     before = content(directory)
     with ExitStack() as started:
 
@@ -180,27 +166,22 @@ def test_an_archive_that_starts_while_it_asks_is_noticed(
                 return "y\n"
 
         monkeypatch.setattr("sys.stdin", Hesitant())
-        assert main(["tool", str(directory), *arguments]) == 1
-    assert "is in use" in capsys.readouterr().err
+        assert "is in use" in tool(directory, *arguments, expect=1).err
     changed = {name for name, data in content(directory).items() if before.get(name) != data}
     assert changed == {"archive-mark.dat"}
 
 
-def test_a_damaged_entry_keeps_its_files_and_the_catalog(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Compaction refuses; orphans of all others go, and the exit code says that not all is well."""
+def test_a_damaged_entry_keeps_its_files_and_the_catalog(directory: Path) -> None:
+    """Compaction refuses; orphans of all others are deleted, and the exit code is 3."""
     with Catalog.open(directory, read_only=True) as catalog:
         offset = catalog.entry(0).offset
     with (directory / "archive.catalog").open("r+b") as file:
         file.seek(offset + 32 + 80)
         file.write(struct.pack("<i", 1 << 30))
     before = content(directory)
-    assert main(["tool", str(directory), "compact", "--yes"]) == 1
-    assert f"entry at offset {offset}" in capsys.readouterr().err
+    assert f"entry at offset {offset}" in tool(directory, "compact", "--yes", expect=1).err
     assert content(directory) == before
-    assert main(["tool", str(directory), "delete-orphaned-segments", "--yes", "--json"]) == 3
-    captured = capsys.readouterr()
+    captured = tool(directory, "delete-orphaned-segments", "--yes", "--json", expect=3)
     assert "retained the files of recording 0: " in captured.err
     deleted = json.loads(captured.out)["segment_files_deleted"]
     assert "2-0.rec" in deleted
@@ -219,10 +200,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("catalog", ["empty", "zeros", "without its next id"])
-def test_a_refused_command_changes_no_file(
-    directory: Path, catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Not even a catalog that would first have to be brought into order."""
+def test_a_refused_command_changes_no_file(directory: Path, catalog: str) -> None:
+    """Not even a catalog that has to be repaired first."""
     path = directory / "archive.catalog"
     data = bytearray(path.read_bytes())
     assert data[8:16] == (5).to_bytes(8, "little")
@@ -231,39 +210,39 @@ def test_a_refused_command_changes_no_file(
     (directory / layout.REWRITTEN_FILE_NAME).write_bytes(b"left over")
     before, status = content(directory), path.stat()
     for arguments in REFUSED:
-        assert main(["tool", str(directory), *arguments]) == 1, arguments
-        assert "Traceback" not in capsys.readouterr().err
+        assert "Traceback" not in tool(directory, *arguments, expect=1).err
         assert content(directory) == before, arguments
         after = path.stat()
         assert (after.st_mtime_ns, after.st_blocks) == (status.st_mtime_ns, status.st_blocks)
 
 
-def test_a_command_that_is_not_refused_brings_the_catalog_into_order(tmp_path: Path) -> None:
+def test_a_command_that_is_not_refused_repairs_the_catalog(tmp_path: Path) -> None:
     directory = tmp_path / "archive"
     directory.mkdir()
     path = directory / "archive.catalog"
     path.write_bytes(b"")
-    assert main(["tool", str(directory), "capacity", "4096"]) == 0
+    tool(directory, "capacity", "4096")
     assert len(path.read_bytes()) == 4096
     with Catalog.open(directory, read_only=True) as catalog:
         assert list(catalog.recording_ids()) == []
 
 
-def test_capacity_is_printed_and_grows(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_capacity_is_printed_and_grows(directory: Path) -> None:
     """By zeros at the end, never down; ArchiveTool reads the catalog all the same."""
     before = content(directory)["archive.catalog"]
-    assert main(["tool", str(directory), "capacity"]) == 0
-    assert capsys.readouterr().out == f"{len(before)}\n"
+    assert tool(directory, "capacity").out == f"{len(before)}\n"
     wanted = len(before) + 12_345
-    assert main(["tool", str(directory), "capacity", str(wanted), "--dry-run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"capacity_bytes": wanted, "dry_run": True}
+    assert tool(directory, "capacity", wanted, "--dry-run", "--json").json == {
+        "capacity_bytes": wanted,
+        "dry_run": True,
+    }
     assert content(directory)["archive.catalog"] == before
-    assert main(["tool", str(directory), "capacity", str(wanted)]) == 0
+    tool(directory, "capacity", wanted)
     grown = content(directory)["archive.catalog"]
     assert grown == before + bytes(12_345)
-    assert main(["tool", str(directory), "capacity", "32"]) == 0
+    tool(directory, "capacity", "32")
     assert content(directory)["archive.catalog"] == grown
-    assert main(["tool", str(directory), "capacity", "31"]) == 2
+    tool(directory, "capacity", "31", expect=2)
     assert archive_tool(directory, "count-entries").stdout == "3\n"
 
 
@@ -280,22 +259,19 @@ def test_capacity_is_printed_and_grows(directory: Path, capsys: pytest.CaptureFi
     ids=lambda arguments: arguments[0],
 )
 def test_what_writes_is_refused_while_an_archive_uses_the_directory(
-    directory: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    directory: Path, arguments: list[str]
 ) -> None:
     """A dry run is not, nor are commands that only read."""
     with in_use(directory):
         before = content(directory)
-        assert main(["tool", str(directory), *arguments]) == 1
-        assert "is in use by another archive" in capsys.readouterr().err
-        assert main(["tool", str(directory), *arguments, "--dry-run"]) == 0
+        assert "is in use by another archive" in tool(directory, *arguments, expect=1).err
+        tool(directory, *arguments, "--dry-run")
         for reading in ("describe", "describe-all", "count-entries", "capacity", "pid", "errors"):
-            assert main(["tool", str(directory), reading]) == 0
+            tool(directory, reading)
         assert content(directory) == before
 
 
-def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_start_does_not_orphan_the_last_segment(tmp_path: Path) -> None:
     """From such a start the segment positions would differ, this file being after the last."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
@@ -303,15 +279,13 @@ def test_a_segment_that_holds_the_end_is_no_orphan_of_a_damaged_start(
         assert catalog.stop_position(0) < start + SEGMENT_LENGTH - 64
         catalog.set_start_position(0, start)
     before = {name: data for name, data in content(directory).items() if name.startswith("0-")}
-    assert main(["tool", str(directory), "delete-orphaned-segments", "0", "--yes"]) in (0, 3)
-    assert "is the start position right?" in capsys.readouterr().err
+    done = tool(directory, "delete-orphaned-segments", "0", "--yes", expect=None)
+    assert "is the start position right?" in done.err
     after = content(directory)
     assert {name: after.get(name) for name in before} == before
 
 
-def test_segments_are_not_orphans_of_a_start_without_a_segment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_segments_are_not_orphans_of_a_start_without_a_segment(tmp_path: Path) -> None:
     """One flipped bit may put it there, where segments begin; detaching leaves the one it is in,
     or, of a recording that ends where a segment does, one that ends at the start."""
     directory = build(tmp_path / "archive")
@@ -320,37 +294,34 @@ def test_segments_are_not_orphans_of_a_start_without_a_segment(
     for start in (1 << 40, 4 * SEGMENT_LENGTH):
         with Catalog.open(directory) as catalog:
             catalog.set_start_position(3, start)
-        assert main(orphans) == 3
-        assert f"no segment file at the start position {start}" in capsys.readouterr().err
+        assert f"no segment file at the start position {start}" in aerotape(*orphans, expect=3).err
         assert set(content(directory)) == set(before)
     with Catalog.open(directory) as catalog:
         catalog.set_start_position(3, 3 * SEGMENT_LENGTH)
-    assert main(orphans) == 0
+    aerotape(*orphans)
     gone = {f"3-{base}.rec" for base in (0, SEGMENT_LENGTH, 2 * SEGMENT_LENGTH)}
     assert set(content(directory)) == set(before) - gone
 
 
-def test_what_was_deleted_is_no_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where purged recordings have no files any more, commands for all say nothing of them."""
+def test_purged_recordings_are_not_damage(tmp_path: Path) -> None:
+    """Commands for all recordings ignore purged ones without files."""
     directory = build(tmp_path / "archive")
     with Catalog.open(directory) as catalog:
         catalog.change_state(4, RecordingState.DELETED)
     for path in directory.glob("1-*.rec"):
         path.unlink()
     for arguments in (["dump", "1"], ["checksum", "crc-32"], ["verify"]):
-        assert main(["tool", str(directory), *arguments]) == 0, capsys.readouterr()
-        assert capsys.readouterr().err == ""
+        assert tool(directory, *arguments).err == ""
 
 
 @pytest.mark.parametrize("command", ["stats", "export", "verify", "repair", "time-index"])
-def test_an_invalid_recording_is_reported_as_such(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_an_invalid_recording_is_reported_as_such(tmp_path: Path, command: str) -> None:
     """It is in the catalog, so the error must not only say that the id is unknown."""
     directory = build(tmp_path / "archive")
     file = [str(tmp_path / "exported")] if command == "export" else []
-    assert main(["tool", str(directory), command, "1", *file]) == 1
-    assert capsys.readouterr().err.endswith("archive: it is DELETED\n")
+    assert tool(directory, command, "1", *file, expect=1).err.endswith("archive: it is DELETED\n")
     if command not in ("verify", "repair"):
-        assert main(["tool", str(directory), command, "2", *file]) == 1
-        assert "it is INVALID, which `aerotape tool` changes with" in capsys.readouterr().err
+        assert (
+            "it is INVALID, which `aerotape tool` changes with"
+            in tool(directory, command, "2", *file, expect=1).err
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -11,9 +10,8 @@ import pytest
 from support.builders.built_archive import add_recording
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.daemon.command_line import aerotape, tool
 from support.jvm.java import archive_tool
-
-from aerotape.tools._cli.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
 CRC_32C = "io.aeron.archive.checksum.Crc32c"
@@ -52,46 +50,41 @@ def test_checksums_are_those_of_archive_tool(
     """On two copies of one directory; 3 is for a recording whose files are gone."""
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
-    assert main(["tool", str(directory), "checksum", *arguments, "--dry-run"]) == code
+    tool(directory, "checksum", *arguments, "--dry-run", expect=code)
     assert content(directory) == before
-    assert main(["tool", str(directory), "checksum", *arguments]) == code
+    tool(directory, "checksum", *arguments, expect=code)
     done = archive_tool(theirs, "checksum", *arguments)
     assert (done.returncode == 0) == (code != 1), done.stderr
     assert content(directory) == content(theirs)
     assert (content(directory) != before) == (code != 1)
 
 
-def test_changes_are_reported_and_verify(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changes_are_reported_and_verify(directory: Path) -> None:
     """A second run finds nothing to change; verify finds all checksums right, ArchiveTool too."""
     arguments = ["tool", str(directory), "checksum", "crc-32c", "0", "-a", "--json"]
-    assert main(arguments) == 0
-    (first,) = json.loads(capsys.readouterr().out)
+    (first,) = aerotape(*arguments).json
     assert (first["recording_id"], first["segments"], first["problems"]) == (0, 3, [])
     assert first["descriptor_changed"] is True
     assert first["frames_changed"] == first["frames"] > 200
-    assert main(arguments) == 0
-    (second,) = json.loads(capsys.readouterr().out)
+    (second,) = aerotape(*arguments).json
     assert (second["descriptor_changed"], second["frames_changed"]) == (False, 0)
     assert second["frames"] == first["frames"]
-    assert main(["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32C]) == 0
+    tool(directory, "verify", "0", "-a", "-checksum", CRC_32C)
     checked = archive_tool(directory, "verify", "0", "-a", "-checksum", CRC_32C)
     assert "(recordingId=0) OK" in checked.stdout, checked.stdout
 
 
 @pytest.mark.parametrize("kind", ["crc-32", "crc-32c"])
 def test_frames_whose_checksum_was_wrong_are_counted(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+    directory: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Before it is covered up, and where others had right ones; the bytes are ArchiveTool's."""
+    """If other frames had valid ones; the bytes are those of ArchiveTool."""
     checksum = ["tool", str(directory), "checksum"]
     # Recorded without checksums: damage cannot be detected.
     path = directory / "0-0.rec"
     overwrite(path, 40, b"damaged")
     overwrite(path, 12, b"\x07")  # of another session, before an extension
-    assert main([*checksum, "crc-32", "0", "-a", "--json"]) == 0
-    (outcome,) = json.loads(capsys.readouterr().out)
+    (outcome,) = aerotape(*checksum, "crc-32", "0", "-a", "--json").json
     assert outcome["frames_changed"] == outcome["frames"]
     assert outcome["frames_wrong"] == 0
     # What an extension without checksums has recorded is not damaged.
@@ -101,24 +94,22 @@ def test_frames_whose_checksum_was_wrong_are_counted(
     overwrite(directory / f"0-{SEGMENT_LENGTH}.rec", 40, b"damaged")
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
-    assert main([*checksum, kind, "0", "-a", "--dry-run"]) == 3
-    shown = capsys.readouterr().out
+    shown = aerotape(*checksum, kind, "0", "-a", "--dry-run", expect=3).out
     assert "2 of these frames had a wrong checksum" in shown
     assert "verify -a -checksum" in shown
     assert content(directory) == before
-    assert main([*checksum, kind, "0", "-a", "--json"]) == 3
-    (outcome,) = json.loads(capsys.readouterr().out)
+    (outcome,) = aerotape(*checksum, kind, "0", "-a", "--json", expect=3).json
     assert (outcome["frames_wrong"], outcome["problems"]) == (2, [])
     assert outcome["frames_changed"] == (3 if kind == "crc-32" else outcome["frames"])
     archive_tool(theirs, "checksum", CRC_32 if kind == "crc-32" else CRC_32C, "0", "-a")
     assert content(directory) == content(theirs)
-    assert main([*checksum, kind, "0", "-a"]) == 0
+    aerotape(*checksum, kind, "0", "-a")
 
 
 def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
-    """The catalog knows the session id of the last extension only, so both are said to be so."""
+    """The catalog has only the session id of the last extension, so both are reported."""
     stream = SegmentBuilder()
     stream.message(b"without" * 1000)
     earlier = len(stream.frames)
@@ -126,13 +117,13 @@ def test_what_an_earlier_session_recorded_without_checksums_may_not_be_damaged(
     stream.message(b"with" * 1000)
     add_recording(tmp_path, stream)
     checksum = ["tool", str(tmp_path), "checksum", "crc-32", "0", "-a"]
-    told = f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    expected = (
+        f"{earlier} of these frames had a wrong checksum and may be damaged, or were recorded"
+    )
     for options in (["--dry-run"], []):
-        assert main([*checksum, *options]) == 3
-        shown = capsys.readouterr().out
-        assert f"{told} without one under an earlier session id" in shown
-    assert main(checksum) == 0
-    assert "earlier session" not in capsys.readouterr().out
+        shown = aerotape(*checksum, *options, expect=3).out
+        assert f"{expected} without one under an earlier session id" in shown
+    assert "earlier session" not in aerotape(*checksum).out
 
 
 def test_files_with_other_names_are_copied_before(
@@ -146,7 +137,7 @@ def test_files_with_other_names_are_copied_before(
     before = content(backup)
     checksum = ["tool", str(directory), "checksum", "crc-32", "0", "-a"]
     linked = [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))]
-    assert main([*checksum, "--dry-run"]) == 0
+    aerotape(*checksum, "--dry-run")
     assert [path.stat().st_nlink for path in sorted(directory.glob("*.rec"))] == linked
 
     def no_room(*_: object) -> int:
@@ -155,16 +146,16 @@ def test_files_with_other_names_are_copied_before(
     whole = content(directory)
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", no_room)
-        assert main(checksum) == 1
+        aerotape(*checksum, expect=1)
     assert content(directory) == whole
-    assert main(checksum) == 0
+    aerotape(*checksum)
     assert content(backup) == before
     names = [name for name in before if name.startswith("0-")]
     assert names and all((directory / name).read_bytes() != before[name] for name in names)
 
 
 @pytest.mark.parametrize(
-    ("damage", "arguments", "told"),
+    ("damage", "arguments", "problem"),
     [
         ("none", [], ""),
         ("payload", ["-a"], "1 of these frames had a wrong checksum"),
@@ -174,13 +165,9 @@ def test_files_with_other_names_are_copied_before(
     ],
 )
 def test_damage_has_the_exit_code_that_verify_has(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    damage: str,
-    arguments: list[str],
-    told: str,
+    tmp_path: Path, damage: str, arguments: list[str], problem: str
 ) -> None:
-    """Frames that are not gone through, for what is before them or for want of a file, too."""
+    """Also for frames that are not processed, after damage or without their file."""
     stream = SegmentBuilder(checksum=crc32)
     while stream.position < stream.segment_length + 9_000:
         stream.message(b"good" * 1_000)
@@ -192,28 +179,21 @@ def test_damage_has_the_exit_code_that_verify_has(
         overwrite(path, max(each for each in stream.frames if each < 4_096), bytes(4))
     elif damage == "no file":
         path.unlink()
-    code = 3 if told else 0
-    assert (
-        main(["tool", str(tmp_path), "verify", "-checksum", "crc-32", *arguments, "--dry-run"])
-        == code
-    )
+    code = 3 if problem else 0
+    tool(tmp_path, "verify", "-checksum", "crc-32", *arguments, "--dry-run", expect=code)
     for options in (["--dry-run"], []):
-        capsys.readouterr()
-        assert main(["tool", str(tmp_path), "checksum", "crc-32", *arguments, *options]) == code
-        assert told in capsys.readouterr().out
+        done = tool(tmp_path, "checksum", "crc-32", *arguments, *options, expect=code)
+        assert problem in done.out
 
 
-def test_a_frame_that_cannot_be_ends_the_segment(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_frame_that_cannot_be_ends_the_segment(directory: Path) -> None:
     """It is reported with its position; data after it is unchanged, other segments are done."""
     path = directory / f"0-{SEGMENT_LENGTH}.rec"
     damaged = bytearray(path.read_bytes())
     second = (int.from_bytes(damaged[:4], "little") + 31) & ~31
     damaged[second : second + 4] = (-5).to_bytes(4, "little", signed=True)
     path.write_bytes(damaged)
-    assert main(["tool", str(directory), "checksum", "crc-32", "0", "-a", "--json"]) == 3
-    (outcome,) = json.loads(capsys.readouterr().out)
+    (outcome,) = tool(directory, "checksum", "crc-32", "0", "-a", "--json", expect=3).json
     (problem,) = outcome["problems"]
     assert (problem["position"], problem["path"]) == (SEGMENT_LENGTH + second, str(path))
     assert path.read_bytes()[second:] == damaged[second:]

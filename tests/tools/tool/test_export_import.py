@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
 from support.builders.built_archive import add_recording
 from support.builders.mark_files import in_use
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.daemon.command_line import aerotape, tool
 from support.jvm.java import JavaArchive, JavaClient, archive_tool
 from support.model.messages import digest
 
@@ -20,7 +21,6 @@ from aerotape.catalog.time_index.file import Provenance, time_index_path, write_
 from aerotape.catalog.time_index.points import TimePoint
 from aerotape.replay.offline.directory import open_directory
 from aerotape.times import TimeRange
-from aerotape.tools._cli.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
 
@@ -61,7 +61,7 @@ def target(tmp_path: Path) -> Path:
         for entry in list(catalog.entries()):
             catalog.update_checksum(entry)
         catalog.change_state(1, RecordingState.DELETED)
-    assert main(["tool", str(directory), "compact", "--yes"]) == 0
+    tool(directory, "compact", "--yes")
     return directory
 
 
@@ -82,24 +82,20 @@ def test_a_recording_goes_into_another_directory(
     target: Path,
     tmp_path: Path,
     stream: SegmentBuilder,
-    capsys: pytest.CaptureFixture[str],
     options: list[str],
     recording_id: int,
 ) -> None:
     """With the next id, its own, or any that is free; ArchiveTool and diff find it the same."""
     file = tmp_path / "recording"
     export = ["tool", str(source), "export", "1", str(file), "-checksum", CRC_32]
-    assert main([*export, "--dry-run"]) == 0
+    aerotape(*export, "--dry-run")
     assert not file.exists()
-    assert main(export) == 0
-    capsys.readouterr()
+    aerotape(*export)
     command = ["tool", str(target), "import", str(file), *options, "--json"]
     before = content_of(target)
-    assert main([*command, "--dry-run"]) == 0
+    assert aerotape(*command, "--dry-run").json["recording_id"] == recording_id
     assert content_of(target) == before
-    assert json.loads(capsys.readouterr().out)["recording_id"] == recording_id
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out)["recording_id"] == recording_id
+    assert aerotape(*command).json["recording_id"] == recording_id
     assert payloads(target, recording_id) == [message.payload for message in stream.messages]
     ids = sorted({0, 2, recording_id})
     with Catalog.open(target, read_only=True) as catalog:
@@ -110,15 +106,13 @@ def test_a_recording_goes_into_another_directory(
         assert f"(recordingId={each}) OK" in verified.stdout, verified.stdout
     assert {p.name for p in target.iterdir() if not p.name.endswith(".rec")} == {"archive.catalog"}
     again = tmp_path / "again"
-    assert main(["tool", str(target), "export", str(recording_id), str(again)]) == 0
+    tool(target, "export", recording_id, again)
     if recording_id == 1:
         assert again.read_bytes() == file.read_bytes()
-        assert main(["tool", str(source), "diff", str(target), "1"]) == 0
+        tool(source, "diff", target, "1")
 
 
-def test_nothing_follows_the_last_position_that_there_is(
-    target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_is_created_after_the_last_position(target: Path, tmp_path: Path) -> None:
     """Neither an import nor a repair creates a file that starts at the end of the stream."""
     directory = tmp_path / "last"
     directory.mkdir()
@@ -129,12 +123,11 @@ def test_nothing_follows_the_last_position_that_there_is(
         stream.message(b"the end")
         stream.pad_term()
     recording_id = add_recording(directory, stream)
-    assert main(["tool", str(directory), "repair", str(recording_id), "--json"]) == 0
-    (repaired,) = json.loads(capsys.readouterr().out)
+    (repaired,) = tool(directory, "repair", recording_id, "--json").json
     assert repaired["segment_files_made"] == []
     assert [path.name for path in directory.glob("*.rec")] == [f"{recording_id}-{last}.rec"]
-    assert main(["tool", str(directory), "export", str(recording_id), str(tmp_path / "end")]) == 0
-    assert main(["tool", str(target), "import", str(tmp_path / "end"), "--id", "77"]) == 0
+    tool(directory, "export", recording_id, tmp_path / "end")
+    tool(target, "import", tmp_path / "end", "--id", "77")
     assert [path.name for path in target.glob("77-*.rec")] == [f"77-{last}.rec"]
     assert payloads(target, 77) == [b"the end"] * 2
 
@@ -143,8 +136,8 @@ def test_the_java_archive_replays_what_was_imported(
     source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, aeron_dir: Path
 ) -> None:
     """From its own directory, in which it recorded nothing itself."""
-    assert main(["tool", str(source), "export", "1", str(tmp_path / "file")]) == 0
-    assert main(["tool", str(target), "import", str(tmp_path / "file"), "--keep-id"]) == 0
+    tool(source, "export", "1", tmp_path / "file")
+    tool(target, "import", tmp_path / "file", "--keep-id")
     expected = [message.payload for message in stream.messages]
     java = {"aeron.archive.replay.checksum": CRC_32}
     with (
@@ -158,48 +151,38 @@ def test_the_java_archive_replays_what_was_imported(
     assert (polled["ended"], polled["digest"]) == (True, digest(expected))
 
 
-@pytest.mark.parametrize("where", [3, 9, 13, 40, 500, 5000, -40, -1])
-@pytest.mark.parametrize("how", ["cut short", "altered"])
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        *product(["cut short", "altered"], [3, 9, 13, 40, 500, 5000, -40, -1]),
+        ("bytes after its end", 0),
+    ],
+)
 def test_a_file_that_is_not_whole_is_refused(
-    source: Path,
-    target: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    where: int,
-    how: str,
+    source: Path, target: Path, tmp_path: Path, where: int, how: str
 ) -> None:
     """Cut off or altered anywhere, in prefix, header, content or digest: nothing has changed."""
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    tool(source, "export", "1", file)
     data = bytearray(file.read_bytes())
     if how == "altered":
         data[where] ^= 1
-    else:
+    elif how == "cut short":
         del data[where:]
+    else:
+        data += b"x"
     file.write_bytes(data)
     before = content_of(target)
-    capsys.readouterr()
     for options in ([], ["--dry-run"]):
-        assert main(["tool", str(target), "import", str(file), *options]) == 1
-        error = capsys.readouterr().err
+        error = tool(target, "import", file, *options, expect=1).err
         assert "cannot be imported" in error
+        assert how != "bytes after its end" or how in error
         assert len(error.splitlines()) == 1
         assert content_of(target) == before
         assert not (target / "aerotape-import").exists()
 
 
-def test_bytes_after_the_end_of_a_file_are_refused(
-    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody knows what else is wrong with it."""
-    file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
-    file.write_bytes(file.read_bytes() + b"x")
-    assert main(["tool", str(target), "import", str(file)]) == 1
-    assert "bytes after its end" in capsys.readouterr().err
-
-
-# ---- the time index goes along -------------------------------------------------------------------
+# ---- with the time index -------------------------------------------------------------------------
 
 
 def put_index(source: Path, stream: SegmentBuilder) -> list[TimePoint]:
@@ -221,8 +204,8 @@ def test_times_are_found_in_a_recording_that_was_imported(
 ) -> None:
     points = put_index(source, stream)
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
-    assert main(["tool", str(target), "import", str(file), *options]) == 0
+    tool(source, "export", "1", file)
+    tool(target, "import", file, *options)
     recording = open_directory(target).recording(1 if options else 3)
     index = recording.time_index
     assert (list(index.points), index.problem) == (points, "")
@@ -230,7 +213,7 @@ def test_times_are_found_in_a_recording_that_was_imported(
     assert index.positions(times) == open_directory(source).recording(1).time_index.positions(times)
     again = tmp_path / "again"
     recording_id = str(recording.recording_id)
-    assert main(["tool", str(target), "export", recording_id, str(again)]) == 0
+    tool(target, "export", recording_id, again)
     if options:
         assert again.read_bytes() == file.read_bytes()
 
@@ -241,7 +224,7 @@ def test_a_file_without_a_time_index_is_of_the_first_version(
     """Which older programs read; with an index it is the second, which they refuse."""
     versions = []
     for name in ("without", "with"):
-        assert main(["tool", str(source), "export", "1", str(tmp_path / name)]) == 0
+        tool(source, "export", "1", tmp_path / name)
         versions.append((tmp_path / name).read_bytes()[8:12])
         put_index(source, stream)
     assert versions == [b"\1\0\0\0", b"\2\0\0\0"]
@@ -249,16 +232,11 @@ def test_a_file_without_a_time_index_is_of_the_first_version(
 
 @pytest.mark.parametrize("how", ["cut short", "altered", "damaged", "too long"])
 def test_a_file_whose_time_index_is_not_whole_is_refused(
-    source: Path,
-    target: Path,
-    tmp_path: Path,
-    stream: SegmentBuilder,
-    capsys: pytest.CaptureFixture[str],
-    how: str,
+    source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder, how: str
 ) -> None:
     points = put_index(source, stream)
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    tool(source, "export", "1", file)
     data = bytearray(file.read_bytes())
     length = b'"time_points_length": %d' % (32 * len(points))
     assert data.count(length) == 1
@@ -277,53 +255,40 @@ def test_a_file_whose_time_index_is_not_whole_is_refused(
     file.write_bytes(data)
     before = content_of(target)
     for options in ([], ["--dry-run"]):
-        capsys.readouterr()
-        assert main(["tool", str(target), "import", str(file), *options]) == 1
-        error = capsys.readouterr().err
+        error = tool(target, "import", file, *options, expect=1).err
         assert "cannot be imported" in error
         assert ("time index" in error) == (how in ("damaged", "too long"))
         assert content_of(target) == before
 
 
 def test_a_damaged_time_index_is_left_out_with_a_warning(
-    source: Path,
-    target: Path,
-    tmp_path: Path,
-    stream: SegmentBuilder,
-    capsys: pytest.CaptureFixture[str],
+    source: Path, target: Path, tmp_path: Path, stream: SegmentBuilder
 ) -> None:
     put_index(source, stream)
     path = time_index_path(source, 1)
     path.write_bytes(path.read_bytes()[:200] + bytes(64) + path.read_bytes()[264:])
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
-    assert "is damaged" in capsys.readouterr().err
-    assert main(["tool", str(target), "import", str(file)]) == 0
+    assert "is damaged" in tool(source, "export", "1", file).err
+    tool(target, "import", file)
     assert len(open_directory(target).recording(3).time_index.points) == 0
 
 
-def test_an_id_that_is_taken_is_refused(
-    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_id_that_is_taken_is_refused(source: Path, target: Path, tmp_path: Path) -> None:
     """By a recording of any state, or by a file that would become part of it."""
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    tool(source, "export", "1", file)
     before = content_of(target)
-    assert main(["tool", str(target), "import", str(file), "--id", "2"]) == 1
-    assert "there is a recording 2" in capsys.readouterr().err
+    assert "there is a recording 2" in tool(target, "import", file, "--id", "2", expect=1).err
     (target / "1-131072.rec").write_bytes(b"mine")
-    assert main(["tool", str(target), "import", str(file), "--keep-id"]) == 1
-    assert "belongs to no recording" in capsys.readouterr().err
+    assert "belongs to no recording" in tool(target, "import", file, "--keep-id", expect=1).err
     (target / "1-131072.rec").unlink()
     assert content_of(target) == before
 
 
-def test_what_a_lost_catalog_has_left_is_not_touched(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An import gets an id that nothing is named for, and the next recording another one."""
+def test_files_of_a_lost_catalog_are_not_changed(source: Path, tmp_path: Path) -> None:
+    """An import gets an id that no file name has, and so does the next recording."""
     file = tmp_path / "recording"
-    assert main(["tool", str(source), "export", "1", str(file)]) == 0
+    tool(source, "export", "1", file)
     directory = tmp_path / "lost"
     (directory / "aerotape-quarantine" / "4-1700000000000").mkdir(parents=True)
     # Ids are given out in order: 5 is the first that is free, 7 the one after it.
@@ -340,69 +305,56 @@ def test_what_a_lost_catalog_has_left_is_not_touched(
         pass
     before = content_of(directory)
     for options in (["--dry-run"], []):
-        capsys.readouterr()
-        assert main(["tool", str(directory), "import", str(file), "--json", *options]) == 0
-        assert json.loads(capsys.readouterr().out)["recording_id"] == 5
+        assert tool(directory, "import", file, "--json", *options).json["recording_id"] == 5
     assert payloads(directory, 5) == payloads(source, 1)
     after = content_of(directory)
     catalog = str(directory / "archive.catalog")
     assert {path: after[path] for path in before if path != catalog} == {
         path: data for path, data in before.items() if path != catalog
     }
-    assert main(["tool", str(directory), "import", str(file)]) == 0
+    tool(directory, "import", file)
     assert payloads(directory, 7) == payloads(source, 1)
 
 
-def test_a_damaged_recording_is_not_exported(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The place is named; nor does an export take the place of a file."""
+def test_a_damaged_recording_is_not_exported(source: Path, tmp_path: Path) -> None:
+    """The position is named; and an export does not replace a file."""
     file = tmp_path / "recording"
     file.write_bytes(b"mine")
-    assert main(["tool", str(source), "export", "1", str(file)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "is there already" in tool(source, "export", "1", file, expect=1).err
     assert file.read_bytes() == b"mine"
     file.unlink()
     path = source / "1-196608.rec"
     data = bytearray(path.read_bytes())
     data[8] ^= 0x20
     path.write_bytes(data)
-    assert main(["tool", str(source), "export", "1", str(file)]) == 1
-    assert "damaged at position 196608" in capsys.readouterr().err
+    assert "damaged at position 196608" in tool(source, "export", "1", file, expect=1).err
     path.unlink()
-    assert main(["tool", str(source), "export", "1", str(file)]) == 1
-    assert "there is no 1-196608.rec" in capsys.readouterr().err
+    assert "there is no 1-196608.rec" in tool(source, "export", "1", file, expect=1).err
     assert [each.name for each in tmp_path.iterdir()] == ["source"]
 
 
 def test_an_import_is_refused_while_an_archive_uses_the_directory(
-    source: Path, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: Path, target: Path, tmp_path: Path
 ) -> None:
     """An export is not: of a live recording it takes the current data."""
     file = tmp_path / "recording"
     with Catalog.open(source) as catalog:
         catalog.set_stop_position(1, -1)
-    for directory in (source, target):
-        with in_use(directory):
-            if directory == source:
-                assert main(["tool", str(source), "export", "1", str(file)]) == 0
-            else:
-                before = content_of(target)
-                assert main(["tool", str(target), "import", str(file)]) == 1
-                assert content_of(target) == before
-    assert "in use" in capsys.readouterr().err
-    assert main(["tool", str(target), "import", str(file)]) == 0
+    with in_use(source):
+        tool(source, "export", "1", file)
+    with in_use(target):
+        before = content_of(target)
+        assert "in use" in tool(target, "import", file, expect=1).err
+        assert content_of(target) == before
+    tool(target, "import", file)
     assert payloads(target, 3) == payloads(source, 1)
 
 
-def test_differences_are_reported(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of descriptors, positions and bytes, and what only one of them has."""
+def test_differences_are_reported(source: Path, tmp_path: Path) -> None:
+    """Of descriptors, positions and bytes, and recordings in only one directory."""
     other = shutil.copytree(source, tmp_path / "other")
     command = ["tool", str(source), "diff", str(other), "--json"]
-    assert main(command) == 0
-    assert [row["same"] for row in json.loads(capsys.readouterr().out)] == [True, True]
+    assert [row["same"] for row in aerotape(*command).json] == [True, True]
     path = other / "0-131072.rec"
     data = bytearray(path.read_bytes())
     data[1000] ^= 1
@@ -411,18 +363,14 @@ def test_differences_are_reported(
         position = catalog.stop_position(1)
         catalog.set_stop_position(1, position - 64)
     add_recording(other, make_stream(0))
-    assert main(command) == 1
-    first, second, third = json.loads(capsys.readouterr().out)
+    first, second, third = aerotape(*command, expect=1).json
     assert (first["position"], first["fields"]) == (131_072 + 1000, {})
     assert "0-131072.rec, offset 1000" in first["detail"]
     assert second["fields"] == {"stop_position": [position, position - 64]}
     assert (second["position"], second["same"]) == (-1, False)
     assert (third["recording_id"], third["only_in"]) == (2, 2)
-    assert main(["tool", str(source), "diff", str(other), "9"]) == 1
-    assert "no recording with id 9" in capsys.readouterr().err
-    assert main(["tool", str(source), "diff", str(other)]) == 1
-    text = capsys.readouterr().out
+    assert "no recording with id 9" in tool(source, "diff", other, "9", expect=1).err
+    text = tool(source, "diff", other, expect=1).out
     assert "recording 2: only in" in text
     path.unlink()
-    assert main(["tool", str(source), "diff", str(other), "0"]) == 1
-    assert "not compared" in capsys.readouterr().out
+    assert "not compared" in tool(source, "diff", other, "0", expect=1).out

@@ -1,8 +1,7 @@
-"""`verify` and `repair` on what a power cut has left, before any archive was started there."""
+"""`verify` and `repair` after a power cut, before an archive was started."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,12 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.offline_directory import content
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.daemon.command_line import tool
 from support.damage.holes import PAGE_LENGTH, punch
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import Outcome, refresh
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
 
 LENGTH = 12_000
 
@@ -34,7 +33,7 @@ class Cut:
             add_entry(catalog, self.stream, stop_position=stop_position)
 
     def frames_with_a_page(self) -> list[int]:
-        """Return which messages have a page that is theirs alone."""
+        """Return the numbers of the messages that contain a whole page."""
         return [
             number
             for number, each in enumerate(self.stream.messages)
@@ -45,18 +44,18 @@ class Cut:
         return (position // PAGE_LENGTH + 1) * PAGE_LENGTH
 
     def lose(self, number: int) -> int:
-        """Have a page of a message never been written; return where the message begins."""
+        """Replace a page of a message by a hole; return the position of the message."""
         position = self.stream.messages[number].position
         punch(self.segment, self._page(position))
         return position
 
-    def run(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
-        code = main(["tool", str(self.path), *arguments, "--json"])
-        [row] = json.loads(capsys.readouterr().out)
-        return code, row
+    def run(self, *arguments: str) -> tuple[int, Any]:
+        done = tool(self.path, *arguments, "--json", expect=None)
+        [row] = done.json
+        return done.code, row
 
     def served(self) -> list[int]:
-        """Return the first bytes of all messages of the recording, which say which they are."""
+        """Return the numbers of all messages of the recording, which are their first bytes."""
         recording = open_directory(self.path).recording(0)
         return [message.payload[0] - 1 for message in recording.messages()]
 
@@ -67,7 +66,7 @@ def cut(tmp_path: Path) -> Cut:
 
 
 def end_with(cut: Cut, count: int) -> list[int]:
-    """Have the recording end with `count` frames that can lose a page; return which they are."""
+    """Truncate the recording after `count` frames that can lose a page; return their numbers."""
     able = cut.frames_with_a_page()
     last = next(
         number for number in reversed(able) if {number - each for each in range(count)} <= set(able)
@@ -78,15 +77,13 @@ def end_with(cut: Cut, count: int) -> list[int]:
     return list(range(last - count + 1, last + 1))
 
 
-def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(
-    cut: Cut, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(cut: Cut) -> None:
     """With a stop position after them they would never be found again."""
     first, _ = end_with(cut, 2)
     position = cut.lose(first)
     cut.lose(first + 1)
     before = content(cut.path)
-    code, row = cut.run(capsys, "verify", "-a", "--yes")
+    code, row = cut.run("verify", "-a", "--yes")
     assert (code, row["stop_position"], row["marked"]) == (3, position, None)
     assert "there are holes in its last frames" in row["problems"][0]["detail"]
     assert content(cut.path) == before
@@ -96,12 +93,10 @@ def test_verify_names_last_frames_in_holes_and_leaves_the_end_to_a_start(
     assert cut.served() == list(range(first))
 
 
-def test_verify_names_frames_in_holes_that_good_ones_follow(
-    cut: Cut, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_names_frames_in_holes_that_good_ones_follow(cut: Cut) -> None:
     position = cut.lose(cut.frames_with_a_page()[2])
     before = content(cut.path)
-    code, row = cut.run(capsys, "verify", "-a")
+    code, row = cut.run("verify", "-a")
     assert (code, row["marked"]) == (3, None)
     assert (
         f"1 frames are partly in holes of the file, at positions {position}:"
@@ -110,14 +105,12 @@ def test_verify_names_frames_in_holes_that_good_ones_follow(
     assert content(cut.path) == before
 
 
-def test_repair_takes_out_what_was_never_written(
-    cut: Cut, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """At the end as a start does, padding in the middle; all of it is kept as a copy."""
+def test_repair_removes_frames_that_were_never_written(cut: Cut) -> None:
+    """At the end as a start does, padding in the middle; a copy of it is retained."""
     [last] = end_with(cut, 1)
     middle = cut.frames_with_a_page()[2]
     end, filled = cut.lose(last), cut.lose(middle)
-    code, row = cut.run(capsys, "repair")
+    code, row = cut.run("repair")
     assert (code, row["stop_position"]) == (3, end)
     assert row["filled"] == [
         {"position": filled, "length": cut.stream.messages[middle].end_position - filled}
@@ -129,12 +122,12 @@ def test_repair_takes_out_what_was_never_written(
     for number in (middle, last):
         frame = cut.stream.frames[cut.stream.messages[number].position]
         assert frame[:100] in kept
-    assert cut.run(capsys, "repair")[0] == 0
+    assert cut.run("repair")[0] == 0
 
 
 @pytest.mark.parametrize("checksum", [True, False])
-def test_holes_are_nothing_where_something_else_tells(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], checksum: bool
+def test_holes_are_ignored_with_a_checksum_or_a_stop_position(
+    tmp_path: Path, checksum: bool
 ) -> None:
     """A checksum that is right, or a stop position that was set when all was recorded."""
     cut = Cut(tmp_path)
@@ -150,6 +143,6 @@ def test_holes_are_nothing_where_something_else_tells(
             for entry in list(catalog.entries()):
                 catalog.update_checksum(entry)
     options = ["-checksum", "crc-32"] if checksum else []
-    code, row = cut.run(capsys, "repair", *options)
+    code, row = cut.run("repair", *options)
     assert (code, row["stop_position"], row["damages"]) == (0, zeros.position, [])
     assert len(cut.served()) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import struct
 import time
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.builders.offline_directory import content
 from support.builders.old_directory import build_old, version
+from support.daemon.command_line import tool
 from support.jvm.java import archive_tool
 
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.tools._cli.main import main
 
 
 @pytest.mark.parametrize(
@@ -38,30 +37,29 @@ def test_files_are_left_as_archive_tool_leaves_them(
     directory = build_old(tmp_path / "archive", of_version)
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
-    assert main(["tool", str(directory), "migrate", "--dry-run"]) == 0
+    tool(directory, "migrate", "--dry-run")
     assert content(directory) == before
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert main(["tool", str(directory), "migrate"]) == 0
+    tool(directory, "migrate")
     done = archive_tool(theirs, "migrate", answers="y\n")
     assert "Exception" not in done.stdout, done.stdout
     assert content(directory) == content(theirs)
     assert (content(directory) == before) == (of_version >= version(3))
     for recording_id in (0, 2):
-        assert main(["tool", str(directory), "verify", str(recording_id), "-a"]) == 0
-    assert main(["tool", str(directory), "describe-all"]) == 0
+        tool(directory, "verify", recording_id, "-a")
+    tool(directory, "describe-all")
     assert archive_tool(directory, "count-entries").stdout == "3\n"
     with Catalog.open(directory, read_only=True) as catalog:
         assert list(catalog.all_recording_ids()) == [0, 1, 2, 3, 4]
         assert catalog.next_recording_id == 5
 
 
-def test_steps_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_are_printed(tmp_path: Path) -> None:
     """With versions before and the names of files before and after."""
     directory = build_old(tmp_path / "archive", version(1, 2, 3))
-    assert main(["tool", str(directory), "migrate", "--yes", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["mark_file_version"], told["catalog_version"]) == ("1.2.3", "1.2.3")
-    second, third = told["steps"]
+    printed = tool(directory, "migrate", "--yes", "--json").json
+    assert (printed["mark_file_version"], printed["catalog_version"]) == ("1.2.3", "1.2.3")
+    second, third = printed["steps"]
     assert (second["version"], third["version"]) == ("2.0.0", "3.0.0")
     assert second["segment_files_renamed"] == [
         ["2-0.rec", "2-65536.rec"],
@@ -69,8 +67,7 @@ def test_steps_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ["2-262144.rec", "2-327680.rec"],
     ]
     assert third["segment_files_renamed"] == []
-    assert main(["tool", str(directory), "migrate", "--yes"]) == 0
-    assert "nothing to do" in capsys.readouterr().out
+    assert "nothing to do" in tool(directory, "migrate", "--yes").out
 
 
 def _junk_name(directory: Path) -> None:
@@ -127,17 +124,13 @@ def _in_use(directory: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_cannot_be_migrated_is_left_as_it_is(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    spoil: object,
-    message: str,
+def test_a_directory_that_cannot_be_migrated_is_not_changed(
+    tmp_path: Path, spoil: object, message: str
 ) -> None:
-    """Nothing is begun that cannot be ended."""
+    """A migration that cannot be completed is not begun."""
     directory = build_old(tmp_path / "archive", version(1))
     assert callable(spoil)
     spoil(directory)
     before = content(directory)
-    assert main(["tool", str(directory), "migrate", "--yes"]) == 1
-    assert message in capsys.readouterr().err
+    assert message in tool(directory, "migrate", "--yes", expect=1).err
     assert content(directory) == before

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.builders.built_archive import add_recording, fill
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.command_line import tool
 from support.jvm.java import ROOT
 
 from aerotape.catalog.time_index.file import (
@@ -25,7 +24,6 @@ from aerotape.catalog.time_index.points import TimePoint
 from aerotape.formatting import bytes_text, count_text
 from aerotape.replay.offline.directory import open_directory
 from aerotape.tools._cli import chart
-from aerotape.tools._cli.main import main
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -42,26 +40,16 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def stats_json(
-    directory: Path, capsys: pytest.CaptureFixture[str], *arguments: str, expect: int
-) -> Any:
-    capsys.readouterr()
-    assert main(["tool", str(directory), "stats", *arguments, "--json"]) == expect
-    return json.loads(capsys.readouterr().out)
-
-
-def test_numbers_are_those_of_the_messages(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_match_the_messages(directory: Path) -> None:
     """One recording is an object, all are an array; a gap makes the exit code 3."""
-    one = stats_json(directory, capsys, "0", expect=0)
+    one = tool(directory, "stats", "0", "--json").json
     lengths = [m.length for m in open_directory(directory).recording(0).messages()]
     assert (one["messages"], one["payload_bytes"]) == (300, sum(lengths))
     assert (one["min_bytes"], one["max_bytes"]) == (min(lengths), max(lengths))
     assert len(one["bins"]) == 100
     assert sum(part["messages"] for part in one["bins"]) == 300
     assert one["messages_per_s"] == 300
-    every = stats_json(directory, capsys, "--bins", "7", expect=3)
+    every = tool(directory, "stats", "--bins", "7", "--json", expect=3).json
     assert [row["recording_id"] for row in every] == [0, 1, 2, 3]
     assert [row["gap_count"] for row in every] == [0, 1, 0, 0]
     assert [len(row["bins"]) for row in every] == [7, 7, 0, 7]
@@ -111,7 +99,7 @@ def test_the_picture_fits_the_terminal(directory: Path, width: int, encoding: st
     assert columns == [i for i in range(room) if bins[i * len(bins) // room].gap_bytes]
 
 
-def test_over_time(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_time(directory: Path) -> None:
     """By default if there is a time index; the axis has times then."""
     recording = open_directory(directory).recording(0)
     begin = 1_700_000_000_000_000_000
@@ -122,12 +110,12 @@ def test_over_time(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = picture(directory, 0, 120, "utf-8")
     assert "messages/s" in lines
     assert lines[-1].split() == ["22:13:20", "22:14:05", "22:14:50Z"]
-    one = stats_json(directory, capsys, "0", expect=0)
+    one = tool(directory, "stats", "0", "--json").json
     assert one["over"] == "time"
     assert sum(part["messages"] for part in one["bins"]) == 300
     assert [part["from_time_ns"] for part in one["bins"][:2]] == [begin, begin + 900_000_000]
-    assert stats_json(directory, capsys, "0", "--over", "position", expect=0)["over"] == "position"
-    assert main(["tool", str(directory), "stats", "3", "--over", "time"]) == 2
+    assert tool(directory, "stats", "0", "--over", "position", "--json").json["over"] == "position"
+    tool(directory, "stats", "3", "--over", "time", expect=2)
 
 
 def test_bars_are_as_long_as_there_are_messages(directory: Path) -> None:
@@ -144,17 +132,14 @@ def test_bars_are_as_long_as_there_are_messages(directory: Path) -> None:
     assert sorted(bars) == [bars[i] for i in sorted(range(len(rows)), key=lambda i: shares[i])]
 
 
-def test_all_recordings_are_a_line_each(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_recordings_are_a_line_each(directory: Path) -> None:
     """What cannot be read is named and the others are shown."""
     path = directory / "archive.catalog"
     data = bytearray(path.read_bytes())
     offset = data.index(b"aeron:udp", data.index(b"aeron:udp", data.index(b"alias") + 1))
     data[offset - 4 : offset] = (1 << 20).to_bytes(4, "little")
     path.write_bytes(data)
-    assert main(["tool", str(directory), "stats"]) == 3
-    captured = capsys.readouterr()
+    captured = tool(directory, "stats", expect=3)
     assert [line.split()[0] for line in captured.out.splitlines()] == [
         "recording_id",
         "0",
@@ -164,19 +149,16 @@ def test_all_recordings_are_a_line_each(
     assert re.fullmatch(r"skipped: .*damaged descriptor.*\n", captured.err)
 
 
-def test_bad_use_is_one_line(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A recording that is not there is a failure, a number of bins that cannot be a usage error."""
-    assert main(["tool", str(directory), "stats", "77"]) == 1
-    assert main(["tool", str(directory), "stats", "0", "--bins", "-3"]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(": ")[2][:24] for line in lines] == [
-        "no recording with id 77 ",
-        "error: argument --bins: ",
-    ]
+def test_bad_use_is_one_line(directory: Path) -> None:
+    """An unknown recording is a failure, an impossible number of bins a usage error."""
+    [line] = tool(directory, "stats", "77", expect=1).err.splitlines()
+    assert ": no recording with id 77 " in line
+    [line] = tool(directory, "stats", "0", "--bins", "-3", expect=2).err.splitlines()
+    assert "error: argument --bins: " in line
 
 
 def test_a_terminal_that_shows_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its encoding, or because it says it is dumb."""
+    """By its encoding, or by TERM=dumb."""
     monkeypatch.setenv("TERM", "xterm")
     assert chart.terminal_style(io.TextIOWrapper(io.BytesIO(), "utf-8")) is chart.UNICODE
     for encoding in ("ascii", "latin-1", "cp437"):

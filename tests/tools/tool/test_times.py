@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import content
-from support.builders.timed_directory import SECOND, START_MS, START_NS, Built, build
+from support.builders.timed_directory import SECOND, START_NS, Built, build
+from support.daemon.command_line import tool
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.times import format_time
-from aerotape.tools._cli.main import main
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def built(tmp_path: Path) -> Built:
     return build(tmp_path / "archive")
-
-
-def tool(built: Built, capsys: Capture, *arguments: str, expect: int = 0) -> tuple[Any, str]:
-    """Run a command with --json; return what it printed and what it said besides."""
-    capsys.readouterr()
-    code = main(["tool", str(built.archive_dir), *arguments, "--json"])
-    out, err = capsys.readouterr()
-    assert code == expect, err
-    return json.loads(out) if out else None, err
 
 
 def between(built: Built, first: int, last: int) -> tuple[str, str]:
@@ -44,21 +31,22 @@ def between(built: Built, first: int, last: int) -> tuple[str, str]:
 # ---- dump and verify -----------------------------------------------------------------------------
 
 
-def test_dump_prints_the_frames_of_a_time(built: Built, capsys: Capture) -> None:
-    rows, err = tool(built, capsys, "dump", *between(built, 20, 39))
+def test_dump_prints_the_frames_of_a_time(built: Built) -> None:
+    done = tool(built.archive_dir, "dump", *between(built, 20, 39), "--json")
+    rows, err = done.json, done.err
     assert err == ""
     found = [row["position"] for row in rows]
-    whole = [row["position"] for row in tool(built, capsys, "dump")[0]]
+    whole = [row["position"] for row in tool(built.archive_dir, "dump", "--json").json]
     wanted = {message.position for message in built.stream.messages[20:40]}
     assert wanted <= set(found)
     assert found == [position for position in whole if found[0] <= position <= found[-1]]
     assert len(found) < 2 * (20 + 5), "two frames a message, and little more at the ends"
-    limited, _ = tool(built, capsys, "dump", "3", *between(built, 20, 39))
+    limited = tool(built.archive_dir, "dump", "3", *between(built, 20, 39), "--json").json
     assert [row["position"] for row in limited] == found[:3]
-    assert tool(built, capsys, "dump", "--from-time=2040-01-01T00:00Z")[0] == []
+    assert tool(built.archive_dir, "dump", "--from-time=2040-01-01T00:00Z", "--json").json == []
 
 
-def test_verify_looks_into_the_segments_of_a_time(built: Built, capsys: Capture) -> None:
+def test_verify_looks_into_the_segments_of_a_time(built: Built) -> None:
     segment = built.stream.segment_length
     broken = built.stream.segment_path(built.archive_dir, 0)
     data = bytearray(broken.read_bytes())
@@ -66,9 +54,13 @@ def test_verify_looks_into_the_segments_of_a_time(built: Built, capsys: Capture)
     broken.write_bytes(data)
     [later] = [n for n, m in enumerate(built.stream.messages) if m.position == _first(built)]
     before = content(built.archive_dir)
-    [sound], _ = tool(built, capsys, "verify", *between(built, later + 3, later + 9))
+    [sound] = tool(
+        built.archive_dir, "verify", *between(built, later + 3, later + 9), "--json"
+    ).json
     assert (sound["ok"], sound["segments"]) == (True, 1)
-    [bad], _ = tool(built, capsys, "verify", *between(built, 5, later + 9), expect=3)
+    [bad] = tool(
+        built.archive_dir, "verify", *between(built, 5, later + 9), "--json", expect=3
+    ).json
     assert (bad["ok"], bad["segments"]) == (False, 2)
     assert bad["problems"][0]["position"] < segment
     assert content(built.archive_dir) == before, "of a part nothing is marked"
@@ -80,15 +72,16 @@ def _first(built: Built) -> int:
     return next(m.position for m in built.stream.messages if m.position >= length)
 
 
-def test_a_missing_index_is_reported(built: Built, capsys: Capture) -> None:
+def test_a_missing_index_is_reported(built: Built) -> None:
     built.path.unlink()
-    rows, err = tool(built, capsys, "dump", *between(built, 20, 39))
+    done = tool(built.archive_dir, "dump", *between(built, 20, 39), "--json")
+    rows, err = done.json, done.err
     assert err.count("recording 0 has no time index") == 1
     assert {message.position for message in built.stream.messages[20:40]} <= {
         row["position"] for row in rows
     }
     built.path.write_bytes(b"nonsense")
-    _, err = tool(built, capsys, "verify", *between(built, 20, 39))
+    err = tool(built.archive_dir, "verify", *between(built, 20, 39), "--json").err
     assert f"warning: time index {built.path} is damaged" in err
 
 
@@ -106,10 +99,8 @@ def test_a_missing_index_is_reported(built: Built, capsys: Capture) -> None:
         (["time-index", "0", "--points", "--rebuild"], "not allowed with"),
     ],
 )
-def test_bad_usage_is_one_line(
-    built: Built, capsys: Capture, arguments: list[str], complaint: str
-) -> None:
-    _, err = tool(built, capsys, *arguments, expect=2)
+def test_bad_usage_is_one_line(built: Built, arguments: list[str], complaint: str) -> None:
+    err = tool(built.archive_dir, *arguments, "--json", expect=2).err
     assert complaint in err
     assert len(err.splitlines()) == 1
 
@@ -117,9 +108,9 @@ def test_bad_usage_is_one_line(
 # ---- time-index ----------------------------------------------------------------------------------
 
 
-def test_an_index_is_shown(built: Built, capsys: Capture) -> None:
+def test_an_index_is_shown(built: Built) -> None:
     first, last = built.points[0], built.points[-1]
-    assert tool(built, capsys, "time-index")[0] == [
+    assert tool(built.archive_dir, "time-index", "--json").json == [
         {
             "recording_id": 0,
             "source": "recorded",
@@ -130,27 +121,31 @@ def test_an_index_is_shown(built: Built, capsys: Capture) -> None:
             "to_position": built.stream.position,
         }
     ]
-    points, _ = tool(built, capsys, "time-index", "0", "--points")
+    points = tool(built.archive_dir, "time-index", "0", "--points", "--json").json
     assert [(row["time_ns"], row["position"]) for row in points] == [
         (point.time_ns, point.position) for point in built.points
     ]
-    assert main(["tool", str(built.archive_dir), "time-index"]) == 0
-    assert "2023-11-14T22:13:20.000000001Z" in capsys.readouterr().out
+    assert "2023-11-14T22:13:20.000000001Z" in tool(built.archive_dir, "time-index").out
     built.path.unlink()
-    [row], err = tool(built, capsys, "time-index")
+    done = tool(built.archive_dir, "time-index", "--json")
+    [row], err = done.json, done.err
     assert (row["source"], row["points"], row["from_time"], err) == ("none", 0, None, "")
-    tool(built, capsys, "time-index", "7", expect=1)
+    tool(built.archive_dir, "time-index", "7", "--json", expect=1)
 
 
-def test_a_lost_index_is_estimated_from_untouched_files(built: Built, capsys: Capture) -> None:
+def test_a_lost_index_is_estimated_from_untouched_files(built: Built) -> None:
     built.path.unlink()
     segment, stop_ns = built.stream.segment_length, built.points[-1].time_ns
     built.touch_segments(START_NS + SECOND, START_NS + 2 * SECOND, stop_ns)
     before = content(built.archive_dir)
     expected = [{"recording_id": 0, "points_kept": 0, "estimates": 4, "dry_run": True}]
-    assert tool(built, capsys, "time-index", "--rebuild", "--dry-run")[0] == expected
+    assert (
+        tool(built.archive_dir, "time-index", "--rebuild", "--dry-run", "--json").json == expected
+    )
     assert content(built.archive_dir) == before
-    assert tool(built, capsys, "time-index", "--rebuild")[0] == [{**expected[0], "dry_run": False}]
+    assert tool(built.archive_dir, "time-index", "--rebuild", "--json").json == [
+        {**expected[0], "dry_run": False}
+    ]
     index = built.index()
     assert index.source == "estimated"
     assert [(point.time_ns, point.position) for point in index.points] == [
@@ -161,10 +156,10 @@ def test_a_lost_index_is_estimated_from_untouched_files(built: Built, capsys: Ca
     ]
     now = content(built.archive_dir)
     assert before.items() <= now.items(), "nothing else is changed"
-    _, err = tool(built, capsys, "dump", "1", "--from-time", f"{START_NS}ns")
+    err = tool(built.archive_dir, "dump", "1", "--from-time", f"{START_NS}ns", "--json").err
     assert "recording 0 has an estimated time index" in err
-    # Done again it keeps what is there.
-    [row], _ = tool(built, capsys, "time-index", "0", "--rebuild")
+    # Repeated, it retains all points.
+    [row] = tool(built.archive_dir, "time-index", "0", "--rebuild", "--json").json
     assert (row["points_kept"], row["estimates"]) == (4, 0)
 
 
@@ -176,19 +171,18 @@ def test_a_lost_index_is_estimated_from_untouched_files(built: Built, capsys: Ca
     ],
 )
 def test_files_that_were_touched_since_are_no_estimates(
-    built: Built, capsys: Capture, times: list[int], doubt: str
+    built: Built, times: list[int], doubt: str
 ) -> None:
     built.path.unlink()
     built.touch_segments(*[START_NS + seconds * SECOND for seconds in times])
-    rows, err = tool(built, capsys, "time-index", "--rebuild")
+    done = tool(built.archive_dir, "time-index", "--rebuild", "--json")
+    rows, err = done.json, done.err
     assert doubt in err
     assert rows[0]["estimates"] == 0
     assert not built.path.exists()
 
 
-def test_points_that_hold_are_kept_and_only_what_lacks_is_estimated(
-    built: Built, capsys: Capture
-) -> None:
+def test_valid_points_are_retained_and_missing_ones_estimated(built: Built) -> None:
     kept = [point for point in built.points if point.position < built.stream.segment_length]
     built.points[:] = kept
     built.put_index()
@@ -198,7 +192,7 @@ def test_points_that_hold_are_kept_and_only_what_lacks_is_estimated(
     with Catalog.open(built.archive_dir) as catalog:
         catalog.recording_stopped(0, built.stream.position, stop_ns // 1_000_000)
     built.touch_segments(START_NS + 30 * SECOND, START_NS + 40 * SECOND, START_NS + 50 * SECOND)
-    [row], _ = tool(built, capsys, "time-index", "--rebuild")
+    [row] = tool(built.archive_dir, "time-index", "--rebuild", "--json").json
     assert (row["points_kept"], row["estimates"]) == (len(kept), 3)
     index = TimeIndex.of(built.recording())
     assert list(index.points[: len(kept)]) == kept
@@ -207,13 +201,14 @@ def test_points_that_hold_are_kept_and_only_what_lacks_is_estimated(
         START_NS + 40 * SECOND,
         stop_ns,
     ]
-    assert START_MS * 1_000_000 == START_NS
 
 
-def test_a_directory_in_use_is_not_written_to(built: Built, capsys: Capture) -> None:
+def test_a_directory_in_use_is_not_written_to(built: Built) -> None:
     with in_use(built.archive_dir):
         content_before = built.path.read_bytes()
-        _, err = tool(built, capsys, "time-index", "--rebuild", expect=1)
+        err = tool(built.archive_dir, "time-index", "--rebuild", "--json", expect=1).err
         assert "is in use by another archive" in err
         assert built.path.read_bytes() == content_before
-        assert tool(built, capsys, "time-index")[0][0]["points"] == len(built.points)
+        assert tool(built.archive_dir, "time-index", "--json").json[0]["points"] == len(
+            built.points
+        )

@@ -13,13 +13,13 @@ import pytest
 from support.builders.built_archive import add_entry
 from support.builders.mark_files import acquire
 from support.builders.segment_builder import SegmentBuilder, crc32
+from support.daemon.command_line import aerotape, tool
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import RecordingState
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
-from aerotape.tools import tool
-from aerotape.tools._cli.main import main
+from aerotape.tools import tool as tool_command
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
 
@@ -57,24 +57,19 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
-def test_describe_shows_mark_file_catalog_and_recordings(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_describe_shows_mark_file_catalog_and_recordings(archive: Path) -> None:
     """The readable form names all three; deleted recordings show only with describe-all."""
-    assert main(["tool", str(archive), "describe"]) == 0
-    text = capsys.readouterr().out
+    text = tool(archive, "describe").out
     for expected in ("mark file:", "archive_id:", " 42", "catalog:", "3.1.0", "recording 0:"):
         assert expected in text
     assert "2023-11-14T22:13:20.123+00:00" in text
     assert "recording 1:" not in text
-    assert main(["tool", str(archive), "describe-all"]) == 0
-    assert "DELETED" in capsys.readouterr().out
+    assert "DELETED" in tool(archive, "describe-all").out
 
 
-def test_describe_as_json(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_describe_as_json(archive: Path) -> None:
     """One object with mark_file, catalog and recordings, numbers as numbers."""
-    assert main(["tool", str(archive), "describe", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = tool(archive, "describe", "--json").json
     assert result["mark_file"]["pid"] == os.getpid()
     assert result["mark_file"]["active"] is False
     assert (result["catalog"]["recordings"], result["catalog"]["next_recording_id"]) == (1, 2)
@@ -84,13 +79,10 @@ def test_describe_as_json(archive: Path, capsys: pytest.CaptureFixture[str]) -> 
         "VALID",
         False,
     )
-    assert main(["tool", str(archive), "describe", "1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["state"] == "DELETED"
+    assert tool(archive, "describe", "1", "--json").json["state"] == "DELETED"
 
 
-def test_many_recordings_are_described_as_each_is(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_recordings_are_described_as_each_is(archive: Path) -> None:
     """Whatever their strings and states, in both forms; only times read otherwise for people."""
     odd = ("", " blank ", "%s%d", "a\x1b[2Jb", "q'\"\\")
     with Catalog.open(archive) as catalog:
@@ -105,17 +97,13 @@ def test_many_recordings_are_described_as_each_is(
             )
         catalog.change_state(3, RecordingState.INVALID)
     add_notes(archive, 5, [SuspectNote("torn tail", "cut short", -1, 0)])
-    assert main(["tool", str(archive), "describe-all", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["recordings"]
-    assert main(["tool", str(archive), "describe-all"]) == 0
-    sections = capsys.readouterr().out.split("\n\n")
+    rows = tool(archive, "describe-all", "--json").json["recordings"]
+    sections = tool(archive, "describe-all").out.split("\n\n")
     assert len(rows) == 2 + len(odd)
     assert [row["recording_id"] for row in rows if row["suspect"]] == [5]
     for number, row in enumerate(rows):
-        assert main(["tool", str(archive), "describe", str(number), "--json"]) == 0
-        assert row == json.loads(capsys.readouterr().out)
-        assert main(["tool", str(archive), "describe", str(number)]) == 0
-        alone = capsys.readouterr().out.splitlines()
+        assert row == tool(archive, "describe", number, "--json").json
+        alone = tool(archive, "describe", number).out.splitlines()
         title, *lines = sections[2 + number].splitlines()
         assert title == f"recording {number}:"
         assert [line.rstrip() for line in lines] == lines
@@ -123,91 +111,73 @@ def test_many_recordings_are_described_as_each_is(
         assert all("_timestamp_ms:" in line for line in differing), differing
 
 
-def test_pid_errors_and_count(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pid_errors_and_count(archive: Path) -> None:
     """The small commands print what ArchiveTool's do."""
-    assert main(["tool", str(archive), "pid"]) == 0
-    assert capsys.readouterr().out == f"{os.getpid()}\n"
-    assert main(["tool", str(archive), "count-entries"]) == 0
-    assert capsys.readouterr().out == "1\n"
-    assert main(["tool", str(archive), "errors"]) == 0
-    assert "no paper" in capsys.readouterr().out
+    assert tool(archive, "pid").out == f"{os.getpid()}\n"
+    assert tool(archive, "count-entries").out == "1\n"
+    assert "no paper" in tool(archive, "errors").out
 
 
 @pytest.mark.parametrize("name", ["crc-32", CRC_32, "CRC32"])
-def test_a_sound_recording_verifies(
-    archive: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_sound_recording_verifies(archive: Path, name: str) -> None:
     """All segments and checksums, in ArchiveTool's argument form; nothing is written."""
     before = snapshot(archive)
-    assert main(["tool", str(archive), "verify", "0", "-a", "-checksum", name, "--json"]) == 0
-    (check,) = json.loads(capsys.readouterr().out)
+    (check,) = tool(archive, "verify", "0", "-a", "-checksum", name, "--json").json
     assert (check["ok"], check["segments"], check["problems"]) == (True, 3, [])
     assert check["frames"] > check["checksums"] > 90
     assert snapshot(archive) == before
 
 
-def test_only_the_last_segment_is_verified_unless_all_are_asked_for(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_last_segment_is_verified_unless_all_are_asked_for(archive: Path) -> None:
     """Damage in the first segment shows with -a, with its position, and exits 3."""
     overwrite(archive / "0-0.rec", 40, b"?")
-    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 0
-    assert "1 segment files" in capsys.readouterr().out
-    assert main(["tool", str(archive), "verify", "-a", "-checksum", "crc-32"]) == 3
-    text = capsys.readouterr().out
+    assert "1 segment files" in tool(archive, "verify", "-checksum", "crc-32").out
+    text = tool(archive, "verify", "-a", "-checksum", "crc-32", expect=3).out
     assert "FAILED" in text
     assert "checksum crc-32 fails for the frame at position 0" in text
 
 
-def test_without_checksum_headers_are_checked(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_checksum_headers_are_checked(archive: Path) -> None:
     """A wrong term offset in any segment is found without a checksum."""
     overwrite(archive / "0-131072.rec", 8, b"\x20")
     before = snapshot(archive)
-    assert main(["tool", str(archive), "verify", "-a", "--dry-run"]) == 3
-    assert "term offset 32, expected 0" in capsys.readouterr().out
+    assert "term offset 32, expected 0" in tool(archive, "verify", "-a", "--dry-run", expect=3).out
     assert snapshot(archive) == before
 
 
-def test_a_missing_segment_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_segment_is_named(archive: Path) -> None:
     """Without -a too, for it needs no looking into files."""
     (archive / "0-131072.rec").unlink()
-    assert main(["tool", str(archive), "verify", "--json"]) == 3
-    (check,) = json.loads(capsys.readouterr().out)
+    (check,) = tool(archive, "verify", "--json", expect=3).json
     assert check["problems"][0]["position"] == 131_072
 
 
-def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bytes_after_the_stop_position_and_a_lost_end_are_problems(archive: Path) -> None:
     """A stop position that is not where the frames end is reported in both directions."""
     with Catalog.open(archive) as catalog:
         end = catalog.stop_position(0)
         catalog.set_stop_position(0, end - 32)
-    assert main(["tool", str(archive), "verify"]) == 3
-    assert "bytes after the stop position" in capsys.readouterr().out
+    assert "bytes after the stop position" in tool(archive, "verify", expect=3).out
     with Catalog.open(archive) as catalog:
         catalog.set_stop_position(0, end + 96)
-    assert main(["tool", str(archive), "verify"]) == 3
-    assert "96 bytes before they should: nothing was written" in capsys.readouterr().out
+    assert (
+        "96 bytes before they should: nothing was written" in tool(archive, "verify", expect=3).out
+    )
 
 
-def test_a_wrong_descriptor_checksum_is_reported(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_descriptor_checksum_is_reported(archive: Path) -> None:
     """A catalog kept without the checksum fails the check for it, as in ArchiveTool."""
     with Catalog.open(archive) as catalog:
         catalog.set_start_position(0, 0)
         offset = catalog.entry(0).offset
     overwrite(archive / "archive.catalog", offset + 8, bytes(4))
-    assert main(["tool", str(archive), "verify", "-checksum", "crc-32"]) == 3
-    assert "the descriptor's checksum in the catalog is 0" in capsys.readouterr().out
+    assert (
+        "the descriptor's checksum in the catalog is 0"
+        in tool(archive, "verify", "-checksum", "crc-32", expect=3).out
+    )
 
 
-def test_a_recording_marked_as_suspect_exits_3(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recording_marked_as_suspect_exits_3(archive: Path) -> None:
     """What a start found stays visible: in verify, and in describe."""
     with Catalog.open(archive, checksum="crc-32") as catalog:
         end = catalog.stop_position(0)
@@ -216,19 +186,14 @@ def test_a_recording_marked_as_suspect_exits_3(
         overwrite(last, end - 262_144, b"\x05")
         refresh(catalog, archive, checksum="crc-32", now_ms=5)
         assert catalog.stop_position(0) == end
-    assert main(["tool", str(archive), "verify"]) == 3
-    assert "marked as suspect" in capsys.readouterr().out
-    assert main(["tool", str(archive), "describe", "0", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["suspect"] is True
+    assert "marked as suspect" in tool(archive, "verify", expect=3).out
+    assert tool(archive, "describe", "0", "--json").json["suspect"] is True
 
 
-def test_a_copy_without_its_mark_file_is_described(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_without_its_mark_file_is_described(archive: Path) -> None:
     """The catalog alone is shown, with a warning on standard error."""
     (archive / "archive-mark.dat").unlink()
-    assert main(["tool", str(archive), "describe", "--json"]) == 0
-    captured = capsys.readouterr()
+    captured = tool(archive, "describe", "--json")
     assert json.loads(captured.out)["mark_file"] is None
     assert "warning" in captured.err
 
@@ -248,33 +213,24 @@ def test_a_copy_without_its_mark_file_is_described(
     ],
 )
 def test_mistakes_are_one_line(
-    archive: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    message: str,
+    archive: Path, arguments: list[str], code: int, message: str
 ) -> None:
     """Wrong usage exits 2, what is not there exits 1, nothing goes to standard output."""
-    assert main(["tool", str(archive), *arguments]) == code
-    captured = capsys.readouterr()
+    captured = tool(archive, *arguments, expect=code)
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
 
 
-def test_a_path_that_is_not_an_archive_directory_exits_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_that_is_not_an_archive_directory_exits_1(tmp_path: Path) -> None:
     """A path that does not exist and a directory without a catalog have distinct errors."""
-    assert main(["tool", str(tmp_path / "nowhere"), "describe"]) == 1
-    assert "no such directory" in capsys.readouterr().err
-    assert main(["tool", str(tmp_path), "verify"]) == 1
-    assert "no catalog" in capsys.readouterr().err
+    assert "no such directory" in tool(tmp_path / "nowhere", "describe", expect=1).err
+    assert "no catalog" in tool(tmp_path, "verify", expect=1).err
 
 
 @pytest.mark.parametrize("command", ["parquet", "plot", "errors", "retain", "diff"])
 def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path, command: str
 ) -> None:
     """With the words of `tool`, wherever it is that they find out."""
     policy = tmp_path / "policy.toml"
@@ -287,51 +243,42 @@ def test_all_commands_refuse_a_path_that_is_not_an_archive_directory(
             "diff": ["tool", str(tmp_path), "diff", place],
             "retain": ["retain", place, str(policy), "--yes"],
         }.get(command, [command, place])
-        assert main(arguments) == 1
-        assert capsys.readouterr().err.endswith(f": {words}: {place}\n")
+        assert aerotape(*arguments, expect=1).err.endswith(f": {words}: {place}\n")
 
 
 @pytest.mark.parametrize("command", ["compact", "delete-orphaned-segments", "migrate"])
-def test_nothing_is_asked_about_what_is_no_archive_directory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_other_directories_are_refused_without_a_question(tmp_path: Path, command: str) -> None:
     """The directory is checked first."""
-    assert main(["tool", str(tmp_path), command]) == 1
-    error = capsys.readouterr().err
-    assert "Go on?" not in error
+    error = tool(tmp_path, command, expect=1).err
+    assert "Continue?" not in error
     assert error.endswith("is this an archive directory?\n")
 
 
-def test_a_damaged_descriptor_does_not_spoil_the_rest(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_descriptor_does_not_hide_the_others(archive: Path) -> None:
     """Describe shows all others and warns of it; verify reports it and exits 3."""
     with Catalog.open(archive) as catalog:
         catalog.change_state(1, RecordingState.VALID)
         offset = catalog.entry(1).offset
     overwrite(archive / "archive.catalog", offset + 32 + 80, b"\xff\xff\xff\x7f")
-    assert main(["tool", str(archive), "describe", "--json"]) == 0
-    captured = capsys.readouterr()
+    captured = tool(archive, "describe", "--json")
     first, second = json.loads(captured.out)["recordings"]
     assert (first["recording_id"], first["damage"]) == (0, "")
     assert second["recording_id"] == 1
     assert "strippedChannel of 2147483647 bytes" in second["damage"]
     assert f"recording 1 at offset {offset} of the catalog is damaged" in captured.err
-    assert main(["tool", str(archive), "describe", "0"]) == 0
-    assert main(["tool", str(archive), "describe", "1"]) == 0
-    assert main(["tool", str(archive), "count-entries"]) == 0
-    capsys.readouterr()
-    assert main(["tool", str(archive), "verify"]) == 3
-    text = capsys.readouterr().out
+    tool(archive, "describe", "0")
+    tool(archive, "describe", "1")
+    tool(archive, "count-entries")
+    text = tool(archive, "verify", expect=3).out
     assert "recording 0: OK" in text
     assert "recording 1: FAILED" in text
-    assert main(["tool", str(archive), "verify", "0"]) == 0
+    tool(archive, "verify", "0")
 
 
 def commands_by_module() -> dict[str, set[str]]:
     """The commands that each module of `tool` adds."""
     found = {}
-    for name in tool.MODULES:
+    for name in tool_command.MODULES:
         added = argparse.ArgumentParser().add_subparsers()
         importlib.import_module(f"aerotape.tools._tool.{name}").add_commands(added)
         found[name] = set(added.choices)
@@ -339,35 +286,32 @@ def commands_by_module() -> dict[str, set[str]]:
 
 
 def test_a_command_is_in_the_module_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the module of the command given is loaded, and every module belongs to a command."""
+    """Only the module of the given command is loaded, and each module has a command."""
     loaded: list[str] = []
 
     def load(name: str) -> ModuleType:
-        loaded.append(name.rpartition(".")[2])
+        loaded.append(name.removeprefix("aerotape.tools._tool."))
         return importlib.import_module(name)
 
     modules = commands_by_module()
-    monkeypatch.setattr(tool, "importlib", SimpleNamespace(import_module=load))
+    monkeypatch.setattr(tool_command, "importlib", SimpleNamespace(import_module=load))
     for name, commands in modules.items():
         for command in commands:
             loaded.clear()
-            tool.configure_for(argparse.ArgumentParser(), ["x", command])
+            tool_command.configure_for(argparse.ArgumentParser(), ["x", command])
             assert loaded == [name], command
-    folder = Path(str(tool.__file__)).parent / "_tool"
-    assert {p.stem for p in folder.glob("[a-z]*.py")} == set(tool.MODULES)
+    folder = Path(str(tool_command.__file__)).parent / "_tool"
+    files = folder.glob("[!_]*/[!_]*.py")
+    assert {f"{file.parent.name}.{file.stem}" for file in files} == set(tool_command.MODULES)
 
 
-def test_all_commands_are_listed_where_none_is_named(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_commands_are_listed_without_a_command(archive: Path) -> None:
     """In the help, also with a command in the arguments, and for an unknown command."""
     commands = [command for names in commands_by_module().values() for command in names]
     for arguments in (["--help"], ["--help", "describe"]):
-        assert main(["tool", *arguments]) == 0
-        shown = capsys.readouterr().out
+        shown = tool(*arguments).out
         assert all(f"\n    {command}" in shown for command in commands), shown
-    assert main(["tool", str(archive), "describes"]) == 2
-    shown = capsys.readouterr().err
+    shown = tool(archive, "describes", expect=2).err
     assert all(repr(command) in shown for command in commands), shown
 
 
@@ -382,13 +326,9 @@ def test_all_commands_are_listed_where_none_is_named(
         ((1 << 63) - 1, str((1 << 63) - 1)),
     ],
 )
-def test_times_of_a_recording(
-    archive: Path, capsys: pytest.CaptureFixture[str], timestamp_ms: int, shown: str
-) -> None:
-    """Shown as numbers and as times, as far as there is one; what is not known as a dash."""
+def test_times_of_a_recording(archive: Path, timestamp_ms: int, shown: str) -> None:
+    """As numbers and, up to the year 9999, as times; unknown ones as a dash."""
     with Catalog.open(archive) as catalog:
         catalog.recording_stopped(0, 0, timestamp_ms)
-    assert main(["tool", str(archive), "describe", "0"]) == 0
-    assert f"stop_timestamp_ms:   {timestamp_ms}\n" in capsys.readouterr().out
-    assert main(["tool", str(archive), "describe"]) == 0
-    assert f"stop_timestamp_ms:   {shown}\n" in capsys.readouterr().out
+    assert f"stop_timestamp_ms:   {timestamp_ms}\n" in tool(archive, "describe", "0").out
+    assert f"stop_timestamp_ms:   {shown}\n" in tool(archive, "describe").out

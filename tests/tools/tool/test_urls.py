@@ -11,10 +11,9 @@ import pytest
 from support.builders import offline_directory
 from support.builders.built_archive import add_recording
 from support.builders.segment_builder import SegmentBuilder
+from support.daemon.command_line import tool
 from support.spark import object_store
 from support.spark.object_store import ObjectStore
-
-from aerotape.tools._cli.main import main
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto")
@@ -47,19 +46,19 @@ def url(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
         "stats 3", "stats 0 --from-position 65536 --to-position 140000", "time-index",
     ],
 )  # fmt: skip
-def test_reading_commands_say_the_same_as_here(
-    url: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str
+def test_reading_commands_print_the_same_as_for_a_local_copy(
+    url: str, folder: Path, command: str
 ) -> None:
     """The same JSON and exit code; where files are named, they are those in the storage."""
 
-    def said(place: str) -> tuple[int, Any]:
-        code = main(["tool", place, *command.split(), "--json"])
-        text = capsys.readouterr().out.replace(place, "PLACE")
+    def printed(place: str) -> tuple[int, Any]:
+        done = tool(place, *command.split(), "--json", expect=None)
+        text = done.out.replace(place, "PLACE")
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-        return code, lines or json.loads(text)
+        return done.code, lines or json.loads(text)
 
-    code, report = said(url)
-    expected_code, expected = said(str(folder))
+    code, report = printed(url)
+    expected_code, expected = printed(str(folder))
     if command == "describe-all":
         [report], [expected] = report, expected
         assert report.pop("mark_file") is None
@@ -72,12 +71,9 @@ def test_reading_commands_say_the_same_as_here(
 
 
 def test_statistics_look_as_far_ahead_as_damage_reaches(
-    store: ObjectStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through many segments without a frame, one of which is not there: as on this machine."""
+    """Through many segments without a frame, one of them missing, as for a local copy."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "archive"
@@ -94,8 +90,7 @@ def test_statistics_look_as_far_ahead_as_damage_reaches(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = []
     for place in (url, str(folder)):
-        assert main(["tool", place, "stats", "0", "--json"]) == 3
-        said.append(json.loads(capsys.readouterr().out))
+        said.append(tool(place, "stats", "0", "--json", expect=3).json)
     assert said[0] == said[1]
     assert said[0]["messages"] > 60
     assert [path.name for path in tmp_path.iterdir()] == ["archive"], "no copy is left"
@@ -104,17 +99,16 @@ def test_statistics_look_as_far_ahead_as_damage_reaches(
 @pytest.mark.parametrize(
     "command", ["pid", "errors", "mark-invalid 0", "compact", "checksum crc-32", "export 0 x"]
 )
-def test_other_commands_are_refused(
-    store: ObjectStore, url: str, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    """In one line, with nothing asked of the storage."""
-    assert main(["tool", url, *command.split()]) == 2
-    error = capsys.readouterr().err
+def test_other_commands_are_refused(store: ObjectStore, url: str, command: str) -> None:
+    """In one line, without a request to the storage."""
+    error = tool(url, *command.split(), expect=2).err
     assert f"{command.split()[0]} works on folders of this machine only; copy {url}" in error
     assert "Traceback" not in error
     assert store.requests == []
 
 
-def test_a_remote_time_index_is_not_rebuilt(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tool", url, "time-index", "--rebuild"]) == 2
-    assert "--rebuild works on folders of this machine only" in capsys.readouterr().err
+def test_a_remote_time_index_is_not_rebuilt(url: str) -> None:
+    assert (
+        "--rebuild works on folders of this machine only"
+        in tool(url, "time-index", "--rebuild", expect=2).err
+    )

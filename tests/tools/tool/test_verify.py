@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.builders.mark_files import in_use
 from support.builders.offline_directory import SEGMENT_LENGTH, build, content
+from support.daemon.command_line import aerotape, tool
 from support.jvm.java import archive_tool
 
 from aerotape.catalog.file.catalog import Catalog
@@ -19,7 +19,6 @@ from aerotape.catalog.layout import STOP_TIMESTAMP_OFFSET, RecordingState
 from aerotape.catalog.segment_files import SegmentFile, index_segment_files
 from aerotape.errors import SegmentError, UnknownRecordingError
 from aerotape.replay.offline.directory import open_directory
-from aerotape.tools._cli.main import main
 
 CRC_32 = "io.aeron.archive.checksum.Crc32"
 LAST = f"0-{2 * SEGMENT_LENGTH}.rec"
@@ -80,7 +79,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "stop position before the last segment": lambda d: stop_at(d, SEGMENT_LENGTH + FRAME),
     "a file without a position": lambda d: (d / "0-.rec").write_bytes(b""),
     "a detached file that is none": lambda d: (d / "2-0.rec").write_bytes(b"junk"),
-    "an empty segment behind": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
+    "an empty segment after the last": lambda d: (d / f"0-{3 * SEGMENT_LENGTH}.rec").write_bytes(
         bytes(SEGMENT_LENGTH)
     ),
 }
@@ -115,27 +114,27 @@ def test_the_catalog_is_left_as_archive_tool_leaves_it(
     """On two copies of one directory; a dry run before changes nothing."""
     if "-checksum" in arguments:
         for recording_id in ("0", "2", "3"):
-            main(["tool", str(directory), "checksum", CRC_32, recording_id, "-a"])
+            tool(directory, "checksum", CRC_32, recording_id, "-a", expect=None)
         with Catalog.open(directory, checksum="crc-32") as catalog:
             for entry in list(catalog.entries()):
                 catalog.update_checksum(entry)
     DAMAGES[damage](directory)
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     before = content(directory)
-    main(["tool", str(directory), "verify", *arguments, "--dry-run"])
+    tool(directory, "verify", *arguments, "--dry-run", expect=None)
     assert content(directory) == before
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n" * 9))
-    main(["tool", str(directory), "verify", *arguments])
+    tool(directory, "verify", *arguments, expect=None)
     done = archive_tool(theirs, "verify", *arguments, answers="n\n" * 9)
     assert "Exception in thread" not in done.stderr
     expected = without_times(content(theirs), theirs)
     assert without_times(content(directory), directory) == expected, done.stdout
 
 
-def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
+def test_a_last_frame_that_may_be_torn_is_cut_off_on_request(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ArchiveTool cuts it, but the bytes are kept."""
+    """As ArchiveTool cuts it, but the bytes are retained."""
     path = directory / LAST
     # The first frame of the second message reaches over the first page.
     begin = 2 * FRAME + 288
@@ -143,7 +142,7 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
     overwrite(path, 4096, bytes(SEGMENT_LENGTH - 4096))
     theirs = shutil.copytree(directory, tmp_path / "theirs")
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    main(["tool", str(directory), "verify", "0"])
+    tool(directory, "verify", "0", expect=None)
     archive_tool(theirs, "verify", "0", answers="y\n")
     assert end_of(directory) == end_of(theirs) == 2 * SEGMENT_LENGTH + begin
     assert path.read_bytes() == (theirs / LAST).read_bytes()
@@ -151,21 +150,16 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_when_asked_for(
     assert kept.read_bytes().rstrip(b"\0") == torn
 
 
-def test_each_bad_frame_is_reported(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_bad_frame_is_reported(directory: Path) -> None:
     """With file, offset and position, also after others; valid frames in between are counted."""
-    main(["tool", str(directory), "checksum", "crc-32c", "0", "-a"])
-    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
-    capsys.readouterr()
-    main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"])
-    (sound,) = json.loads(capsys.readouterr().out)
+    tool(directory, "checksum", "crc-32c", "0", "-a", expect=None)
+    verify = ("tool", directory, "verify", "0", "-a", "-checksum", "crc-32c", "--json")
+    [sound] = aerotape(*verify, expect=None).json
     first, last = directory / "0-0.rec", directory / LAST
     overwrite(first, FRAME + 8, b"\x01")
     overwrite(first, 5 * FRAME + 50, b"?")
     overwrite(last, 0, bytes(32))
-    assert (
-        main(["tool", str(directory), "verify", "0", "-a", "-checksum", "crc-32c", "--json"]) == 3
-    )
-    (check,) = json.loads(capsys.readouterr().out)
+    [check] = aerotape(*verify, expect=3).json
     places = [
         (problem["path"], problem["offset"], problem["position"]) for problem in check["problems"]
     ]
@@ -196,7 +190,7 @@ def served(directory: Path) -> list[tuple[int, bytes]]:
     ],
 )
 def test_what_is_marked_invalid_can_be_brought_back(
-    directory: Path, capsys: pytest.CaptureFixture[str], damage: str, begin: int, way: str
+    directory: Path, damage: str, begin: int, way: str
 ) -> None:
     """Only the catalog was written; all before the damage is served again, the report says how."""
     before_damage = [message for message in served(directory) if message[0] <= begin]
@@ -204,111 +198,90 @@ def test_what_is_marked_invalid_can_be_brought_back(
     DAMAGES[damage](directory)
     before = content(directory)
     verify = ["tool", str(directory), "verify", "0", "-a"]
-    assert main([*verify, "--dry-run"]) == 3
-    foretold = capsys.readouterr().out
+    dry_run = aerotape(*verify, "--dry-run", expect=3).out
     assert content(directory) == before
-    assert main(verify) == 3
-    told = capsys.readouterr().out
-    for text, verb in ((foretold, "would be"), (told, "are now")):
+    printed = aerotape(*verify, expect=3).out
+    for text, verb in ((dry_run, "would be"), (printed, "are now")):
         assert f"{verb} INVALID, so that clients do not see them: recordings 0\n" in text
         assert "`repair`" in text
         assert "`mark-valid ID`" in text
     with pytest.raises(UnknownRecordingError):
         served(directory)
     assert {**content(directory), "archive.catalog": b""} == {**before, "archive.catalog": b""}
-    assert main(["tool", str(directory), way, "0"]) in (0, 3)
+    tool(directory, way, "0", expect=None)
     assert served(directory)[: len(before_damage)] == before_damage
 
 
-def test_a_changed_stop_position_is_reported(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With what it was before, for nothing else keeps that."""
+def test_a_changed_stop_position_is_reported(directory: Path) -> None:
+    """With its former value, which is stored nowhere else."""
     end = end_of(directory)
     stop_at(directory, end - 96)
-    main(["tool", str(directory), "verify", "0", "--dry-run", "--json"])
-    [check] = json.loads(capsys.readouterr().out)
+    [check] = tool(directory, "verify", "0", "--dry-run", "--json", expect=None).json
     assert (check["marked"]["stop_position"], check["marked"]["state"]) == (end, "VALID")
     assert check["marked"]["stop_position_before"] == end - 96
-    main(["tool", str(directory), "verify", "0"])
-    told = capsys.readouterr().out
-    assert f"its stop position is now {end} (was {end - 96})\n" in told
-    assert "INVALID" not in told
+    printed = tool(directory, "verify", "0", expect=None).out
+    assert f"its stop position is now {end} (was {end - 96})\n" in printed
+    assert "INVALID" not in printed
     assert end_of(directory) == end
 
 
-def test_frames_after_a_lowered_stop_position_are_reported(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where they are and what keeps them: before it is done `repair` in place, then as a copy."""
+def test_frames_after_a_lowered_stop_position_are_reported(directory: Path) -> None:
+    """With what retains them: `repair` before it in place, after it as a copy."""
     path = directory / LAST
     DAMAGES["hole in the last segment"](directory)
     frames = path.read_bytes()
     behind = len(frames.rstrip(b"\0")) - FRAME
     verify = ["tool", str(directory), "verify", "0"]
-    main([*verify, "--dry-run"])
-    foretold = capsys.readouterr().out
-    main([*verify, "--dry-run", "--json"])
-    [check] = json.loads(capsys.readouterr().out)
+    dry_run = aerotape(*verify, "--dry-run", expect=None).out
+    [check] = aerotape(*verify, "--dry-run", "--json", expect=None).json
     assert check["marked"]["bytes_behind"] == behind
-    main(verify)
-    told = capsys.readouterr().out
+    printed = aerotape(*verify, expect=None).out
     assert end_of(directory) == 2 * SEGMENT_LENGTH + FRAME
     assert path.read_bytes() == frames
     line = f"  {path}: the {behind} bytes after it "
-    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in foretold
-    assert f"{line}remain in the file: `repair`, or an archive that extends" in told
-    main(["tool", str(directory), "repair", "0"])
+    assert f"{line}would remain in the file; `repair`, run first, retains valid frames" in dry_run
+    assert f"{line}remain in the file: `repair`, or an archive that extends" in printed
+    tool(directory, "repair", "0", expect=None)
     [copy] = (directory / "aerotape-quarantine").glob(f"*/{LAST}.{FRAME}-*")
     assert copy.read_bytes() == frames[FRAME : FRAME + behind]
-    capsys.readouterr()
-    main(verify)
-    assert "bytes after it" not in capsys.readouterr().out
+    assert "bytes after it" not in aerotape(*verify, expect=None).out
 
 
-def test_a_directory_in_use_is_checked_and_not_marked(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_in_use_is_checked_and_not_marked(directory: Path) -> None:
     """The report is the same; recording 2 stays INVALID and 3 without a stop position."""
     overwrite(directory / LAST, 8, b"\x20")
     with in_use(directory):
         before = content(directory)
-        assert main(["tool", str(directory), "verify", "-a"]) == 3
-        captured = capsys.readouterr()
+        captured = tool(directory, "verify", "-a", expect=3)
         assert "recording 0: FAILED" in captured.out
         assert "nothing is marked" in captured.err
         assert content(directory) == before
         # A dry run reports what that run does: nothing.
-        assert main(["tool", str(directory), "verify", "-a", "--dry-run"]) == 3
-        foretold = capsys.readouterr()
-        assert foretold.out == captured.out
-        assert "nothing would be marked" in foretold.err and "in use" in foretold.err
+        dry_run = tool(directory, "verify", "-a", "--dry-run", expect=3)
+        assert dry_run.out == captured.out
+        assert "nothing would be marked" in dry_run.err and "in use" in dry_run.err
         assert content(directory) == before
     with Catalog.open(directory, read_only=True) as catalog:
         states = [entry.state for entry in catalog.entries()]
     assert states[2] == RecordingState.INVALID
 
 
-def test_nothing_is_cut_off_a_recording_that_is_hidden_for_something_else(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_cut_off_a_recording_with_another_damage(directory: Path) -> None:
     """Its start position is damaged: valid frames there look like one that may be torn."""
-    main(["tool", str(directory), "checksum", CRC_32, "0", "-a"])
+    tool(directory, "checksum", CRC_32, "0", "-a", expect=None)
     with Catalog.open(directory) as catalog:
         catalog.set_start_position(0, 2 * SEGMENT_LENGTH + 64)
     before = content(directory)
-    capsys.readouterr()
     arguments = ["tool", str(directory), "verify", "0", "-a", "-checksum", CRC_32, "--yes"]
-    assert main(arguments) == 3
-    assert "is now INVALID: the descriptor's checksum fails" in capsys.readouterr().out
+    assert "is now INVALID: the descriptor's checksum fails" in aerotape(*arguments, expect=3).out
     after = content(directory)
     assert {name for name in after if after[name] != before.get(name)} == {"archive.catalog"}
 
 
-def test_files_that_a_recorder_makes_meanwhile_are_not_missing(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_files_that_a_recorder_creates_meanwhile_are_not_missing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is listed before the end of a recording in progress is looked for."""
+    """The directory is listed before the end of a live recording is determined."""
 
     def listed_before(path: Path) -> tuple[dict[int, list[SegmentFile]], list[Path]]:
         index, others = index_segment_files(path)
@@ -317,8 +290,7 @@ def test_files_that_a_recorder_makes_meanwhile_are_not_missing(
     monkeypatch.setattr("aerotape.catalog.maintenance.verify.index_segment_files", listed_before)
     with in_use(directory):
         for options, segments in ((["-a"], 3), ([], 1)):
-            assert main(["tool", str(directory), "verify", "3", *options, "--json"]) == 0
-            (check,) = json.loads(capsys.readouterr().out)
+            (check,) = tool(directory, "verify", "3", *options, "--json").json
             assert (check["segments"], check["problems"]) == (segments, [])
         (directory / f"3-{SEGMENT_LENGTH}.rec").unlink()
-        assert main(["tool", str(directory), "verify", "3"]) == 3
+        tool(directory, "verify", "3", expect=3)

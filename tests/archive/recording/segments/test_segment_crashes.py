@@ -23,7 +23,6 @@ from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.recovery.refresh import refresh
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.replay.offline.directory import open_directory
-from aerotape.replay.offline.reader import read_messages
 
 TERM = 65_536
 SEGMENT = 131_072
@@ -148,7 +147,7 @@ def readable(archive_dir: Path) -> dict[int, bytes]:
         start, stop = recording.start_position, recording.recorded_position
         bases = range(start - start % TERM, stop, SEGMENT)
         if all(f"{recording.recording_id}-{base}.rec" in names for base in bases):
-            found |= {message.position: message.payload for message in read_messages(recording)}
+            found |= {message.position: message.payload for message in recording.messages()}
     return found
 
 
@@ -217,7 +216,7 @@ def test_java_opens_what_is_left(
                 replay = client.call(
                     "replay", AFTER, whole["startPosition"], length, "aeron:ipc", 9
                 )
-                count = sum(1 for _ in read_messages(expected[AFTER]))
+                count = sum(1 for _ in expected[AFTER].messages())
                 assert client.poll(replay, count + 1)["count"] == count
                 client.close_resource(replay)
         if not killed:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from aerotape.tools._cli.arguments import add_recording_id, identity
+from aerotape.tools._cli.common_options import add_common_options
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
-from aerotape.tools._cli.requests import add_common_options
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._tool._common import Commands, add_command, add_recording_id, checksum_name
+from aerotape.tools._tool._common import (
+    Commands,
+    add_checksum_option,
+    add_command,
+    add_recording_id,
+)
 
 if TYPE_CHECKING:
     from aerotape.catalog.descriptor import RecordingDescriptor
@@ -18,12 +23,7 @@ def add_commands(commands: Commands) -> None:
     parser = add_command(commands, "export", _export, writes=True)
     add_recording_id(parser, optional=False)
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to create")
-    parser.add_argument(
-        "-checksum",
-        "--checksum",
-        metavar="X",
-        help="verify the checksums of frames first: crc-32 or crc-32c",
-    )
+    add_checksum_option(parser, "verify the checksums of frames first: crc-32 or crc-32c")
 
 
 def _export(args: argparse.Namespace) -> int:
@@ -34,7 +34,6 @@ def _export(args: argparse.Namespace) -> int:
     from aerotape.catalog.maintenance.export_import import export_recording
     from aerotape.replay.offline.directory import open_directory
 
-    checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     recording = open_directory(args.directory).recording(args.recording_id)
     if recording.time_index.problem:
         note(f"warning: {recording.time_index.problem}")
@@ -42,7 +41,7 @@ def _export(args: argparse.Namespace) -> int:
         done = export_recording(
             recording,
             args.file,
-            checksum,
+            args.checksum or "none",
             dry_run=args.dry_run,
             progress=lambda done, total: progress.update(done >> 20, total >> 20),
         )

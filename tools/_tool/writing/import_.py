@@ -8,7 +8,7 @@ from pathlib import Path
 from aerotape.tools._cli.arguments import identity
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import Commands, add_command, changing
-from aerotape.tools._tool.export import recording_row
+from aerotape.tools._tool.writing.export import recording_row
 
 
 def add_commands(commands: Commands) -> None:

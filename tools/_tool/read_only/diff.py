@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.arguments import identity
+from aerotape.tools._cli.exit_codes import EXIT_FAILURE
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import Commands, add_command
 
 if TYPE_CHECKING:
     from aerotape.catalog.maintenance.diff import Difference
-
-_EXIT_DIFFERENT = 1
 
 
 def add_commands(commands: Commands) -> None:
@@ -50,7 +49,7 @@ def _diff(args: argparse.Namespace) -> int:
     else:
         for each in differences:
             _print(each, args)
-    return 0 if all(each.same for each in differences) else _EXIT_DIFFERENT
+    return 0 if all(each.same for each in differences) else EXIT_FAILURE
 
 
 def _print(each: Difference, args: argparse.Namespace) -> None:

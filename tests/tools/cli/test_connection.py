@@ -1,4 +1,4 @@
-"""How commands come to an archive: at once, or when they are to wait for it."""
+"""Connecting to an archive, at once or with --wait; the options and settings for it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon.archives import EMBEDDED_DRIVER
+from support.daemon.command_line import CommandLine
 
 import aerotape
 from aerotape import _native
@@ -51,7 +52,7 @@ def test_messages_in_python_name_arguments(tmp_path: Path) -> None:
 def test_commands_wait_for_a_driver_and_its_archive(
     tmp_path: Path, aeron_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --wait, what is started a moment later is found, after a driver that died there."""
+    """With --wait, those that start later are found, even after a driver that was killed."""
     driver = _native.MediaDriver.launch({"aeron.dir": str(aeron_dir), **EMBEDDED_DRIVER})
     left = bytearray((aeron_dir / "cnc.dat").read_bytes())
     driver.close()
@@ -101,7 +102,7 @@ def test_without_an_archive_the_options_are_named(
     assert "(--response-channel)" in line
 
 
-def test_an_empty_list_says_so_on_a_terminal(
+def test_an_empty_list_is_reported_on_a_terminal(
     tmp_path: Path,
     aeron_dir: Path,
     capsys: pytest.CaptureFixture[str],
@@ -129,3 +130,35 @@ def test_an_empty_list_says_so_on_a_terminal(
         assert main(["list", *where, "--json"]) == 0
         shown = capsys.readouterr()
         assert (shown.out, shown.err) == ("[]\n", "")
+
+
+def test_precedence_of_options_and_properties(cli: CommandLine) -> None:
+    """An option wins over -D, that over the environment; each alone finds the archive."""
+    bare = {name: value for name, value in cli.environment.items() if not name.startswith("AERON_")}
+    aeron_dir, channel = cli.archive.aeron_dir, cli.archive.control_channel
+    by_options = ("--aeron-dir", aeron_dir, "--control-channel", channel)
+    by_properties = (f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.control.channel={channel}")
+    wrong = ("-Daeron.dir=/nowhere", "-Daeron.archive.control.channel=aeron:udp?endpoint=a:1")
+    cli.run("list", *by_options, env=bare)
+    cli.run("list", *by_properties, env=bare)
+    cli.run("list", *wrong, *by_options)
+    # Without a control channel it is IPC, by which a local archive is found too.
+    cli.run("list", "--aeron-dir", aeron_dir, env=bare)
+    assert "response channel" in cli.error("list", *wrong, code=2)
+    assert "/nowhere" in cli.error("list", wrong[0], "--timeout", "1s")
+
+
+def test_a_connection_that_fails_is_named(cli: CommandLine, tmp_path: Path) -> None:
+    """An archive that is not there is a failure that names stream or directory."""
+    absent = cli.error("list", "--control-stream-id", 4711, "--timeout", "1s")
+    assert "stream 4711" in absent
+    nowhere = cli.error("list", "--aeron-dir", tmp_path / "none", "--timeout", "1")
+    assert str(tmp_path) in nowhere
+
+
+def test_ping(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
+    """The archive id and the round-trip times."""
+    answer = cli.json("ping", "--count", 3)
+    assert (answer["archive_id"], answer["round_trips"]) == (client.archive_id, 3)
+    assert answer["protocol_version"] == client.archive_version
+    assert 0 < answer["min_us"] <= answer["median_us"] <= answer["max_us"]

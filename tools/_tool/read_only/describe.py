@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from aerotape.errors import MarkFileError, UnknownRecordingError
+from aerotape.errors import MarkFileError
 from aerotape.tools._cli.output import emit, note, print_section
+from aerotape.tools._cli.times import utc_time
 from aerotape.tools._tool._common import Commands, add_command, add_recording_id
 
 if TYPE_CHECKING:
@@ -16,23 +16,7 @@ if TYPE_CHECKING:
     from aerotape.catalog.file.entries import CatalogEntry
     from aerotape.replay.offline.directory import ArchiveDirectory
 
-_DESCRIPTOR_FIELDS: Final = (
-    "start_timestamp_ms",
-    "stop_timestamp_ms",
-    "start_position",
-    "stop_position",
-    "initial_term_id",
-    "segment_file_length",
-    "term_buffer_length",
-    "mtu_length",
-    "session_id",
-    "stream_id",
-    "stripped_channel",
-    "original_channel",
-    "source_identity",
-)
 _TIMESTAMPS: Final = ("start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,14 +42,13 @@ def _describe_all(args: argparse.Namespace) -> int:
 
 
 def _describe_one(directory: ArchiveDirectory, args: argparse.Namespace) -> int:
+    from aerotape.catalog.file.entries import unknown_recording
+
     for entry in directory.entries():
         if entry.recording_id == args.recording_id:
             emit(recording_row(entry, entry.recording_id in directory.suspect_notes()), args)
             return 0
-    raise UnknownRecordingError(
-        f"no recording with id {args.recording_id} in archive directory {directory.path}",
-        args.recording_id,
-    )
+    raise unknown_recording(args.recording_id, (), directory.path)
 
 
 def _describe_recordings(
@@ -119,15 +102,16 @@ def _recording_rows(
 
 def recording_row(entry: CatalogEntry, suspect: bool) -> dict[str, Any]:
     """Return all that the catalog has of a recording."""
+    from aerotape.catalog.descriptor import RecordingDescriptor
     from aerotape.catalog.file.entries import entry_damage
 
-    descriptor = entry.descriptor
+    _, *fields = RecordingDescriptor.__slots__
     return {
         "recording_id": entry.recording_id,
         "state": entry.state_name,
         "suspect": suspect,
         "damage": entry_damage(entry),
-        **{name: getattr(descriptor, name) for name in _DESCRIPTOR_FIELDS},
+        **{name: getattr(entry.descriptor, name) for name in fields},
         "checksum": entry.checksum,
     }
 
@@ -164,8 +148,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
 def _time(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:  # after the year 9999
+    time = utc_time(timestamp_ms)
+    if time is None:
         return str(timestamp_ms)
-    return f"{timestamp_ms} ({moment.isoformat(timespec='milliseconds')})"
+    return f"{timestamp_ms} ({time.isoformat(timespec='milliseconds')})"

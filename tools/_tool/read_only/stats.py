@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from aerotape.errors import AerotapeError, ConfigurationError
 from aerotape.formatting import bytes_text, count_text, printable
 from aerotape.tools._cli import chart
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit, note
-from aerotape.tools._cli.statistics import add_statistics_options, statistics_arguments
-from aerotape.tools._cli.times import note_time_index, time_range
+from aerotape.tools._cli.statistics import add_statistics_options, compute_statistics
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
@@ -83,9 +82,7 @@ class _Counting(Progress):
     def __init__(self, recordings: list[Recording], args: argparse.Namespace) -> None:
         super().__init__(max(sum(map(_length, recordings)) // _MIB, 1), "counting", unit="MiB")
         self._recordings = recordings
-        self._arguments = statistics_arguments(args)
-        self._times = time_range(args)
-        self._for_machines = args.json
+        self._args = args
         self.failed = False
 
     def run(self, columns: int, *, skip_unreadable: bool = False) -> list[RecordingStatistics]:
@@ -95,23 +92,15 @@ class _Counting(Progress):
             columns: width of the charts, characters.
             skip_unreadable: report a recording that cannot be read and continue with the next.
         """
-        from aerotape.replay.statistics.compute import picture_statistics
-
-        arguments = self._arguments
-        if self._for_machines:
-            # JSON has the same number of bins for every recording.
-            bins = arguments["bins"]
-            arguments = {**arguments, "bins": _JSON_BINS if bins is None else bins}
+        bins = self._args.bins
+        if bins is None and self._args.json:
+            bins = _JSON_BINS  # the same for every recording
         found: list[RecordingStatistics] = []
         for recording in self._recordings:
             show = partial(self._show, sum(statistics.length_bytes for statistics in found))
             try:
-                note_time_index(recording, self._times)
-                statistics = picture_statistics(
-                    recording,
-                    **arguments,
-                    most_bins=columns,
-                    progress=show,
+                statistics = compute_statistics(
+                    recording, self._args, show, bins=bins, most_bins=columns
                 )
             except AerotapeError as error:
                 if not skip_unreadable or isinstance(error, ConfigurationError):

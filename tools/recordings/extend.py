@@ -11,7 +11,7 @@ import argparse
 from aerotape.tools._cli.arguments import add_recording_id, add_stream
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
-from aerotape.tools.record import add_recording_options
+from aerotape.tools.recordings.record import add_recording_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from aerotape.errors import UnknownRecordingError
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import emit, note
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
     changing,
     confirm_change,
+    would,
 )
 
 if TYPE_CHECKING:
@@ -35,17 +35,14 @@ def _delete_orphans(args: argparse.Namespace) -> int:
     Processes all recordings, valid or not, or one. Files that may only look orphaned because the
     directory is damaged are retained and reported, and the exit code is 3.
     """
-    from aerotape.catalog.file.entries import entry_damage
+    from aerotape.catalog.file.entries import entry_damage, unknown_recording
     from aerotape.catalog.maintenance.orphans import delete_files, find_orphans
 
     whose = "" if args.recording_id is None else f" of recording {args.recording_id}"
 
     def check(catalog: Catalog) -> None:
         if args.recording_id is not None and args.recording_id not in catalog.all_recording_ids():
-            raise UnknownRecordingError(
-                f"no recording with id {args.recording_id} in archive directory {args.directory}",
-                args.recording_id,
-            )
+            raise unknown_recording(args.recording_id, (), args.directory)
 
     confirm_change(args, f"delete all orphaned segment files{whose}", check)
     with changing(args) as catalog:
@@ -66,5 +63,5 @@ def _delete_orphans(args: argparse.Namespace) -> int:
         emit({"segment_files_deleted": names, "kept": kept, "dry_run": args.dry_run}, args)
     else:
         for name in names:
-            print(f"{'would delete' if args.dry_run else 'deleted'} {name}")
+            print(would(args, "deleted", "delete"), name)
     return EXIT_DATA_SUSPECT if orphans.undecided or orphans.kept else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import emit_value
 from aerotape.tools._tool._common import Commands, add_command
 
 
@@ -20,5 +20,5 @@ def _count(args: argparse.Namespace) -> int:
 
     with directory_at(args.directory).open_catalog() as catalog:
         count = sum(entry.state == RecordingState.VALID for entry in catalog.entries())
-    emit({"entries": count}, args) if args.json else print(count)
+    emit_value("entries", count, args)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.output import emit_value
 from aerotape.tools._tool._common import Commands, add_command
 
 
@@ -14,9 +14,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _pid(args: argparse.Namespace) -> int:
-    """Print the process id of the archive, as its mark file has it."""
+    """Print the process id of the archive from its mark file."""
     from aerotape.catalog.mark.mark_file import MarkFile
 
     pid = MarkFile.read(args.directory).header.pid
-    emit({"pid": pid}, args) if args.json else print(pid)
+    emit_value("pid", pid, args)
     return 0

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from aerotape.formatting import printable
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
+    add_checksum_option,
     add_command,
     add_recording_id,
     changing,
-    checksum_name,
 )
 
 if TYPE_CHECKING:
@@ -28,11 +28,8 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "repair", _repair, writes=True)
     add_recording_id(parser)
-    parser.add_argument(
-        "-checksum",
-        "--checksum",
-        metavar="X",
-        help="treat frames that fail this checksum as damaged: crc-32 or crc-32c",
+    add_checksum_option(
+        parser, "treat frames that fail this checksum as damaged: crc-32 or crc-32c"
     )
     parser.add_argument(
         "--cut",
@@ -48,9 +45,8 @@ def _repair(args: argparse.Namespace) -> int:
     valid frames keep their positions. The directory aerotape-quarantine gets a copy of what is
     removed. Invalid recordings without damage stay invalid, unless RECORDING_ID is given.
     """
-    checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     with changing(args) as catalog:
-        repairs = list(_repairs(args, catalog, checksum))
+        repairs = list(_repairs(args, catalog))
     if args.json:
         emit((_row(each, args.dry_run) for each in repairs), args)
     else:
@@ -60,7 +56,7 @@ def _repair(args: argparse.Namespace) -> int:
     return EXIT_DATA_SUSPECT if is_lost else 0
 
 
-def _repairs(args: argparse.Namespace, catalog: Catalog, checksum: Any) -> Iterator[Repair]:
+def _repairs(args: argparse.Namespace, catalog: Catalog) -> Iterator[Repair]:
     from aerotape.catalog.maintenance.repair import Repair, plan_repairs, repair
     from aerotape.clock import epoch_ms
 
@@ -69,7 +65,7 @@ def _repairs(args: argparse.Namespace, catalog: Catalog, checksum: Any) -> Itera
             catalog,
             args.directory,
             args.recording_id,
-            checksum,
+            args.checksum or "none",
             cut_at_damage=args.cut,
             progress=lambda _: lambda done, total: progress.update(done >> 20, total >> 20),
         )

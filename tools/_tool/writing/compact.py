@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from aerotape.formatting import printable
 from aerotape.tools._cli.confirm import add_confirmation_option
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import emit, note
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     changing,

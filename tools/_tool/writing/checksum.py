@@ -7,9 +7,9 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from aerotape.formatting import printable
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT
 from aerotape.tools._cli.output import Progress, emit
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
     Commands,
     add_command,
     add_recording_id,
@@ -25,7 +25,10 @@ def add_commands(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "checksum", _checksum, writes=True)
     parser.add_argument(
-        "checksum", metavar="X", help="crc-32, crc-32c or the name of the Java class"
+        "checksum",
+        metavar="X",
+        type=checksum_name,
+        help="crc-32, crc-32c or the name of the Java class",
     )
     add_recording_id(parser)
     parser.add_argument(
@@ -46,9 +49,8 @@ def _checksum(args: argparse.Namespace) -> int:
     """
     from aerotape.catalog.maintenance.checksum import write_checksums
 
-    checksum = checksum_name(args.checksum)
     with (
-        changing(args, checksum=checksum) as catalog,
+        changing(args, checksum=args.checksum) as catalog,
         Progress(None, "computing checksums", unit="MiB") as progress,
     ):
         outcomes = write_checksums(

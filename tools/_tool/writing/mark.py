@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from aerotape.errors import StorageError, UnknownRecordingError
+from aerotape.errors import StorageError
 from aerotape.tools._cli.output import emit
 from aerotape.tools._tool._common import (
     Commands,
@@ -42,14 +42,12 @@ def _mark_invalid(args: argparse.Namespace) -> int:
 def _change_state(
     args: argparse.Namespace, expected: RecordingState, target: RecordingState
 ) -> int:
+    from aerotape.catalog.file.entries import unknown_recording
     from aerotape.catalog.layout import STATE_NAMES, state_name
 
     with changing(args) as catalog:
         if args.recording_id not in catalog.all_recording_ids():
-            raise UnknownRecordingError(
-                f"no recording with id {args.recording_id} in archive directory {args.directory}",
-                args.recording_id,
-            )
+            raise unknown_recording(args.recording_id, (), args.directory)
         # An unknown state is damage, which this command repairs.
         state = catalog.stored_state(args.recording_id)
         if state not in (expected, target) and state in STATE_NAMES:

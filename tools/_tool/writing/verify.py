@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import AerotapeError, MarkFileError
-from aerotape.tools._cli.output import note
+from aerotape.formatting import printable
+from aerotape.tools._cli.exit_codes import EXIT_DATA_SUSPECT, EXIT_FAILURE
+from aerotape.tools._cli.output import Progress, emit, note
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 from aerotape.tools._tool._common import (
-    EXIT_DATA_SUSPECT,
-    EXIT_FAILURE,
     Commands,
+    add_checksum_option,
     add_command,
     add_recording_id,
-    checksum_name,
     some_ids,
 )
 
@@ -38,11 +38,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "-a", dest="all_segments", action="store_true", help="check all segment files"
     )
-    parser.add_argument(
-        "-checksum",
-        "--checksum",
-        metavar="X",
-        help="check the checksum of frames and descriptors: crc-32, crc-32c or the Java class",
+    add_checksum_option(
+        parser, "check the checksum of frames and descriptors: crc-32, crc-32c or the Java class"
     )
     add_time_options(parser)
     parser.add_argument(
@@ -68,10 +65,8 @@ def _verify(args: argparse.Namespace) -> int:
     from aerotape.catalog.maintenance.verify import run_verification
     from aerotape.clock import epoch_ms
     from aerotape.replay.offline.directory import open_directory
-    from aerotape.tools._cli.output import Progress, emit
     from aerotape.url_path import UrlPath
 
-    checksum = "none" if args.checksum is None else checksum_name(args.checksum)
     directory = open_directory(args.directory)
     times = time_range(args)
     failed = False
@@ -82,7 +77,7 @@ def _verify(args: argparse.Namespace) -> int:
                 directory,
                 args.recording_id,
                 all_segments=args.all_segments,
-                checksum=checksum,
+                checksum=args.checksum or "none",
                 positions=partial(positions, times=times) if times else None,
                 progress=lambda done, total: progress.update(done >> 20, total >> 20),
             )
@@ -92,7 +87,7 @@ def _verify(args: argparse.Namespace) -> int:
                 found,
                 args.directory,
                 all_segments=args.all_segments,
-                checksum=checksum,
+                checksum=args.checksum or "none",
                 cut_off=lambda path, offset: _asks(args, path, offset),
             )
             markings = {each.recording_id: each for each in decided if each.changes}
@@ -109,7 +104,7 @@ def _verify(args: argparse.Namespace) -> int:
         emit((_row(check, markings, args.dry_run) for check in found.checks), args)
     else:
         for check in found.checks:
-            _print_check(check, markings.get(check.recording_id), checksum != "none", args)
+            _print_check(check, markings.get(check.recording_id), bool(args.checksum), args)
     hidden = [] if failed else [each.recording_id for each in markings.values() if each.hides]
     if hidden and not args.json:
         verb = "would be" if args.dry_run else "are now"
@@ -175,8 +170,6 @@ def _row(check: RecordingCheck, markings: dict[int, Marking], dry_run: bool) -> 
 def _print_check(
     check: RecordingCheck, marked: Marking | None, checksums: bool, args: argparse.Namespace
 ) -> None:
-    from aerotape.formatting import printable
-
     state = " (no stop position)" if check.active else ""
     summary = (
         f"recording {check.recording_id}: {'OK' if check.ok else 'FAILED'}{state}, "

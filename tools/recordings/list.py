@@ -6,8 +6,8 @@ A live recording has no stop position; its row shows its current position.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from aerotape.errors import ConfigurationError, UnknownRecordingError
 from aerotape.tools._cli.arguments import add_stream_filter, count, identity
 from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
+from aerotape.tools._cli.times import utc_time
 
 if TYPE_CHECKING:
     from aerotape.archive.client import ArchiveClient
@@ -80,22 +81,9 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
         position = client.max_recorded_position(found.recording_id)
     if for_machine:
         return {
-            "recording_id": found.recording_id,
+            **dataclasses.asdict(found),
             "is_active": found.is_active,
-            "start_timestamp_ms": found.start_timestamp_ms,
-            "stop_timestamp_ms": found.stop_timestamp_ms,
-            "start_position": found.start_position,
-            "stop_position": found.stop_position,
             "recorded_position": position,
-            "initial_term_id": found.initial_term_id,
-            "segment_file_length": found.segment_file_length,
-            "term_buffer_length": found.term_buffer_length,
-            "mtu_length": found.mtu_length,
-            "session_id": found.session_id,
-            "stream_id": found.stream_id,
-            "stripped_channel": found.stripped_channel,
-            "original_channel": found.original_channel,
-            "source_identity": found.source_identity,
         }
     return {
         "id": found.recording_id,
@@ -111,4 +99,5 @@ def _row(client: ArchiveClient, found: RecordingDescriptor, for_machine: bool) -
 
 
 def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    time = utc_time(timestamp_ms)
+    return f"{timestamp_ms} ms" if time is None else f"{time:%Y-%m-%d %H:%M:%SZ}"

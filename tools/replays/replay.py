@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final
 
+from aerotape.context import Closing
 from aerotape.errors import AerotapeError, ConfigurationError, StorageError, UnknownRecordingError
 from aerotape.tools._cli.arguments import (
     add_recording_id,
@@ -175,7 +175,7 @@ def _send(client: ArchiveClient, args: argparse.Namespace) -> int:
 def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
     summary: dict[str, Any] = {"recording_id": args.recording_id, "messages": 0, "bytes": 0}
     with ExitStack() as resources:
-        # A file is not overwritten for a recording that there is not: ask the archive first.
+        # First, so that no file is overwritten for a recording that does not exist.
         replay = resources.enter_context(
             client.replay(
                 args.recording_id,
@@ -196,7 +196,7 @@ def _receive(client: ArchiveClient, args: argparse.Namespace) -> int:
             summary["messages"] += 1
             summary["bytes"] += len(message.payload)
             progress.update(message.end_position - replay.start_position)
-            if replay.expected_length is None:  # following: the reader of the output wants it now
+            if replay.expected_length is None:  # following: show it at once
                 sys.stdout.flush()
         summary["end_position"] = replay.position
     if not args.print_messages and args.out != "-":
@@ -213,18 +213,16 @@ def _consumer(args: argparse.Namespace, resources: ExitStack) -> Callable[[Messa
     if args.out != "-":
         # The caller's stack closes it.
         stream = resources.enter_context(_OutputFile(Path(args.out), args.force))
-    if args.framing == "none":
-        return lambda message: _write(stream, message.payload)
-    return lambda message: _write(
-        stream, len(message.payload).to_bytes(4, "little") + message.payload
-    )
+
+    def write(message: Message) -> None:
+        if args.framing == "length":
+            stream.write(len(message.payload).to_bytes(4, "little"))
+        stream.write(message.payload)
+
+    return write
 
 
-def _write(stream: IO[bytes] | _OutputFile, data: bytes) -> None:
-    stream.write(data)
-
-
-class _OutputFile:
+class _OutputFile(Closing):
     """The file of --out, whose errors name it."""
 
     def __init__(self, path: Path, force: bool) -> None:
@@ -246,20 +244,12 @@ class _OutputFile:
         except OSError as error:
             raise self._failure(error) from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file, which may write what was buffered."""
         try:
             self._file.close()
-        except OSError as failure:  # what was buffered met the full disk only now
-            if error is None:
-                raise self._failure(failure) from failure
+        except OSError as error:
+            raise self._failure(error) from error
 
     def _failure(self, error: OSError) -> StorageError:
         return StorageError(f"cannot write {self._path}: {error.strerror}", self._path)

@@ -3,71 +3,65 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import signal
 from collections import deque
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from support.daemon.archives import ServedArchive, serve
-from support.daemon.recording import recorded
+from support.daemon.archives import serve
+from support.daemon.command_line import CommandLine
+from support.daemon.recording import new_stream_id, wait_until
 
+import aerotape
 from aerotape import RecordingSignal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.errors import AeronTimeoutError
-from aerotape.tools.signals import RecordingChange, Watch
-
-ROOT = Path(__file__).resolve().parents[2]
+from aerotape.tools.recordings.signals import RecordingChange, Watch, changes
 
 
-@pytest.fixture
-def telling() -> Iterator[ServedArchive]:
-    """Our archive, which signals to everybody."""
-    with serve("own", {"aerotape.recording.signals": "all"}) as served:
-        yield served
-
-
-def test_an_archive_that_tells_everybody_is_believed(telling: ServedArchive) -> None:
-    """With an hour between two looks, what others do comes by their signals."""
-    arguments = ["signals", "--json", "--interval", "3600s", "--count", "3"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "AERON_DIR": str(telling.aeron_dir),
-        "AERON_ARCHIVE_CONTROL_CHANNEL": telling.control_channel,
-    }
-    watcher = subprocess.Popen(
-        [sys.executable, "-m", "aerotape", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        text=True,
-    )
+def watch_a_recording(cli: CommandLine, client: aerotape.ArchiveClient, *options: object) -> None:
+    """Check the lines of `signals` while another client starts, stops and purges a recording."""
+    stream_id = new_stream_id()
+    watcher = cli.start("signals", "--json", "--stream-id", stream_id, *options, text=True)
     try:
-        assert watcher.stderr is not None
+        assert watcher.stdout is not None and watcher.stderr is not None
         assert "watching" in watcher.stderr.readline()
-        with telling.connect() as client:
-            made = recorded(client, 3)
-            # A purged recording's stream is not known any more: the watcher must have seen it.
-            assert watcher.stdout is not None
-            lines = watcher.stdout.readline() + watcher.stdout.readline()
-            client.purge_recording(made.recording_id)
-        lines += watcher.communicate(timeout=30)[0]
+        subscription_id = client.start_recording("aeron:ipc", stream_id)
+        with client.aeron.add_publication("aeron:ipc", stream_id) as publication:
+            end = publication.send(b"hello")
+            started = json.loads(watcher.stdout.readline())
+            recording_id = started["recording_id"]
+            wait_until(lambda: client.recording_position(recording_id) == end, "the recording")
+            client.stop_recording_subscription(subscription_id)
+        stopped = json.loads(watcher.stdout.readline())
+        client.purge_recording(recording_id)
+        deleted = json.loads(watcher.stdout.readline())
+        if "--count" not in options:
+            watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(20) == (0 if "--count" in options else 130)
     finally:
         watcher.kill()
-        watcher.wait()
-    happened = [json.loads(line) for line in lines.splitlines()]
-    assert [(each["signal"], each["position"]) for each in happened] == [
+        watcher.communicate()
+    changes = (started, stopped, deleted)
+    assert [(each["signal"], each["position"]) for each in changes] == [
         ("start", 0),
-        ("stop", made.end),
+        ("stop", end),
         ("delete", -1),
     ]
-    assert {each["recording_id"] for each in happened} == {made.recording_id}
-    assert {each["stream_id"] for each in happened} == {made.stream_id}
+    assert {each["recording_id"] for each in changes} == {recording_id}
+    assert {each["stream_id"] for each in changes} == {stream_id}
+
+
+def test_changes_are_found_by_listings(cli: CommandLine, client: aerotape.ArchiveClient) -> None:
+    """Of either archive, which signals only to the client that requested a recording."""
+    watch_a_recording(cli, client, "--interval", "20ms")
+
+
+def test_an_archive_that_signals_to_all_needs_no_listings() -> None:
+    """With an hour between two listings, the changes come by signals; --count ends the command."""
+    with serve("own", {"aerotape.recording.signals": "all"}) as served, served.connect() as client:
+        watch_a_recording(CommandLine(served), client, "--interval", "3600s", "--count", 3)
 
 
 class Client:
@@ -75,10 +69,10 @@ class Client:
 
     def __init__(self) -> None:
         self.recordings: dict[int, RecordingDescriptor] = {}
-        # Few, as a client keeps of its signals the last ones.
+        # Few, as a client buffers only the last signals.
         self.events: deque[RecordingSignalEvent] = deque(maxlen=3)
         self.coming: list[RecordingSignalEvent] = []
-        self.looks = 0
+        self.listings = 0
 
     def signals(self, *, timeout_ns: int) -> Any:
         return self
@@ -94,11 +88,11 @@ class Client:
         return taken
 
     def list_recordings(self) -> list[RecordingDescriptor]:
-        self.looks += 1
+        self.listings += 1
         return list(self.recordings.values())
 
     def list_recording(self, recording_id: int) -> RecordingDescriptor | None:
-        for _ in self.coming[:2]:  # they come before the answer
+        for _ in self.coming[:2]:  # they precede the response
             self.events.append(self.coming.pop(0))
         return self.recordings.get(recording_id)
 
@@ -146,85 +140,108 @@ class Rig:
     def signalled(self, signal: RecordingSignal, recording_id: int, position: int) -> None:
         self.client.events.append(event(signal, recording_id, position))
 
-    def told(self) -> list[tuple[str, int, int]]:
+    def changes(self) -> list[tuple[str, int, int]]:
         return [(each.signal, each.recording_id, each.position) for each in self.watch.wait()]
 
 
-def test_without_signals_it_looks() -> None:
+def test_without_signals_recordings_are_listed() -> None:
     """Each time that nothing has come for the interval."""
     rig = Rig()
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.client.recordings[2] = descriptor(2)
-    assert rig.told() == [("start", 2, 64)]
+    assert rig.changes() == [("start", 2, 64)]
     rig.client.recordings[2] = descriptor(2, 256)
-    assert rig.told() == [("stop", 2, 256)]
+    assert rig.changes() == [("stop", 2, 256)]
     del rig.client.recordings[1]
-    assert rig.told() == [("delete", 1, -1)]
-    assert rig.client.looks == 5
+    assert rig.changes() == [("delete", 1, -1)]
+    assert rig.client.listings == 5
 
 
 def test_a_listed_change_that_is_signalled_later_is_reported_once() -> None:
     """A listing may precede the first signal; after it there are no more listings."""
     rig = Rig()
     rig.client.recordings[2] = descriptor(2)
-    assert rig.told() == [("start", 2, 64)]
+    assert rig.changes() == [("start", 2, 64)]
     rig.signalled(RecordingSignal.START, 2, 64)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.client.recordings[2] = descriptor(2, 256)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.signalled(RecordingSignal.STOP, 2, 256)
-    assert rig.told() == [("stop", 2, 256)]
-    # Again from the same place: that is another one.
+    assert rig.changes() == [("stop", 2, 256)]
+    # Again from the same position: another change.
     rig.signalled(RecordingSignal.EXTEND, 2, 256)
     rig.signalled(RecordingSignal.STOP, 2, 256)
-    assert (rig.told(), rig.told()) == ([("extend", 2, 256)], [("stop", 2, 256)])
-    assert rig.client.looks == 2
+    assert (rig.changes(), rig.changes()) == ([("extend", 2, 256)], [("stop", 2, 256)])
+    assert rig.client.listings == 2
 
 
-def test_signals_of_what_is_not_wanted_or_gone() -> None:
+def test_signals_of_other_streams_and_deleted_recordings() -> None:
     """Other streams are left out; one that has been deleted is known from before."""
     rig = Rig()
     rig.client.recordings[3] = descriptor(3, stream_id=7)
     rig.signalled(RecordingSignal.START, 3, 64)
-    assert rig.told() == []
+    assert rig.changes() == []
     del rig.client.recordings[1]
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert rig.told() == [("delete", 1, -1)]
+    assert rig.changes() == [("delete", 1, -1)]
     rig.signalled(RecordingSignal.REPLICATE_END, -1, -1)
-    assert rig.told() == []
+    assert rig.changes() == []
     rig.signalled(RecordingSignal.START, 8, 0)
-    assert rig.told() == []
+    assert rig.changes() == []
 
 
 def test_a_recording_purged_before_it_is_requested_is_reported() -> None:
     """Its signals may be read late; they are reported without a stream, and each of them once."""
     rig = Rig(lambda _recording_id, found: True)
-    for signal, position, reported in (
+    for kind, position, reported in (
         (RecordingSignal.START, 0, [RecordingChange("start", 8, 0)]),
         (RecordingSignal.STOP, 96, [RecordingChange("stop", 8, 96)]),
         (RecordingSignal.DELETE, -1, [RecordingChange("delete", 8, -1)]),
         (RecordingSignal.DELETE, -1, []),
     ):
-        rig.signalled(signal, 8, position)
+        rig.signalled(kind, 8, position)
         assert rig.watch.wait() == reported
 
 
-def test_segment_files_that_go_are_no_deletion_of_the_recording() -> None:
-    """DELETE is also signalled of a truncation and of purged segments; the recording lives on."""
+def test_a_deletion_of_segment_files_is_not_one_of_the_recording() -> None:
+    """DELETE is also signalled of a truncation and of purged segments; the recording remains."""
     rig = Rig()
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert rig.told() == []
+    assert rig.changes() == []
     del rig.client.recordings[1]
     rig.signalled(RecordingSignal.DELETE, 1, -1)
     rig.signalled(RecordingSignal.DELETE, 1, -1)
-    assert (rig.told(), rig.told()) == ([("delete", 1, -1)], [])
+    assert (rig.changes(), rig.changes()) == ([("delete", 1, -1)], [])
 
 
-def test_of_a_burst_no_signal_is_lost() -> None:
-    """More come while the archive is asked about each than a client keeps."""
+def test_no_signal_of_a_burst_is_lost() -> None:
+    """More arrive during the requests than a client buffers."""
     rig = Rig()
     positions = list(range(256, 256 + 64 * 20, 64))
     rig.signalled(RecordingSignal.EXTEND, 1, positions[0])
     rig.signalled(RecordingSignal.EXTEND, 1, positions[1])
     rig.client.coming = [event(RecordingSignal.EXTEND, 1, each) for each in positions[2:]]
-    assert [rig.told() for _ in positions] == [[("extend", 1, each)] for each in positions]
+    assert [rig.changes() for _ in positions] == [[("extend", 1, each)] for each in positions]
+
+
+def test_what_happened_between_two_listings() -> None:
+    """Every difference between two listings is reported, in the order of recording ids."""
+
+    def reported(known: dict[int, int], now: dict[int, int]) -> list[tuple[str, int, int]]:
+        before = {each: descriptor(each, end) for each, end in known.items()}
+        after = {each: descriptor(each, end) for each, end in now.items()}
+        return [(e.signal, e.recording_id, e.position) for e in changes(before, after)]
+
+    assert reported({}, {}) == []
+    assert reported({1: -1}, {1: -1}) == []
+    assert reported({}, {3: -1}) == [("start", 3, 64)]
+    assert reported({}, {3: 128}) == [("start", 3, 64), ("stop", 3, 128)]
+    assert reported({3: -1}, {3: 128}) == [("stop", 3, 128)]
+    assert reported({3: 128}, {3: -1}) == [("extend", 3, 128)]
+    assert reported({3: 128}, {3: 256}) == [("extend", 3, 128), ("stop", 3, 256)]
+    assert reported({3: 128}, {3: 64}) == []
+    assert reported({2: 128, 4: -1}, {5: -1}) == [
+        ("delete", 2, -1),
+        ("delete", 4, -1),
+        ("start", 5, 64),
+    ]

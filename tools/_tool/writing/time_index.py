@@ -23,7 +23,7 @@ def add_commands(commands: Commands) -> None:
     what.add_argument(
         "--rebuild",
         action="store_true",
-        help="write new indexes: keep valid points, and estimate others from the modification "
+        help="write new indexes: retain valid points, and estimate others from the modification "
         "times of the segment files, where these seem unchanged since recording",
     )
 

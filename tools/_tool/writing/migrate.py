@@ -6,7 +6,7 @@ import argparse
 
 from aerotape.tools._cli.confirm import add_confirmation_option, confirm
 from aerotape.tools._cli.output import emit
-from aerotape.tools._tool._common import Commands, add_command
+from aerotape.tools._tool._common import Commands, add_command, would
 
 
 def add_commands(commands: Commands) -> None:
@@ -53,8 +53,7 @@ def _migrate(args: argparse.Namespace) -> int:
     if not done.steps:
         print(f"nothing to do: the directory has version {mark_file_version}")
     for step in done.steps:
-        verb = "would migrate" if args.dry_run else "migrated"
-        print(f"{verb} to version {version_string(step.version)}")
+        print(would(args, "migrated", "migrate"), "to version", version_string(step.version))
         for source, target in step.renames:
-            print(f"  {'would rename' if args.dry_run else 'renamed'} {source} to {target}")
+            print(f"  {would(args, 'renamed', 'rename')} {source} to {target}")
     return 0

@@ -1,0 +1,97 @@
+"""The command `aerotape` in a separate process, connected to a running archive."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.daemon.archives import ServedArchive
+from support.damage.tool_commands import run
+from support.jvm.java import ROOT
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs `aerotape` in a separate process, with the connection in the environment."""
+
+    archive: ServedArchive
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "AERON_DIR": str(self.archive.aeron_dir),
+            "AERON_ARCHIVE_CONTROL_CHANNEL": self.archive.control_channel,
+        }
+
+    def start(self, *args: object, **options: Any) -> subprocess.Popen[Any]:
+        """Start a command whose outputs are pipes."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "aerotape", *map(str, args)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment,
+            **options,
+        )
+
+    def run(
+        self, *args: object, expect: int = 0, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command in a separate process and check its exit code."""
+        done = subprocess.run(
+            [sys.executable, "-m", "aerotape", *map(str, args)],
+            capture_output=True,
+            env=self.environment if env is None else env,
+            timeout=60,
+        )
+        assert done.returncode == expect, done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+        return done
+
+    def json(self, *args: object) -> Any:
+        """Run a command with --json and return what it printed."""
+        return json.loads(self.run(*args, "--json").stdout)
+
+    def record(self, *args: object) -> dict[str, str]:
+        """Run a command and return the names and values that it printed for people."""
+        lines = [line.partition(":") for line in self.run(*args).stdout.decode().splitlines()]
+        return {name: value.strip() for name, _, value in lines}
+
+    def error(self, *args: object, code: int = 1, env: dict[str, str] | None = None) -> str:
+        """Run a command that must fail with one line on standard error; return the line."""
+        done = self.run(*args, expect=code, env=env)
+        assert done.stdout == b""
+        lines = done.stderr.decode().splitlines()
+        assert len(lines) == 1, lines
+        return lines[0]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The exit code of a command, and what it has printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def aerotape(*args: object, expect: int | None = 0) -> Outputs:
+    """Run a command in this process and check its exit code; None stands for any."""
+    done = run(*args)
+    assert expect in (None, done.code), done.err
+    return Outputs(done.code, done.out, done.err)
+
+
+def tool(directory: Path | str, *args: object, expect: int | None = 0) -> Outputs:
+    """Run a command of `aerotape tool`, as `aerotape` does."""
+    return aerotape("tool", directory, *args, expect=expect)

@@ -1,0 +1,1 @@
+"""Commands of `aerotape tool` that write nothing."""

@@ -1,0 +1,1 @@
+"""Commands of `aerotape tool` that can write; all have --dry-run."""

@@ -1,0 +1,1 @@
+"""Commands for recordings, by requests to a running archive."""

@@ -1,0 +1,1 @@
+"""Commands for replays and replications, by requests to a running archive."""
