@@ -17,7 +17,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 

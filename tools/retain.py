@@ -21,7 +21,7 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.retention.plan import Removal, RetentionPlan
     from aerotape.archive.retention.policy import RetentionPolicy
     from aerotape.archive.retention.survey import Usage

@@ -20,7 +20,7 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.requests import add_common_options
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
 
 _POSITION_HELP: Final = "the new start position, bytes: the start of a segment"
 

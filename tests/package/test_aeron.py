@@ -16,7 +16,7 @@ from support.model.messages import messages
 
 import aerotape
 from aerotape import _native
-from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED, default_aeron_dir
+from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
 
 
@@ -138,32 +138,6 @@ def test_refused_by_the_driver(aeron: aerotape.Aeron) -> None:
     """A channel that the driver cannot use is an AeronError that says why."""
     with pytest.raises(AeronError, match=r"(?i)nonsense|channel"):
         aeron.add_publication("aeron:nonsense", 1)
-
-
-def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory is that of AERON_DIR, else the user's own as all Aeron clients name it."""
-    monkeypatch.setenv("AERON_DIR", "/somewhere")
-    assert default_aeron_dir() == "/somewhere"
-    monkeypatch.delenv("AERON_DIR")
-    monkeypatch.setenv("LOGNAME", "someone")
-    assert default_aeron_dir() == "/dev/shm/aeron-someone"
-
-
-def test_exports() -> None:
-    """Every public name of the package can be had, and importing it loads nothing heavy."""
-    assert set(aerotape.__all__) <= set(dir(aerotape))
-    for name in aerotape.__all__:
-        assert getattr(aerotape, name) is not None
-    with pytest.raises(AttributeError, match="nothing"):
-        aerotape.nothing  # noqa: B018
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, aerotape; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert "aerotape.errors" in loaded
-    assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
 
 
 def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
