@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
@@ -19,7 +18,6 @@ from aerotape.archive.client.executors.event_loop import (
     Opening,
     asynchronous,
     asynchronous_pages,
-    asynchronous_steps,
 )
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.async_streams import (
@@ -201,7 +199,7 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
 
     list_recordings = asynchronous_pages(queries.list_recordings)
     list_recordings_for_uri = asynchronous_pages(queries.list_recordings_for_uri)
-    list_recording = asynchronous_steps(queries.list_recording)
+    list_recording = asynchronous(queries.list_recording)
     list_recording_subscriptions = asynchronous_pages(queries.list_recording_subscriptions)
     find_last_matching_recording = asynchronous(queries.find_last_matching_recording)
     start_position = asynchronous(queries.start_position)
@@ -281,14 +279,10 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
 
     # -- the session ---------------------------------------------------------------------------
 
-    async def ping(self) -> int:
-        """Return the round-trip time of a request to the archive, nanoseconds."""
-        begin_ns = time.monotonic_ns()
-        await self.get_archive_id()
-        return time.monotonic_ns() - begin_ns
+    ping = asynchronous(queries.ping)
 
     async def keep_alive(self) -> None:
-        """Tell the archive that this client is alive."""
+        """Send a keep-alive to the archive."""
         what = "keep the session alive"
         self._session.ensure_open(what)
         message = codecs.KeepAliveRequest(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
@@ -11,12 +10,7 @@ from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publ
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
-from aerotape.archive.client.executors.blocking import (
-    blocking,
-    blocking_pages,
-    blocking_steps,
-    describe_as,
-)
+from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
@@ -208,7 +202,7 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
 
     list_recordings = blocking_pages(queries.list_recordings)
     list_recordings_for_uri = blocking_pages(queries.list_recordings_for_uri)
-    list_recording = blocking_steps(queries.list_recording)
+    list_recording = blocking(queries.list_recording)
     list_recording_subscriptions = blocking_pages(queries.list_recording_subscriptions)
     find_last_matching_recording = blocking(queries.find_last_matching_recording)
     start_position = blocking(queries.start_position)
@@ -301,11 +295,7 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
 
     # -- the session ---------------------------------------------------------------------------
 
-    def ping(self) -> int:
-        """Return the round-trip time of a request to the archive, nanoseconds."""
-        begin_ns = time.monotonic_ns()
-        self.get_archive_id()
-        return time.monotonic_ns() - begin_ns
+    ping = blocking(queries.ping)
 
     def keep_alive(self) -> None:
         """Send a keep-alive to the archive."""

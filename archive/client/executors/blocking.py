@@ -33,10 +33,12 @@ class BlockingRequests:
         # An archive refuses a second listing of a session while one is active.
         self._listing_lock = threading.Lock()
 
-    def _perform(self, call: Call[T]) -> T:
-        if call.reply_to is not None:
-            return self._run(sent_back(self._session, call, call.reply_to))
-        return result_of(call, await_request(self._session, call))
+    def _perform(self, request: Call[T] | Steps[T]) -> T:
+        if not isinstance(request, Call):
+            return self._run(request)
+        if request.reply_to is not None:
+            return self._run(sent_back(self._session, request, request.reply_to))
+        return result_of(request, await_request(self._session, request))
 
     def _list(self, listing: Listing) -> list[Item]:
         if listing.count == 0:
@@ -82,24 +84,12 @@ class BlockingRequests:
 
 
 def blocking(
-    request: Callable[P, Call[T]],
+    request: Callable[P, Call[T] | Steps[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """Return a method that performs a request and returns its result."""
+    """Return a method that performs a request, of one or several steps, and returns its result."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._perform(request(*args, **kwargs))
-
-    describe_as(method, request)
-    return method
-
-
-def blocking_steps(
-    request: Callable[P, Steps[T]],
-) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """As `blocking`, for a request of several steps."""
-
-    def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(request(*args, **kwargs))
 
     describe_as(method, request)
     return method

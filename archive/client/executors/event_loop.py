@@ -64,10 +64,12 @@ class AsyncRequests:
 
     # -- requests --------------------------------------------------------------------------------
 
-    async def _perform(self, call: Call[T]) -> T:
-        if call.reply_to is not None:
-            return await self._run(sent_back(self._session, call, call.reply_to))
-        return result_of(call, await self._request(call, 0))
+    async def _perform(self, request: Call[T] | Steps[T]) -> T:
+        if not isinstance(request, Call):
+            return await self._run(request)
+        if request.reply_to is not None:
+            return await self._run(sent_back(self._session, request, request.reply_to))
+        return result_of(request, await self._request(request, 0))
 
     async def _list(self, listing: Listing) -> list[Item]:
         if listing.count == 0:
@@ -177,24 +179,12 @@ async def _poll(step: Poll) -> None:
 
 
 def asynchronous(
-    request: Callable[P, Call[T]],
+    request: Callable[P, Call[T] | Steps[T]],
 ) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """Return a coroutine method that performs a request and returns its result."""
+    """As `blocking`, but return a coroutine method."""
 
     async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._perform(request(*args, **kwargs))
-
-    describe_as(method, request)
-    return method
-
-
-def asynchronous_steps(
-    request: Callable[P, Steps[T]],
-) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """As `asynchronous`, for a request of several steps."""
-
-    async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(request(*args, **kwargs))
 
     describe_as(method, request)
     return method

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings
-from aerotape.archive.client.executors.blocking import BlockingRequests, blocking_steps
+from aerotape.archive.client.executors.blocking import BlockingRequests, blocking
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
 from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOptions, Start
 from aerotape.archive.client.live.replay_merge import (
@@ -27,7 +27,7 @@ class MergedStreams(BlockingRequests):
     _replay_channel: str
     _connecting: ConnectionSettings
 
-    list_recording = blocking_steps(queries.list_recording)
+    list_recording = blocking(queries.list_recording)
 
     def replay_merge(
         self,

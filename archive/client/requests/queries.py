@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, cast
@@ -190,7 +191,7 @@ def start_position(recording_id: int) -> Call[int]:
     request = codecs.StartPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
-    return Call(request, f"ask for the start position of recording {recording_id}", relevant_id)
+    return Call(request, f"get the start position of recording {recording_id}", relevant_id)
 
 
 def stop_position(recording_id: int) -> Call[int]:
@@ -198,7 +199,7 @@ def stop_position(recording_id: int) -> Call[int]:
     request = codecs.StopPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
-    return Call(request, f"ask for the stop position of recording {recording_id}", relevant_id)
+    return Call(request, f"get the stop position of recording {recording_id}", relevant_id)
 
 
 def recording_position(recording_id: int) -> Call[int]:
@@ -206,7 +207,7 @@ def recording_position(recording_id: int) -> Call[int]:
     request = codecs.RecordingPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
-    return Call(request, f"ask for the position of recording {recording_id}", relevant_id)
+    return Call(request, f"get the position of recording {recording_id}", relevant_id)
 
 
 def max_recorded_position(recording_id: int) -> Call[int]:
@@ -214,12 +215,19 @@ def max_recorded_position(recording_id: int) -> Call[int]:
     request = codecs.MaxRecordedPositionRequest(
         recording_id=arguments.identity("recording_id", recording_id)
     )
-    return Call(request, f"ask for the last position of recording {recording_id}", relevant_id)
+    return Call(request, f"get the last position of recording {recording_id}", relevant_id)
 
 
 def get_archive_id() -> Call[int]:
-    """Ask the archive for its id."""
-    return Call(codecs.ArchiveIdRequest(), "ask for the archive's id", relevant_id)
+    """Return the archive's id."""
+    return Call(codecs.ArchiveIdRequest(), "get the archive's id", relevant_id)
+
+
+def ping() -> Steps[int]:
+    """Return the round-trip time of a request to the archive, nanoseconds."""
+    begin_ns = time.monotonic_ns()
+    yield get_archive_id()
+    return time.monotonic_ns() - begin_ns
 
 
 def _recordings(

@@ -177,7 +177,7 @@ def test_credentials_are_sent(archive: ServedArchive) -> None:
 
 def test_requests_report_the_archives_error(client: aerotape.ArchiveClient) -> None:
     """An error answer carries its code and correlation id, and says what was asked for."""
-    with pytest.raises(ArchiveError, match=r"cannot ask for the start position of recording 9999"):
+    with pytest.raises(ArchiveError, match=r"cannot get the start position of recording 9999"):
         client.start_position(9999)
     with pytest.raises(ArchiveError) as caught:
         client.start_position(9999)
