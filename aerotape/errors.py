@@ -118,7 +118,7 @@ class AuthenticationError(ArchiveError):
 
 
 class UnauthorisedError(ArchiveError):
-    """The client may not do what it asked for (UNAUTHORISED_ACTION)."""
+    """The client is not authorised for the request (UNAUTHORISED_ACTION)."""
 
 
 class StorageSpaceError(ArchiveError):
@@ -152,7 +152,7 @@ class DataLossError(AerotapeError):
 
 
 class PersistentSubscriptionError(AerotapeError):
-    """A persistent subscription cannot go on.
+    """A persistent subscription cannot continue.
 
     Attributes:
         reason: why not.
@@ -161,7 +161,7 @@ class PersistentSubscriptionError(AerotapeError):
     """
 
     class Reason(enum.Enum):
-        """Why a persistent subscription cannot go on."""
+        """The reason why a persistent subscription cannot continue."""
 
         GENERIC = "generic"
         RECORDING_NOT_FOUND = "recording not found"
@@ -189,7 +189,7 @@ class ReplayError(ArchiveError):
         correlation_id: correlation id of the replay request.
         recording_id: the recording.
         replay_session_id: the replay.
-        position: how far it came, bytes.
+        position: how far it was read, bytes.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class ArchiveInUseError(MarkFileError):
     """Another archive is using the directory.
 
     Attributes:
-        pid: process id of that archive, or 0 when the mark file does not tell.
+        pid: process id of that archive, or 0 if the mark file has none.
     """
 
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:

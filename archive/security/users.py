@@ -135,7 +135,7 @@ class UsersFile:
                     # An edit in place must not lock all users out for that moment.
                     if str(error) != self._complaint:
                         self._complaint = str(error)
-                        LOGGER.error("%s; what it said before stays in force", error)
+                        LOGGER.error("%s; the last valid users stay in force", error)
                     # The cause may be this process (no file descriptor left), and not the file.
                     self._version = None
             return self._users

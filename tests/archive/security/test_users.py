@@ -368,7 +368,7 @@ def test_changes_count_while_the_archive_runs(archive: Any, users_file: Path) ->
         connect(archive, UserSecret("reader", SECRETS["reader"])).close()
         told = [line for line in archive.log().splitlines() if complaint in line]
         assert len(told) == 1, told
-        assert "what it said before stays in force" in told[0]
+        assert "the last valid users stay in force" in told[0]
     users_file.write_bytes(good)
     users_file.chmod(0o600)
     connect(archive, UserSecret("reader", SECRETS["reader"])).close()

@@ -204,7 +204,7 @@ def test_a_user_cannot_be_there_twice(tmp_path: Path) -> None:
     path = tmp_path / "users"
     add(path, "alice")
     path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(ConfigurationError, match="line 2: user alice is there twice"):
+    with pytest.raises(ConfigurationError, match="line 2: duplicate user alice"):
         read_users(path)
 
 
