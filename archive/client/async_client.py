@@ -25,9 +25,9 @@ from aerotape.archive.client.replay.async_streams import (
     AsyncReplay,
     AsyncSignals,
     S,
-    next_signal,
 )
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
+from aerotape.archive.client.replay.signal_stream import await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
 from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
 from aerotape.archive.client.requests.recorded_publication import (
@@ -37,7 +37,7 @@ from aerotape.archive.client.requests.recorded_publication import (
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import ArchiveError, ClosedError
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
@@ -268,14 +268,9 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
 
         Arguments and errors as of `ArchiveClient.await_signal`.
         """
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        session = self._session
-        session.ensure_open(f"await {wanted}")
-        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
-        event = await next_signal(self, session.signals, wanted, timeout_ns)
-        if event is None:
-            raise ClosedError(f"cannot await {wanted}: the client is closed")
-        return event
+        return await self._run(
+            await_signal(self._session, signals, recording_id, correlation_id, timeout_ns)
+        )
 
     # -- the session ---------------------------------------------------------------------------
 

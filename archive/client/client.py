@@ -15,7 +15,7 @@ from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
-from aerotape.archive.client.replay.signal_stream import Signals, next_signal
+from aerotape.archive.client.replay.signal_stream import Signals, await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
 from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
 from aerotape.archive.client.requests.recorded_publication import (
@@ -28,7 +28,7 @@ from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
-from aerotape.errors import ArchiveError, ClosedError
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
@@ -263,7 +263,7 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
         """
         self._session.ensure_open("read recording signals")
         wanted = signal_filter(signals, recording_id, correlation_id)
-        return Signals(self._session, wanted, timeout_ns)
+        return Signals(self._session, wanted, timeout_ns, self._run)
 
     def await_signal(
         self,
@@ -284,14 +284,9 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
             AeronTimeoutError: there is none in time.
             ClosedError: the archive went away, or the client was closed.
         """
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        session = self._session
-        session.ensure_open(f"await {wanted}")
-        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
-        event = next_signal(session, session.signals, wanted, timeout_ns)
-        if event is None:
-            raise ClosedError(f"cannot await {wanted}: the client is closed")
-        return event
+        return self._run(
+            await_signal(self._session, signals, recording_id, correlation_id, timeout_ns)
+        )
 
     # -- the session ---------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ SCHEMA = schema_text(
 
 @pytest.fixture(scope="module")
 def ir_file(jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What sbe-tool makes of the schema above."""
+    """The .sbeir file of the schema above."""
     folder = tmp_path_factory.mktemp("ir")
     (folder / "market.xml").write_text(SCHEMA)
     return run_sbe_tool(folder / "market.xml", jars["sbe-all"], folder)

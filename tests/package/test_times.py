@@ -1,4 +1,4 @@
-"""Wall-clock times as users give them."""
+"""Parsing and formatting of wall-clock times."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_parts_of_a_second_are_kept_to_the_nanosecond() -> None:
         ("", "is not a valid time"),
     ],
 )
-def test_what_is_no_time_or_could_be_several_is_refused(text: str, complaint: str) -> None:
+def test_invalid_and_ambiguous_times_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint) as caught:
         parse_time(text, "--from-time")
     assert str(caught.value).startswith("--from-time: ")

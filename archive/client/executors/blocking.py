@@ -12,9 +12,18 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.request import (
+    Call,
+    Item,
+    Listen,
+    Listing,
+    Pause,
+    Poll,
+    Step,
+    Steps,
+)
 from aerotape.archive.client.requests.response_errors import items_of, result_of
-from aerotape.archive.client.session.control_session import ControlSession, remaining_slice_ns
+from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.errors import AeronTimeoutError
@@ -74,6 +83,9 @@ class BlockingRequests:
         if isinstance(step, Poll):
             poll = step.subscription.poll
             return step.backlog.take(poll, step.fragment_limit, step.timeout_ns, step.recorded_as)
+        if isinstance(step, Listen):
+            wait_ns = POLL_SLICE_NS if step.timeout_ns is None else step.timeout_ns
+            return self._session.read(min(wait_ns, POLL_SLICE_NS), step.is_enough, step.what)
         return self._pause(step)
 
     def _pause(self, pause: Pause) -> None:
@@ -180,7 +192,7 @@ def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns:
         if len(pending.items) > seen:
             seen = len(pending.items)
             deadline_ns = time.monotonic_ns() + session.timeout_ns
-        slice_ns = remaining_slice_ns(deadline_ns)
+        slice_ns = min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
         if slice_ns <= 0:
             raise session.no_answer(pending)
         session.read(slice_ns, lambda: pending.is_done, pending.what)

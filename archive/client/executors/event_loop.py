@@ -19,7 +19,16 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, 
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.request import (
+    Call,
+    Item,
+    Listen,
+    Listing,
+    Pause,
+    Poll,
+    Step,
+    Steps,
+)
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
@@ -143,6 +152,8 @@ class AsyncRequests:
             return await self._list(step)
         if isinstance(step, Poll):
             return await _poll(step)
+        if isinstance(step, Listen):
+            return await self._listen(step)
         return await self._pause(step)
 
     async def _pause(self, pause: Pause) -> None:
@@ -150,12 +161,12 @@ class AsyncRequests:
         self._reader.wake()
         await asyncio.sleep(pause.duration_ns / 1e9)
 
-    async def _await_news(self, timeout_s: float | None) -> None:
-        """Wait until there are new signals or the session has ended."""
+    async def _listen(self, step: Listen) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
         self._news.add(future)
         self._reader.wake()
         try:
+            timeout_s = None if step.timeout_ns is None else step.timeout_ns / 1e9
             await asyncio.wait((future,), timeout=timeout_s)
         finally:
             self._news.discard(future)

@@ -9,7 +9,12 @@ from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings
 from aerotape.archive.client.executors.blocking import BlockingRequests, blocking
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
-from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOptions, Start
+from aerotape.archive.client.live.persistent_types import (
+    PersistentEvent,
+    PersistentOptions,
+    Start,
+    start_position,
+)
 from aerotape.archive.client.live.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
     ReplayMerge,
@@ -135,9 +140,9 @@ class MergedStreams(BlockingRequests):
         Raises:
             ConfigurationError: an argument is invalid. Other errors are raised while polling.
         """
-        options = PersistentOptions.checked(
+        options = PersistentOptions(
             recording_id,
-            start,
+            start_position(start),
             live_channel,
             live_stream_id,
             replay_channel or self._replay_channel,

@@ -88,7 +88,22 @@ class Poll:
     recorded_as: tuple[int, int] | None
 
 
-Step = Call[Any] | Listing | Pause | Poll
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Wait for signals; may end early, without any.
+
+    Attributes:
+        timeout_ns: how long to wait at most; None: no limit.
+        is_enough: returns whether there is nothing left to wait for.
+        what: the operation, for the error when the archive goes away.
+    """
+
+    timeout_ns: int | None
+    is_enough: Callable[[], bool]
+    what: str
+
+
+Step = Call[Any] | Listing | Pause | Poll | Listen
 Steps = Generator[Step, Any, T]
 """Several requests, each depending on those before: yields them and receives their results."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -443,11 +442,6 @@ def _call_on_done(done: list[PendingRequest]) -> None:
     for pending in done:
         if pending.on_done is not None:
             pending.on_done()
-
-
-def remaining_slice_ns(deadline_ns: int) -> int:
-    """Return how long to wait next, at most `POLL_SLICE_NS`; not positive past the deadline."""
-    return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
 
 
 def decode_answer(payload: bytes) -> Message | None:
