@@ -22,8 +22,7 @@ from aerotape.media_driver import (
     default_aeron_dir,
     waited,
 )
-from aerotape.message import Message
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import Message, MessageBuffer
 
 Data = bytes | bytearray | memoryview
 

@@ -39,8 +39,7 @@ from aerotape.errors import (
 )
 from aerotape.formatting import shown
 from aerotape.frame_header import to_int32
-from aerotape.message import Message
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import Message, MessageBuffer
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000

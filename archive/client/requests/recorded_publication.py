@@ -1,4 +1,4 @@
-"""Adding a publication and recording it, and it only."""
+"""Adding a publication and recording only its session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_recorded_publication(
 def add_recorded_exclusive_publication(
     aeron: _native.AeronClient, channel: str, stream_id: int, auto_stop: bool, timeout_ns: int
 ) -> Steps[ExclusivePublication]:
-    """Add a publication of its own session and record it."""
+    """Add an exclusive publication and record it."""
     _check(channel, stream_id)
     adding = published(aeron, channel, stream_id, timeout_ns)
     publication = ExclusivePublication((yield from adding))

@@ -13,7 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import MessageBuffer
+from aerotape.protocol import ErrorCode
 
 T = TypeVar("T")
 
@@ -112,6 +113,11 @@ def performed(call: Call[T]) -> Steps[T]:
     """Perform one request, for executors of steps."""
     result: T = yield call
     return result
+
+
+def or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:
+    """Return a call whose result is True, or False for an error code that means "none"."""
+    return Call(stop.message, stop.what, lambda _: True, {code: False})
 
 
 def relevant_id(answer: codecs.ControlResponse) -> int:
