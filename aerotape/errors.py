@@ -56,7 +56,7 @@ class CodecError(AerotapeError):
 
 
 class ArchiveError(AerotapeError):
-    """An archive answered a request with an error response.
+    """An archive responded to a request with an error.
 
     Attributes:
         error_code: the archive's error code (`relevantId` of a ControlResponse with code ERROR).
@@ -130,7 +130,7 @@ class ReplicationConnectionError(ArchiveError):
 
 
 class EmptyRecordingError(ArchiveError):
-    """The recording holds nothing that could be replayed (EMPTY_RECORDING)."""
+    """The recording has no data to replay (EMPTY_RECORDING)."""
 
 
 class InvalidPositionError(ArchiveError):
@@ -138,11 +138,11 @@ class InvalidPositionError(ArchiveError):
 
 
 class DataLossError(AerotapeError):
-    """What a streaming query was to read next is gone: purged, or truncated and replaced.
+    """Data that a streaming query has not read was purged, or truncated and replaced.
 
     Attributes:
         recording_id: the recording.
-        position: from where on something is missing, bytes.
+        position: where the missing data begins, bytes.
     """
 
     def __init__(self, message: str, recording_id: int = -1, position: int = -1) -> None:
@@ -155,7 +155,7 @@ class PersistentSubscriptionError(AerotapeError):
     """A persistent subscription cannot continue.
 
     Attributes:
-        reason: why not.
+        reason: the kind of error.
         recording_id: its recording.
         position: how far the stream has been read, bytes; negative before.
     """
@@ -182,10 +182,10 @@ class PersistentSubscriptionError(AerotapeError):
 
 
 class ReplayError(ArchiveError):
-    """A replay ended before its end: the archive aborted it, or somebody stopped it.
+    """A replay ended early: the archive aborted it, or a client stopped it.
 
     Attributes:
-        error_code: the archive's error code, 0 (GENERIC) when it gave none.
+        error_code: the archive's error code, 0 (GENERIC) if it sent none.
         correlation_id: correlation id of the replay request.
         recording_id: the recording.
         replay_session_id: the replay.
@@ -220,7 +220,7 @@ class StorageError(AerotapeError):
 
 
 class SegmentError(StorageError):
-    """A segment file does not hold what it should.
+    """A segment file has unexpected contents.
 
     Attributes:
         path: the segment file.
@@ -241,7 +241,7 @@ class TableInUseError(StorageError):
 
     Attributes:
         path: the table's folder.
-        pid: process id of that job on its machine, or 0 when it is not known.
+        pid: process id of that job on its machine, or 0 if unknown.
     """
 
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:

@@ -391,9 +391,9 @@ class ReplayMerge(ImageReader, Closing):
             )
 
     def close(self) -> None:
-        """Stop the replay if it is still needed, and close the subscription if it was not given.
+        """Stop the replay if it is running, and close the subscription unless it is the caller's.
 
-        One that was given keeps the live destination if it has been added. Idempotent.
+        A subscription of the caller retains the live destination. Idempotent.
         """
         if self._state is MergeState.CLOSED:
             return
