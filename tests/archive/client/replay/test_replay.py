@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.recording import (
-    Made,
     new_stream_id,
     recorded,
     start_recording,
@@ -38,10 +37,6 @@ def own_archive() -> Iterator[ServedArchive]:
     """Our archive, where it differs from Java's."""
     with serve("own") as served:
         yield served
-
-
-def _expected(made: Made, first: int = 0) -> list[tuple[bytes, int, int]]:
-    return made.sent[first:]
 
 
 def _received(messages: list[aerotape.Message]) -> list[tuple[bytes, int, int]]:
@@ -71,7 +66,7 @@ def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) ->
         assert replay.is_closed
         assert replay.position == made.end
         assert list(replay) == []
-    assert _received(messages) == _expected(made)
+    assert _received(messages) == made.sent
     assert max(len(payload) for payload, _, _ in made.sent) > 4 * 1408
     assert made.end > 5 * 65536
     # Those of the recording: the replay's session id is the low half of its id.
@@ -100,7 +95,7 @@ def test_positions_of_messages(client: aerotape.ArchiveClient) -> None:
                 messages[index].position,
             )
         rest = list(client.replay(made.recording_id, messages[index].position))
-        assert _received(rest) == _expected(made, index)
+        assert _received(rest) == made.sent[index:]
 
 
 def test_bounded_length(client: aerotape.ArchiveClient) -> None:
