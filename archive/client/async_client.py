@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
-from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.connection import ConnectOptions
 from aerotape.archive.client.executors.blocking import describe_as
@@ -29,11 +28,14 @@ from aerotape.archive.client.replay.async_streams import (
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.signal_stream import await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
-from aerotape.archive.client.requests.recorded_publication import (
-    add_recorded_exclusive_publication,
-    add_recorded_publication,
+from aerotape.archive.client.requests import (
+    queries,
+    recordings,
+    replays,
+    replication,
+    segments,
 )
+from aerotape.archive.client.requests import recorded_publication as publications
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
@@ -158,30 +160,10 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
     truncate_recording = asynchronous(recordings.truncate_recording)
     purge_recording = asynchronous(recordings.purge_recording)
     update_channel = asynchronous(recordings.update_channel)
-
-    async def add_recorded_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> Publication:
-        """Add a publication and record its session.
-
-        Raises:
-            ArchiveError: as `start_recording`; the publication is closed again.
-        """
-        return await self._run(
-            add_recorded_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
-
-    async def add_recorded_exclusive_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> ExclusivePublication:
-        """As `add_recorded_publication`, for an exclusive publication."""
-        return await self._run(
-            add_recorded_exclusive_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
+    add_recorded_publication = asynchronous(publications.add_recorded_publication)
+    add_recorded_exclusive_publication = asynchronous(
+        publications.add_recorded_exclusive_publication
+    )
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -257,20 +239,7 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
         wanted = signal_filter(signals, recording_id, correlation_id)
         return AsyncSignals(self, wanted, timeout_ns)
 
-    async def await_signal(
-        self,
-        *signals: RecordingSignal,
-        recording_id: int | None = None,
-        correlation_id: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> RecordingSignalEvent:
-        """Return and remove a signal that has arrived or arrives in time; others are stored.
-
-        Arguments and errors as of `ArchiveClient.await_signal`.
-        """
-        return await self._run(
-            await_signal(self._session, signals, recording_id, correlation_id, timeout_ns)
-        )
+    await_signal = asynchronous(await_signal)
 
     # -- the session ---------------------------------------------------------------------------
 

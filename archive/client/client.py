@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
-from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
+from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
@@ -17,11 +17,14 @@ from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
 from aerotape.archive.client.replay.signal_stream import Signals, await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
-from aerotape.archive.client.requests.recorded_publication import (
-    add_recorded_exclusive_publication,
-    add_recorded_publication,
+from aerotape.archive.client.requests import (
+    queries,
+    recordings,
+    replays,
+    replication,
+    segments,
 )
+from aerotape.archive.client.requests import recorded_publication as publications
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
@@ -161,30 +164,8 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
     truncate_recording = blocking(recordings.truncate_recording)
     purge_recording = blocking(recordings.purge_recording)
     update_channel = blocking(recordings.update_channel)
-
-    def add_recorded_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> Publication:
-        """Add a publication and record its session.
-
-        Raises:
-            ArchiveError: as `start_recording`; the publication is closed again.
-        """
-        return self._run(
-            add_recorded_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
-
-    def add_recorded_exclusive_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> ExclusivePublication:
-        """As `add_recorded_publication`, for an exclusive publication."""
-        return self._run(
-            add_recorded_exclusive_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
+    add_recorded_publication = blocking(publications.add_recorded_publication)
+    add_recorded_exclusive_publication = blocking(publications.add_recorded_exclusive_publication)
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -265,28 +246,7 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
         wanted = signal_filter(signals, recording_id, correlation_id)
         return Signals(self._session, wanted, timeout_ns, self._run)
 
-    def await_signal(
-        self,
-        *signals: RecordingSignal,
-        recording_id: int | None = None,
-        correlation_id: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> RecordingSignalEvent:
-        """Return and remove a signal that has arrived or arrives in time; others are stored.
-
-        Args:
-            signals: one of these; default: any.
-            recording_id: only of this recording.
-            correlation_id: only of this request, for example a replication's id.
-            timeout_ns: how long to wait. Default: the client's timeout.
-
-        Raises:
-            AeronTimeoutError: there is none in time.
-            ClosedError: the archive went away, or the client was closed.
-        """
-        return self._run(
-            await_signal(self._session, signals, recording_id, correlation_id, timeout_ns)
-        )
+    await_signal = blocking(await_signal)
 
     # -- the session ---------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import (
     Call,
+    CurrentSession,
     Item,
     Listen,
     Listing,
@@ -83,6 +84,8 @@ class BlockingRequests:
         if isinstance(step, Poll):
             poll = step.subscription.poll
             return step.backlog.take(poll, step.fragment_limit, step.timeout_ns, step.recorded_as)
+        if isinstance(step, CurrentSession):
+            return self._session
         if isinstance(step, Listen):
             wait_ns = POLL_SLICE_NS if step.timeout_ns is None else step.timeout_ns
             return self._session.read(min(wait_ns, POLL_SLICE_NS), step.is_enough, step.what)

@@ -21,6 +21,7 @@ from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
 from aerotape.archive.client.requests.request import (
     Call,
+    CurrentSession,
     Item,
     Listen,
     Listing,
@@ -152,6 +153,8 @@ class AsyncRequests:
             return await self._list(step)
         if isinstance(step, Poll):
             return await _poll(step)
+        if isinstance(step, CurrentSession):
+            return self._session
         if isinstance(step, Listen):
             return await self._listen(step)
         return await self._pause(step)

@@ -38,7 +38,7 @@ class PollingExecutor(Generic[T]):
         """Create an executor; the steps start with the first `advance`.
 
         Args:
-            steps: the generator of steps. It may pause and send requests, but yield no `Poll`.
+            steps: the generator of steps, which may only pause and send requests.
             session: the session that the requests go to; None for steps that only pause, as
                 those of `open_session`.
         """

@@ -13,7 +13,7 @@ from aerotape.archive.client.replay.signals import (
     SignalQueue,
     signal_filter,
 )
-from aerotape.archive.client.requests.request import Listen, Steps
+from aerotape.archive.client.requests.request import CurrentSession, Listen, Steps
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
@@ -125,14 +125,25 @@ def next_signal(
 
 
 def await_signal(
-    session: ControlSession,
-    signals: tuple[RecordingSignal, ...],
-    recording_id: int | None,
-    correlation_id: int | None,
-    timeout_ns: int | None,
+    *signals: RecordingSignal,
+    recording_id: int | None = None,
+    correlation_id: int | None = None,
+    timeout_ns: int | None = None,
 ) -> Steps[RecordingSignalEvent]:
-    """Wait for a signal and take it. Arguments and errors as of `ArchiveClient.await_signal`."""
+    """Return and remove a signal that has arrived or arrives in time; others are stored.
+
+    Args:
+        signals: one of these; default: any.
+        recording_id: only of this recording.
+        correlation_id: only of this request, for example a replication's id.
+        timeout_ns: how long to wait. Default: the client's timeout.
+
+    Raises:
+        AeronTimeoutError: there is none in time.
+        ClosedError: the archive went away, or the client was closed.
+    """
     wanted = signal_filter(signals, recording_id, correlation_id)
+    session: ControlSession = yield CurrentSession()
     session.ensure_open(f"await {wanted}")
     timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
     event = yield from next_signal(session, session.signals, wanted, timeout_ns)

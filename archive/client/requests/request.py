@@ -104,7 +104,12 @@ class Listen:
     what: str
 
 
-Step = Call[Any] | Listing | Pause | Poll | Listen
+@dataclass(frozen=True, slots=True)
+class CurrentSession:
+    """Get the session, for its Aeron client, timeout and signals."""
+
+
+Step = Call[Any] | Listing | Pause | Poll | Listen | CurrentSession
 Steps = Generator[Step, Any, T]
 """Several requests, each depending on those before: yields them and receives their results."""
 
