@@ -7,193 +7,147 @@
 Names are loaded on first use, so that a tool that only reads files does not load an Aeron client.
 """
 
+# ruff: noqa: I001  # `X as X` makes a name public for type checkers
+
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from aerotape.errors import (
-    ActiveListingError,
-    ActiveRecordingError,
-    ActiveSubscriptionError,
-    AeronError,
-    AeronTimeoutError,
-    AerotapeError,
-    ArchiveError,
-    ArchiveInUseError,
-    AuthenticationError,
-    CatalogError,
-    ClosedError,
-    CodecError,
-    ConfigurationError,
-    EmptyRecordingError,
-    InvalidExtensionError,
-    InvalidPositionError,
-    LimitError,
-    MarkFileError,
-    PersistentSubscriptionError,
-    ReplayError,
-    ReplicationConnectionError,
-    SegmentError,
-    StorageError,
-    StorageSpaceError,
-    UnauthorisedError,
-    UnknownRecordingError,
-    UnknownReplayError,
-    UnknownReplicationError,
-    UnknownSubscriptionError,
+    ActiveListingError as ActiveListingError,
+    ActiveRecordingError as ActiveRecordingError,
+    ActiveSubscriptionError as ActiveSubscriptionError,
+    AeronError as AeronError,
+    AeronTimeoutError as AeronTimeoutError,
+    AerotapeError as AerotapeError,
+    ArchiveError as ArchiveError,
+    ArchiveInUseError as ArchiveInUseError,
+    AuthenticationError as AuthenticationError,
+    CatalogError as CatalogError,
+    ClosedError as ClosedError,
+    CodecError as CodecError,
+    ConfigurationError as ConfigurationError,
+    EmptyRecordingError as EmptyRecordingError,
+    InvalidExtensionError as InvalidExtensionError,
+    InvalidPositionError as InvalidPositionError,
+    LimitError as LimitError,
+    MarkFileError as MarkFileError,
+    PersistentSubscriptionError as PersistentSubscriptionError,
+    ReplayError as ReplayError,
+    ReplicationConnectionError as ReplicationConnectionError,
+    SegmentError as SegmentError,
+    StorageError as StorageError,
+    StorageSpaceError as StorageSpaceError,
+    UnauthorisedError as UnauthorisedError,
+    UnknownRecordingError as UnknownRecordingError,
+    UnknownReplayError as UnknownReplayError,
+    UnknownReplicationError as UnknownReplicationError,
+    UnknownSubscriptionError as UnknownSubscriptionError,
 )
 
 if TYPE_CHECKING:
     from aerotape.aeron import (
-        Aeron,
-        ExclusivePublication,
-        MediaDriver,
-        Publication,
-        Subscription,
+        Aeron as Aeron,
+        ExclusivePublication as ExclusivePublication,
+        Publication as Publication,
+        Subscription as Subscription,
     )
-    from aerotape.archive.archive import Archive
-    from aerotape.archive.client import (
-        ArchiveClient,
-        AsyncArchiveClient,
-        AsyncMessages,
-        AsyncReplay,
-        AsyncSignals,
-        Credentials,
-        ErrorCode,
-        MergeState,
-        PersistentEvent,
-        PersistentState,
-        PersistentSubscription,
-        RecordingSignal,
-        RecordingSignalEvent,
-        RecordingSubscription,
-        Replay,
-        ReplayMerge,
-        Signals,
-        SourceLocation,
-        UserSecret,
-        connect,
-        connect_async,
-        extension_channel,
-        persistent_subscription,
+    from aerotape.archive.archive import Archive as Archive
+    from aerotape.archive.client.async_client import (
+        AsyncArchiveClient as AsyncArchiveClient,
+        connect_async as connect_async,
     )
-    from aerotape.catalog.descriptor import RecordingDescriptor
-    from aerotape.message import Message
-    from aerotape.replay.offline.directory import ArchiveDirectory, Recording, open_directory
-    from aerotape.replay.statistics.model import RecordingStatistics
+    from aerotape.archive.client.channels import extension_channel as extension_channel
+    from aerotape.archive.client.client import (
+        ArchiveClient as ArchiveClient,
+        connect as connect,
+    )
+    from aerotape.archive.client.credentials import (
+        Credentials as Credentials,
+        UserSecret as UserSecret,
+    )
+    from aerotape.archive.client.live.persistent_subscription import (
+        PersistentSubscription as PersistentSubscription,
+        persistent_subscription as persistent_subscription,
+    )
+    from aerotape.archive.client.live.persistent_types import (
+        PersistentEvent as PersistentEvent,
+        PersistentState as PersistentState,
+    )
+    from aerotape.archive.client.live.replay_merge import (
+        MergeState as MergeState,
+        ReplayMerge as ReplayMerge,
+    )
+    from aerotape.archive.client.replay.async_streams import (
+        AsyncMessages as AsyncMessages,
+        AsyncReplay as AsyncReplay,
+        AsyncSignals as AsyncSignals,
+    )
+    from aerotape.archive.client.replay.replay import Replay as Replay
+    from aerotape.archive.client.replay.signal_stream import Signals as Signals
+    from aerotape.archive.client.replay.signals import RecordingSignalEvent as RecordingSignalEvent
+    from aerotape.archive.client.requests.queries import (
+        RecordingSubscription as RecordingSubscription,
+    )
+    from aerotape.catalog.descriptor import RecordingDescriptor as RecordingDescriptor
+    from aerotape.codecs.generated.archive import (
+        RecordingSignal as RecordingSignal,
+        SourceLocation as SourceLocation,
+    )
+    from aerotape.media_driver import MediaDriver as MediaDriver
+    from aerotape.message import Message as Message
+    from aerotape.protocol import ErrorCode as ErrorCode
+    from aerotape.replay.offline.directory import (
+        ArchiveDirectory as ArchiveDirectory,
+        Recording as Recording,
+        open_directory as open_directory,
+    )
+    from aerotape.replay.statistics.model import RecordingStatistics as RecordingStatistics
 
 __version__ = "0.1.0"
 
+# The public names of each module that is loaded on first use.
 _LAZY = {
-    "Aeron": "aerotape.aeron",
-    "Archive": "aerotape.archive.archive",
-    "ArchiveClient": "aerotape.archive.client",
-    "ArchiveDirectory": "aerotape.replay.offline.directory",
-    "AsyncArchiveClient": "aerotape.archive.client",
-    "AsyncMessages": "aerotape.archive.client",
-    "AsyncReplay": "aerotape.archive.client",
-    "AsyncSignals": "aerotape.archive.client",
-    "Credentials": "aerotape.archive.client",
-    "ErrorCode": "aerotape.archive.client",
-    "ExclusivePublication": "aerotape.aeron",
-    "MediaDriver": "aerotape.aeron",
-    "MergeState": "aerotape.archive.client",
-    "Message": "aerotape.message",
-    "PersistentEvent": "aerotape.archive.client",
-    "PersistentState": "aerotape.archive.client",
-    "PersistentSubscription": "aerotape.archive.client",
-    "Publication": "aerotape.aeron",
-    "Recording": "aerotape.replay.offline.directory",
-    "RecordingDescriptor": "aerotape.catalog.descriptor",
-    "RecordingSignal": "aerotape.archive.client",
-    "RecordingSignalEvent": "aerotape.archive.client",
-    "RecordingStatistics": "aerotape.replay.statistics.model",
-    "RecordingSubscription": "aerotape.archive.client",
-    "Replay": "aerotape.archive.client",
-    "ReplayMerge": "aerotape.archive.client",
-    "Signals": "aerotape.archive.client",
-    "SourceLocation": "aerotape.archive.client",
-    "Subscription": "aerotape.aeron",
-    "UserSecret": "aerotape.archive.client",
-    "connect": "aerotape.archive.client",
-    "connect_async": "aerotape.archive.client",
-    "extension_channel": "aerotape.archive.client",
-    "open_directory": "aerotape.replay.offline.directory",
-    "persistent_subscription": "aerotape.archive.client",
+    "aerotape.aeron": ("Aeron", "ExclusivePublication", "Publication", "Subscription"),
+    "aerotape.archive.archive": ("Archive",),
+    "aerotape.archive.client.async_client": ("AsyncArchiveClient", "connect_async"),
+    "aerotape.archive.client.channels": ("extension_channel",),
+    "aerotape.archive.client.client": ("ArchiveClient", "connect"),
+    "aerotape.archive.client.credentials": ("Credentials", "UserSecret"),
+    "aerotape.archive.client.live.persistent_subscription": (
+        "PersistentSubscription",
+        "persistent_subscription",
+    ),
+    "aerotape.archive.client.live.persistent_types": ("PersistentEvent", "PersistentState"),
+    "aerotape.archive.client.live.replay_merge": ("MergeState", "ReplayMerge"),
+    "aerotape.archive.client.replay.async_streams": (
+        "AsyncMessages",
+        "AsyncReplay",
+        "AsyncSignals",
+    ),
+    "aerotape.archive.client.replay.replay": ("Replay",),
+    "aerotape.archive.client.replay.signal_stream": ("Signals",),
+    "aerotape.archive.client.replay.signals": ("RecordingSignalEvent",),
+    "aerotape.archive.client.requests.queries": ("RecordingSubscription",),
+    "aerotape.catalog.descriptor": ("RecordingDescriptor",),
+    "aerotape.codecs.generated.archive": ("RecordingSignal", "SourceLocation"),
+    "aerotape.media_driver": ("MediaDriver",),
+    "aerotape.message": ("Message",),
+    "aerotape.protocol": ("ErrorCode",),
+    "aerotape.replay.offline.directory": ("ArchiveDirectory", "Recording", "open_directory"),
+    "aerotape.replay.statistics.model": ("RecordingStatistics",),
 }
+_MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
-__all__ = [
-    "ActiveListingError",
-    "ActiveRecordingError",
-    "ActiveSubscriptionError",
-    "Aeron",
-    "AeronError",
-    "AeronTimeoutError",
-    "AerotapeError",
-    "Archive",
-    "ArchiveClient",
-    "ArchiveDirectory",
-    "ArchiveError",
-    "ArchiveInUseError",
-    "AsyncArchiveClient",
-    "AsyncMessages",
-    "AsyncReplay",
-    "AsyncSignals",
-    "AuthenticationError",
-    "CatalogError",
-    "ClosedError",
-    "CodecError",
-    "ConfigurationError",
-    "Credentials",
-    "EmptyRecordingError",
-    "ErrorCode",
-    "ExclusivePublication",
-    "InvalidExtensionError",
-    "InvalidPositionError",
-    "LimitError",
-    "MarkFileError",
-    "MediaDriver",
-    "MergeState",
-    "Message",
-    "PersistentEvent",
-    "PersistentState",
-    "PersistentSubscription",
-    "PersistentSubscriptionError",
-    "Publication",
-    "Recording",
-    "RecordingDescriptor",
-    "RecordingSignal",
-    "RecordingSignalEvent",
-    "RecordingStatistics",
-    "RecordingSubscription",
-    "Replay",
-    "ReplayError",
-    "ReplayMerge",
-    "ReplicationConnectionError",
-    "SegmentError",
-    "Signals",
-    "SourceLocation",
-    "StorageError",
-    "StorageSpaceError",
-    "Subscription",
-    "UnauthorisedError",
-    "UnknownRecordingError",
-    "UnknownReplayError",
-    "UnknownReplicationError",
-    "UnknownSubscriptionError",
-    "UserSecret",
-    "__version__",
-    "connect",
-    "connect_async",
-    "extension_channel",
-    "open_directory",
-    "persistent_subscription",
-]
+if not TYPE_CHECKING:  # type checkers read the imports, and no computed list
+    __all__ = sorted(
+        {"__version__", *_MODULES, *(each for each in globals() if each.endswith("Error"))}
+    )
 
 
 def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
+    module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module 'aerotape' has no attribute {name!r}")
     value = getattr(importlib.import_module(module), name)
@@ -202,4 +156,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_MODULES})

@@ -1,26 +1,28 @@
-"""Publishing and subscribing, as far as a user of an archive needs it.
+"""Publications, subscriptions and the client of a media driver, for users of an archive.
 
 Thin, typed handles over the native client: they add defaults, context managers, blocking sends
-with typed errors and messages with names. The recorder and the replayer do not come through here.
+with typed errors and messages with names. The recorder and the replayer do not use them.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from aerotape import _native
 from aerotape.context import Closing
-from aerotape.driver_properties import with_c_names
-from aerotape.errors import AeronError, AeronTimeoutError, ClosedError, ConfigurationError
-from aerotape.formatting import argument, shown
-from aerotape.message import Message
-from aerotape.message_buffer import MessageBuffer
+from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
+from aerotape.formatting import shown
+from aerotape.media_driver import (
+    CLIENT_ERROR_DRIVER_TIMEOUT,
+    await_driver,
+    default_aeron_dir,
+    waited,
+)
+from aerotape.message import Message, MessageBuffer
 
 Data = bytes | bytearray | memoryview
 
@@ -35,12 +37,6 @@ RESOURCE_TEMPORARILY_UNAVAILABLE: Final = -10
 
 DEFAULT_TIMEOUT_NS: Final = 10_000_000_000
 
-# Defaults that differ from the C driver's. That frees ended resources once a second, and visits
-# all unfreed ones in each duty cycle, which makes these long after many short streams.
-DRIVER_DEFAULTS: Final[Mapping[str, str]] = {"aeron.timer.interval": "100ms"}
-
-# AERON_CLIENT_ERROR_DRIVER_TIMEOUT of aeronc.h.
-_CLIENT_ERROR_DRIVER_TIMEOUT: Final = -1000
 _TRANSIENT: Final = {
     NOT_CONNECTED: "no subscriber is connected",
     BACK_PRESSURED: "subscribers do not keep up (back pressure)",
@@ -54,126 +50,11 @@ _SPIES: Final = (
 _POLL_SLICE_NS: Final = 100_000_000
 _POLL_FRAGMENTS: Final = 256
 
-
-def default_aeron_dir() -> str:
-    """Return the directory that Aeron's clients and drivers use when none is given.
-
-    The environment variable ``AERON_DIR``, else ``aeron-<user>`` under ``/dev/shm`` on Linux and
-    under the folder for temporary files elsewhere.
-    """
-    given = os.environ.get("AERON_DIR")
-    if given:
-        return given
-    # As the C client has it: what USER says goes before what the system knows.
-    user = os.environ.get("USER") or _system_user()
-    base = "/dev/shm"
-    if sys.platform != "linux":
-        import tempfile
-
-        base = tempfile.gettempdir()
-    return str(Path(base) / f"aeron-{user}")
-
-
-def _system_user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in many containers
-        return "default"
-
-
-def await_driver(aeron_dir: str, timeout_ns: int) -> None:
-    """Wait until there is a media driver's file in `aeron_dir`; whether it lives is not asked.
-
-    The native client would wait too, but deaf to Ctrl-C and with less to say.
-
-    Raises:
-        AeronError: there is none after `timeout_ns`, or it may not be used.
-    """
-    file = Path(aeron_dir) / "cnc.dat"
-    deadline_ns = time.monotonic_ns() + timeout_ns
-    while True:
-        try:
-            if file.stat().st_size > 0:
-                break
-        except FileNotFoundError:
-            pass
-        except NotADirectoryError:
-            raise AeronError(
-                f"no media driver in {aeron_dir}: it is not a directory; give that of one that "
-                f"runs ({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
-                errno.ENOTDIR,
-            ) from None
-        except (OSError, ValueError):  # the native client says what is wrong with it
-            break
-        if time.monotonic_ns() >= deadline_ns:
-            wait = "" if timeout_ns else argument("", " wait for it with --wait,")
-            raise AeronError(
-                f"no media driver in {aeron_dir}{_waited(timeout_ns)}: start one,{wait} or give "
-                "the directory of the one that runs "
-                f"({argument('aeron_dir', '--aeron-dir')}, $AERON_DIR)",
-                _CLIENT_ERROR_DRIVER_TIMEOUT,
-            )
-        time.sleep(0.01)
-    if not os.access(file, os.R_OK | os.W_OK):
-        raise AeronError(
-            f"no permission to use the media driver in {aeron_dir}: run as its user, or give this "
-            "user write access to the directory",
-            errno.EACCES,
-        )
-
-
-def _waited(timeout_ns: int) -> str:
-    return f" (waited {timeout_ns / 1e9:g} s)" if timeout_ns else ""
-
-
-def launch_driver(properties: Mapping[str, str]) -> _native.MediaDriver:
-    """Start a C media driver in this process, with `DRIVER_DEFAULTS` where nothing else is said.
-
-    Raises:
-        AeronError: it cannot start.
-        ConfigurationError: it is to be driven by a caller's thread, or to run a Java class.
-    """
-    if properties.get("aeron.threading.mode") == "INVOKER":
-        raise ConfigurationError(
-            "aeron.threading.mode=INVOKER is not supported: the embedded media driver runs its own"
-            " threads; use SHARED for a single one",
-            "aeron.threading.mode",
-        )
-    properties = with_c_names(properties)
-    try:
-        defaults = {
-            name: value
-            for name, value in DRIVER_DEFAULTS.items()
-            if not os.environ.get(name.upper().replace(".", "_"))
-        }
-        return _native.MediaDriver.launch({**defaults, **properties})
-    except AeronError as error:
-        if error.code != errno.EBUSY and "Active media driver" not in str(error):
-            raise
-        use_it = argument('driver="external"', "`--driver external`")
-        raise AeronError(
-            f"a media driver runs in {properties['aeron.dir']} already, or did until a few seconds "
-            f"ago: use that one ({use_it}) or another directory "
-            f"({argument('aeron_dir', '--aeron-dir')})",
-            error.code,
-        ) from error
-
-
-def text_of(value: object) -> str:
-    """Return a property's value as properties files have it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 _NativeStream = TypeVar("_NativeStream", bound="_native._PublicationBase | _native.Subscription")
 
 
 class _Stream(Closing, Generic[_NativeStream]):
-    """A publication or subscription.
-
-    It can have destinations when its channel says ``control-mode=manual``.
-    """
+    """A publication or subscription; with destinations if its channel has control-mode=manual."""
 
     def __init__(self, native: _NativeStream) -> None:
         self._native = native
@@ -195,17 +76,41 @@ class _Stream(Closing, Generic[_NativeStream]):
     def is_closed(self) -> bool:
         return self._native.is_closed
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether a publication has a subscriber, a subscription a publisher."""
+        return self._native.is_connected
+
+    def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
+        """Wait until this is connected.
+
+        Raises:
+            AeronTimeoutError: there was no subscriber, or no publisher, for `timeout_ns`.
+            ClosedError: this is closed.
+        """
+        deadline_ns = time.monotonic_ns() + timeout_ns
+        while not self.is_connected:
+            if self.is_closed:
+                raise self._failure(CLOSED, timeout_ns)
+            if time.monotonic_ns() >= deadline_ns:
+                raise self._failure(NOT_CONNECTED, timeout_ns)
+            time.sleep(0.001)
+
+    @abstractmethod
+    def _failure(self, result: int, timeout_ns: int) -> Exception:
+        """Return the error for a negative result after waiting."""
+
     def add_destination(self, channel: str, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
-        """Send to, or receive from, one more place.
+        """Send to, or receive from, one more destination.
 
         Args:
             channel: ``aeron:udp?endpoint=…`` (for a subscription with ``control=…`` as well, or
                 ``aeron:ipc``).
-            timeout_ns: how long the driver has to answer.
+            timeout_ns: time limit for the driver's response.
 
         Raises:
-            AeronError: the driver refused; for one, the channel has no ``control-mode=manual``.
-            AeronTimeoutError: the driver did not answer.
+            AeronError: the driver refused, for example without ``control-mode=manual``.
+            AeronTimeoutError: the driver did not respond.
             ClosedError: this is closed.
         """
         self._native.add_destination(channel, timeout_ns)
@@ -215,7 +120,7 @@ class _Stream(Closing, Generic[_NativeStream]):
 
         Raises:
             AeronError: the driver refused.
-            AeronTimeoutError: the driver did not answer.
+            AeronTimeoutError: the driver did not respond.
             ClosedError: this is closed.
         """
         self._native.remove_destination(channel, timeout_ns)
@@ -253,19 +158,14 @@ class _PublicationBase(_Stream[_NativePublication]):
 
     @property
     def position(self) -> int:
-        """Position behind what was sent last, bytes; -1 once closed."""
+        """Position after the last message sent, bytes; -1 once closed."""
         return self._native.position
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a subscriber, as far as is known."""
-        return self._native.is_connected
 
     def offer(self, data: Data, reserved_value: int = 0) -> int:
         """Try once to send a message.
 
         Returns:
-            The position behind the message, or `NOT_CONNECTED`, `BACK_PRESSURED`,
+            The position after the message, or `NOT_CONNECTED`, `BACK_PRESSURED`,
             `ADMIN_ACTION`, `CLOSED` or `MAX_POSITION_EXCEEDED`.
         """
         return self._native.offer(data, reserved_value)
@@ -276,7 +176,7 @@ class _PublicationBase(_Stream[_NativePublication]):
         """Send a message, waiting for a subscriber and for room.
 
         Returns:
-            The position behind the message, bytes.
+            The position after the message, bytes.
 
         Raises:
             AeronTimeoutError: no subscriber was connected or there was no room for `timeout_ns`.
@@ -291,21 +191,6 @@ class _PublicationBase(_Stream[_NativePublication]):
             if position > 0:
                 return position
         raise self._failure(position, timeout_ns)
-
-    def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
-        """Wait until there is a subscriber.
-
-        Raises:
-            AeronTimeoutError: there was none for `timeout_ns`.
-            ClosedError: the publication is closed.
-        """
-        deadline_ns = time.monotonic_ns() + timeout_ns
-        while not self.is_connected:
-            if self.is_closed:
-                raise self._failure(CLOSED, timeout_ns)
-            if time.monotonic_ns() >= deadline_ns:
-                raise self._failure(NOT_CONNECTED, timeout_ns)
-            time.sleep(0.001)
 
     def _failure(self, result: int, timeout_ns: int) -> Exception:
         what = f"{self.channel} stream {self.stream_id}"
@@ -336,10 +221,10 @@ class Publication(_PublicationBase[_native.Publication]):
 
 
 class ExclusivePublication(_PublicationBase[_native.ExclusivePublication]):
-    """A publication of its own, with a session of its own; for one thread at a time."""
+    """A publication with a dedicated session; for one thread at a time."""
 
     def revoke(self) -> None:
-        """Close at once, dropping what subscribers have not consumed."""
+        """Close immediately; subscribers lose what they have not consumed."""
         self._native.revoke()
 
 
@@ -347,7 +232,7 @@ class Subscription(_Stream[_native.Subscription]):
     """A subscription: iterate it for its messages, or poll it in batches.
 
     For one consumer. Iterating blocks for messages and ends when the subscription is closed.
-    Messages that were read and not returned when an iteration was left come first in the next.
+    Messages that an abandoned iteration had polled and not returned come first in the next one.
     """
 
     def __init__(self, native: _native.Subscription) -> None:
@@ -358,11 +243,6 @@ class Subscription(_Stream[_native.Subscription]):
     def native(self) -> _native.Subscription:
         """The native subscription."""
         return self._native
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a publisher."""
-        return self._native.is_connected
 
     @property
     def image_count(self) -> int:
@@ -396,21 +276,11 @@ class Subscription(_Stream[_native.Subscription]):
                     return
             yield from backlog.drain()
 
-    def wait_connected(self, timeout_ns: int = DEFAULT_TIMEOUT_NS) -> None:
-        """Wait until there is a publisher.
-
-        Raises:
-            AeronTimeoutError: there was none for `timeout_ns`.
-            ClosedError: the subscription is closed.
-        """
-        deadline_ns = time.monotonic_ns() + timeout_ns
-        while not self.is_connected:
-            what = f"{self.channel} stream {self.stream_id}"
-            if self.is_closed:
-                raise ClosedError(f"the subscription to {what} is closed")
-            if time.monotonic_ns() >= deadline_ns:
-                raise AeronTimeoutError(f"no publisher on {what} for {timeout_ns / 1e9:g} s")
-            time.sleep(0.001)
+    def _failure(self, result: int, timeout_ns: int) -> Exception:
+        what = f"{self.channel} stream {self.stream_id}"
+        if result == CLOSED:
+            return ClosedError(f"the subscription to {what} is closed")
+        return AeronTimeoutError(f"no publisher on {what} for {timeout_ns / 1e9:g} s")
 
     def close(self) -> None:
         """Close the subscription. Idempotent."""
@@ -448,14 +318,14 @@ class Aeron(Closing):
         directory = default_aeron_dir() if aeron_dir is None else str(aeron_dir)
         await_driver(directory, driver_timeout_ns if start_timeout_ns is None else start_timeout_ns)
         if start_timeout_ns is not None and start_timeout_ns < driver_timeout_ns:
-            # The native client would wait as long as a driver may be silent.
+            # The native client would wait for the whole driver timeout.
             from aerotape.cnc import await_sign_of_life
 
             if not await_sign_of_life(directory, start_timeout_ns, driver_timeout_ns):
                 raise AeronError(
                     f"no sign of life from the media driver in {directory}"
-                    f"{_waited(start_timeout_ns)}; is it dead? start it again",
-                    _CLIENT_ERROR_DRIVER_TIMEOUT,
+                    f"{waited(start_timeout_ns)}; is it dead? start it again",
+                    CLIENT_ERROR_DRIVER_TIMEOUT,
                 )
         try:
             self._native = _native.AeronClient(
@@ -464,7 +334,7 @@ class Aeron(Closing):
                 driver_timeout_ms=driver_timeout_ns // 1_000_000,
             )
         except AeronError as error:
-            if error.code != _CLIENT_ERROR_DRIVER_TIMEOUT:
+            if error.code != CLIENT_ERROR_DRIVER_TIMEOUT:
                 raise
             raise AeronError(f"{error}; is it dead? start it again", error.code) from error
 
@@ -489,18 +359,18 @@ class Aeron(Closing):
 
         Raises:
             AeronError: the driver refused.
-            AeronTimeoutError: the driver did not answer.
+            AeronTimeoutError: the driver did not respond.
         """
         return Publication(self._native.add_publication(channel, stream_id, timeout_ns))
 
     def add_exclusive_publication(
         self, channel: str, stream_id: int, timeout_ns: int = DEFAULT_TIMEOUT_NS
     ) -> ExclusivePublication:
-        """Publish on a channel and stream with a session of one's own.
+        """Publish on a channel and stream with a dedicated session.
 
         Raises:
             AeronError: the driver refused.
-            AeronTimeoutError: the driver did not answer.
+            AeronTimeoutError: the driver did not respond.
         """
         return ExclusivePublication(
             self._native.add_exclusive_publication(channel, stream_id, timeout_ns)
@@ -513,7 +383,7 @@ class Aeron(Closing):
 
         Raises:
             AeronError: the driver refused.
-            AeronTimeoutError: the driver did not answer.
+            AeronTimeoutError: the driver did not respond.
         """
         return Subscription(
             self._native.add_subscription(channel, stream_id, timeout_ns=timeout_ns)
@@ -524,55 +394,7 @@ class Aeron(Closing):
         return self._native.counters()
 
     def close(self) -> None:
-        """Close the client and all that was made by it. Idempotent."""
-        self._native.close()
-
-    def __repr__(self) -> str:
-        return shown(self, "aeron_dir")
-
-
-class MediaDriver(Closing):
-    """A C media driver inside this process.
-
-    >>> with MediaDriver.launch(aeron_dir="/dev/shm/mine") as driver, Aeron(driver.aeron_dir):
-    ...     pass
-    """
-
-    def __init__(self, native: _native.MediaDriver) -> None:
-        self._native = native
-
-    @classmethod
-    def launch(
-        cls,
-        aeron_dir: str | Path | None = None,
-        properties: Mapping[str, Any] | None = None,
-    ) -> MediaDriver:
-        """Start a driver.
-
-        Args:
-            aeron_dir: its directory; default: what `properties` or `default_aeron_dir()` say.
-            properties: ``aeron.*`` properties, named as the C driver names them.
-
-        Raises:
-            AeronError: it cannot start, for example since another one uses the directory.
-        """
-        all_properties = {name: text_of(value) for name, value in (properties or {}).items()}
-        if aeron_dir is not None:
-            all_properties["aeron.dir"] = str(aeron_dir)
-        all_properties.setdefault("aeron.dir", default_aeron_dir())
-        return cls(launch_driver(all_properties))
-
-    @property
-    def aeron_dir(self) -> str:
-        """The driver's directory."""
-        return self._native.aeron_dir
-
-    @property
-    def is_closed(self) -> bool:
-        return self._native.is_closed
-
-    def close(self) -> None:
-        """Stop the driver. Idempotent."""
+        """Close the client and everything it created. Idempotent."""
         self._native.close()
 
     def __repr__(self) -> str:

@@ -2,9 +2,9 @@
 
     [aeron-spy:]aeron:(udp|ipc)[?key=value|key=value...]
 
-A recording's *stripped channel* keeps only what says where a stream comes from and drops what says
-how one publisher set it up (term length, MTU, linger ...). Its text is stored in the catalog and
-compared with, so the parameters, their order and their spelling follow Aeron's
+A recording's *stripped channel* has the parameters that identify the source of a stream, without
+those of a publisher's configuration (term length, MTU, linger ...). The catalog stores its text, by
+which channels are compared, so parameters, order and spelling follow Aeron's
 ChannelUriStringBuilder exactly: booleans as true/false, sizes in their shortest form.
 """
 
@@ -30,7 +30,7 @@ class ChannelUriError(ConfigurationError):
     """A channel URI, or a value in it, cannot be used.
 
     Attributes:
-        uri: the URI as far as it is known.
+        uri: the URI, or empty if unknown.
     """
 
     def __init__(self, message: str, uri: str = "", name: str = "") -> None:
@@ -44,8 +44,8 @@ class ChannelUri:
 
     Attributes:
         media: ``udp`` or ``ipc``.
-        parameters: in the order in which they stand.
-        is_spy: whether ``aeron-spy:`` stands in front.
+        parameters: in their order in the URI.
+        is_spy: whether it has the prefix ``aeron-spy:``.
     """
 
     media: str
@@ -54,7 +54,7 @@ class ChannelUri:
 
     @classmethod
     def parse(cls, uri: str) -> ChannelUri:
-        """Take `uri` apart.
+        """Parse a URI.
 
         Raises:
             ChannelUriError: too long, not an Aeron URI, or malformed parameters.
@@ -96,7 +96,7 @@ class ChannelUri:
         return self.parameters.get("control-mode") == "response"
 
     def get(self, key: str) -> str | None:
-        """Return the value of a parameter, None when it is not there."""
+        """Return the value of a parameter, or None."""
         return self.parameters.get(key)
 
     def put(self, key: str, value: str) -> None:
@@ -104,10 +104,10 @@ class ChannelUri:
         self.parameters[key] = value
 
     def resolve_wildcard_port(self, endpoint: str) -> None:
-        """Put in the port that was really bound, if the endpoint leaves it open (port 0).
+        """Replace port 0 of the endpoint by the port that the driver has bound.
 
         Args:
-            endpoint: host and port that were bound; of these only the port is taken.
+            endpoint: the bound host and port; only the port is used.
         """
         host, separator, port = self.parameters.get("endpoint", "").rpartition(":")
         if separator and port == "0":
@@ -126,7 +126,7 @@ def _boolean(_name: str, value: str) -> str:
 
 
 def _integer_text(name: str, value: str, low: int, high: int) -> str:
-    """Return the plain decimal form, as a number that was parsed and printed would have."""
+    """Return the canonical decimal form of an integer."""
     digits = value[1:] if value[:1] in ("+", "-") else value
     if not (digits.isascii() and digits.isdigit()) or not low <= int(value) <= high:
         raise ChannelUriError(f"{name}={value!r} is not an integer from {low} to {high}", "", name)
@@ -191,7 +191,7 @@ def _text(_name: str, value: str) -> str:
 
 _Normalise = Callable[[str, str], str]
 
-# In the order in which ChannelUriStringBuilder prints them. True: kept in a stripped channel.
+# In the order of ChannelUriStringBuilder. True: part of a stripped channel.
 _PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
     "tags": (_text, True),
     "endpoint": (_text, True),
@@ -225,32 +225,32 @@ _PARAMETERS: Mapping[str, tuple[_Normalise, bool]] = {
     "response-correlation-id": (_response_correlation_id, True),
     "stream-id": (_int32, True),
 }
-_KEPT = frozenset(name for name, (_, is_kept) in _PARAMETERS.items() if is_kept)
+_RETAINED = frozenset(name for name, (_, is_retained) in _PARAMETERS.items() if is_retained)
 _POSITIONS = {name: position for position, name in enumerate(_PARAMETERS)}
 
 
 @lru_cache(maxsize=1024)
 def _parameter(name: str, text: str) -> str:
-    """Return a parameter as it is printed; the same few come with every replay and recording."""
+    """Return the text of a parameter. Cached, as most recordings and replays share a few."""
     return f"{name}={_PARAMETERS[name][0](name, text)}"
 
 
 def stripped_channel(channel: ChannelUri | str, **additions: str | int | bool) -> str:
-    """Return the channel without what one publisher's set-up put into it.
+    """Return the channel without the parameters of a publisher's configuration.
 
     Args:
-        channel: the channel as the client gave it; a spy prefix is dropped.
-        additions: parameters to set on top, with ``_`` for ``-`` in their names
+        channel: the client's channel; a spy prefix is dropped.
+        additions: parameters to set, with ``_`` for ``-`` in their names
             (``term_length=65536``); sizes and booleans as numbers and bools, linger in ns.
 
     Raises:
-        ChannelUriError: a parameter that is kept has a value Aeron would refuse.
+        ChannelUriError: a retained parameter has a value that Aeron would refuse.
     """
     uri = ChannelUri.parse(channel) if isinstance(channel, str) else channel
     added = {name.replace("_", "-"): value for name, value in additions.items()}
     parts: list[str] = []
-    kept = (name for name in uri.parameters if name in _KEPT and name not in added)
-    for name in sorted([*kept, *added], key=_POSITIONS.__getitem__):
+    retained = (name for name in uri.parameters if name in _RETAINED and name not in added)
+    for name in sorted([*retained, *added], key=_POSITIONS.__getitem__):
         if name not in added:
             parts.append(_parameter(name, uri.parameters[name]))
         elif name == "linger":
@@ -281,10 +281,10 @@ def initial_position(position: int, initial_term_id: int, term_length: int) -> d
 
 
 def recording_key(stream_id: int, uri: ChannelUri) -> str:
-    """Return what makes two recording requests the same stream: there is one recording of each.
+    """Return the identity of a stream: an archive has one recording subscription for each.
 
-    Stream id, media, endpoint, interface, control address, session id and tags, as in the
-    reference.
+    As in the reference, it consists of stream id, media, endpoint, interface, control address,
+    session id and tags.
     """
     names = ("endpoint", "interface", "control", "session-id", "tags")
     given = "|".join(f"{name}={uri.parameters[name]}" for name in names if name in uri.parameters)

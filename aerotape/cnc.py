@@ -4,7 +4,7 @@ The file begins with 128 bytes of metadata: version, the lengths of the five buf
 one another (to-driver, to-clients, counters' metadata, counters' values, error log), then the
 client liveness timeout, start timestamp and process id (CncFileDescriptor of Aeron). A counter is
 a record of 512 bytes in the fourth buffer and one of 128 bytes in the fifth (CountersReader of
-Agrona). The driver may run, or be dead: nothing is waited for and nothing is written.
+Agrona). The driver may be running or dead: reading neither waits nor writes.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class CncFile:
     """
 
     def __init__(self, aeron_dir: str | os.PathLike[str]) -> None:
-        """Read how the file is laid out.
+        """Read the file's layout.
 
         Raises:
-            AeronError: there is none, it is of another version, or it cannot be read.
+            AeronError: the file is missing, of another version, or cannot be read.
         """
         self.path = Path(aeron_dir) / FILE_NAME
         header = self._read(0, _HEADER_LENGTH)

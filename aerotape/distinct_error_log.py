@@ -1,7 +1,7 @@
 """The distinct error log at the end of a mark file, in Agrona's format.
 
-Each error is kept once, with how often and when it was seen, so that a fault that repeats does
-not push the others out. An entry is: length (int32, of the whole entry), observation count
+Each error is stored once, with its count and times of observation, so that a repeated fault does
+not displace the others. An entry is: length (int32, of the whole entry), observation count
 (int32), last observation (int64, epoch milliseconds), first observation (int64), then the text in
 UTF-8; entries start on 8-byte boundaries and end where a length is not positive. The length is
 stored last, so a reader never sees half an entry.
@@ -52,14 +52,14 @@ class ErrorLog:
         self._next = self._begin
 
     def record(self, text: str, now_ms: int) -> bool:
-        """Count an error. Return False when there is no room for a new one."""
+        """Count an error. Return False if there is no space for a new one."""
         offset = self._known.get(text)
         if offset is not None:
             (count,) = _COUNT.unpack_from(self._map, offset + 4)
             _TIMESTAMP.pack_into(self._map, offset + 8, now_ms)
             _COUNT.pack_into(self._map, offset + 4, count + 1)
             return True
-        # Names of files may hold what is no text.
+        # Names of files may contain bytes that are not text.
         encoded = text.encode("utf-8", "backslashreplace")
         offset, length = self._next, _ENTRY.size + len(encoded)
         if offset + length > self._end:

@@ -56,7 +56,7 @@ class CodecError(AerotapeError):
 
 
 class ArchiveError(AerotapeError):
-    """An archive answered a request with an error response.
+    """An archive responded to a request with an error.
 
     Attributes:
         error_code: the archive's error code (`relevantId` of a ControlResponse with code ERROR).
@@ -118,7 +118,7 @@ class AuthenticationError(ArchiveError):
 
 
 class UnauthorisedError(ArchiveError):
-    """The client may not do what it asked for (UNAUTHORISED_ACTION)."""
+    """The client is not authorised for the request (UNAUTHORISED_ACTION)."""
 
 
 class StorageSpaceError(ArchiveError):
@@ -130,7 +130,7 @@ class ReplicationConnectionError(ArchiveError):
 
 
 class EmptyRecordingError(ArchiveError):
-    """The recording holds nothing that could be replayed (EMPTY_RECORDING)."""
+    """The recording has no data to replay (EMPTY_RECORDING)."""
 
 
 class InvalidPositionError(ArchiveError):
@@ -138,11 +138,11 @@ class InvalidPositionError(ArchiveError):
 
 
 class DataLossError(AerotapeError):
-    """What a streaming query was to read next is gone: purged, or truncated and replaced.
+    """Data that a streaming query has not read was purged, or truncated and replaced.
 
     Attributes:
         recording_id: the recording.
-        position: from where on something is missing, bytes.
+        position: where the missing data begins, bytes.
     """
 
     def __init__(self, message: str, recording_id: int = -1, position: int = -1) -> None:
@@ -152,16 +152,16 @@ class DataLossError(AerotapeError):
 
 
 class PersistentSubscriptionError(AerotapeError):
-    """A persistent subscription cannot go on.
+    """A persistent subscription cannot continue.
 
     Attributes:
-        reason: why not.
+        reason: the kind of error.
         recording_id: its recording.
         position: how far the stream has been read, bytes; negative before.
     """
 
     class Reason(enum.Enum):
-        """Why a persistent subscription cannot go on."""
+        """The reason why a persistent subscription cannot continue."""
 
         GENERIC = "generic"
         RECORDING_NOT_FOUND = "recording not found"
@@ -182,14 +182,14 @@ class PersistentSubscriptionError(AerotapeError):
 
 
 class ReplayError(ArchiveError):
-    """A replay ended before its end: the archive aborted it, or somebody stopped it.
+    """A replay ended early: the archive aborted it, or a client stopped it.
 
     Attributes:
-        error_code: the archive's error code, 0 (GENERIC) when it gave none.
+        error_code: the archive's error code, 0 (GENERIC) if it sent none.
         correlation_id: correlation id of the replay request.
         recording_id: the recording.
         replay_session_id: the replay.
-        position: how far it came, bytes.
+        position: how far it was read, bytes.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class StorageError(AerotapeError):
 
 
 class SegmentError(StorageError):
-    """A segment file does not hold what it should.
+    """A segment file has unexpected contents.
 
     Attributes:
         path: the segment file.
@@ -241,7 +241,7 @@ class TableInUseError(StorageError):
 
     Attributes:
         path: the table's folder.
-        pid: process id of that job on its machine, or 0 when it is not known.
+        pid: process id of that job on its machine, or 0 if unknown.
     """
 
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:
@@ -261,7 +261,7 @@ class ArchiveInUseError(MarkFileError):
     """Another archive is using the directory.
 
     Attributes:
-        pid: process id of that archive, or 0 when the mark file does not tell.
+        pid: process id of that archive, or 0 if the mark file has none.
     """
 
     def __init__(self, message: str, path: str | Path = "", pid: int = 0) -> None:

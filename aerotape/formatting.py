@@ -1,4 +1,4 @@
-"""Text for people: numbers with units, escaped quotations, names of arguments and options."""
+"""Text for messages: numbers with units, escaped text, names of arguments and options."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def _scaled(count: float, base: int, units: tuple[str, ...], space: str) -> str:
 
 
 def shown(thing: object, *names: str) -> str:
-    """Return the `repr` of something that is opened and closed: its class and what it is about.
+    """Return the `repr` of a resource: its class and some attributes.
 
-    An attribute that cannot be read, as of an object whose `__init__` failed, is left out.
+    Unreadable attributes, as of an object whose `__init__` failed, are omitted.
 
     Args:
-        thing: the object; with an attribute `is_closed` that is true it is shown as closed.
+        thing: the object; shown as closed if its attribute `is_closed` is true.
         names: of the attributes to show; an attribute of an attribute with a dot.
     """
     words = [type(thing).__name__]

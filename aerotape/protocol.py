@@ -1,4 +1,4 @@
-"""What both ends of the archive control protocol agree on besides its messages.
+"""Constants of the archive control protocol besides its messages.
 
 Error codes travel as `relevantId` of a ControlResponse with code ERROR; the protocol version as
 the `version` field of AuthConnectRequest and ControlResponse, in semantic version form.
@@ -11,7 +11,7 @@ from enum import IntEnum
 NULL_VALUE = -1
 NULL_POSITION = -1
 
-# Lengths of a replay request that are not lengths.
+# Special values for the length of a replay request.
 REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 

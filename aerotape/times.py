@@ -6,7 +6,7 @@ A time is
   would be ambiguous, and is refused;
 * a number with its unit: ``1772357400s``, and ``ms``, ``us`` or ``ns``;
 * a bare number of 12 to 14 digits, which is milliseconds (as in recording descriptors), or of 18
-  or 19, which is nanoseconds. Any other might be meant otherwise, and is refused;
+  or 19, which is nanoseconds. Other lengths are ambiguous and refused;
 * in Python also a `datetime` with a zone (pandas' Timestamp is one), or an int: nanoseconds.
 """
 
@@ -35,11 +35,11 @@ _ISO: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What was recorded from one time on and before another; None leaves a side open.
+    """A half-open range of recording times; None: no limit.
 
     Attributes:
         from_ns: nanoseconds since 1970.
-        to_ns: nanoseconds since 1970; what was recorded then is not in the range.
+        to_ns: nanoseconds since 1970, exclusive.
     """
 
     from_ns: int | None = None
@@ -87,7 +87,7 @@ def time_ns(value: TimeLike, name: str = "time") -> int:
     elif isinstance(value, str):
         found = parse_time(value, name)
     else:
-        raise ConfigurationError(f"{name}: {value!r} is not a time", name)
+        raise ConfigurationError(f"{name}: {value!r} is not a valid time", name)
     if not 0 <= found <= MAX_TIME_NS:
         raise ConfigurationError(f"{name}: {value} is not between the years 1970 and 2262", name)
     return found
@@ -128,7 +128,7 @@ def _iso_ns(text: str, name: str) -> int:
     match = _ISO.fullmatch(text)
     if match is None:
         raise ConfigurationError(
-            f"{name}: {text!r} is not a time: write ISO 8601 with a zone, as in "
+            f"{name}: {text!r} is not a valid time: write ISO 8601 with a zone, as in "
             "2026-03-01T09:30:00Z or 2026-03-01T10:30:00+01:00, or a number as in 1772357400000ms",
             name,
         )
@@ -143,7 +143,7 @@ def _iso_ns(text: str, name: str) -> int:
     try:
         moment = datetime.fromisoformat(whole)
     except ValueError as error:
-        raise ConfigurationError(f"{name}: {text!r} is not a time: {error}", name) from None
+        raise ConfigurationError(f"{name}: {text!r} is not a valid time: {error}", name) from None
     return _since_epoch_ns(moment) + int(fraction[:9].ljust(9, "0"))
 
 

@@ -1,13 +1,13 @@
 """Calls whose result survives an interrupt.
 
 The handler of a signal may raise (Ctrl-C does), and Python runs it between two byte codes: after
-a call has returned and before its result is stored. The result is lost then. For messages polled
-from a stream that is data loss, and for an offer it is not known any more whether the request was
-sent. Python never runs a handler while a function written in C iterates over a `map` of another
-one, so these functions call and store in one such step.
+a call has returned and before its result is stored. The result is then lost. For messages polled
+from a stream that is data loss, and after an offer it is unknown whether the request was sent.
+Python never runs a handler while a function written in C iterates over a `map` of another C
+function, so these functions call and store in one such step.
 
-The same holds for what must not be left half done: `threading.Condition` is written in Python and
-an interrupt may leave its lock in the wrong state; a plain `threading.Lock` is written in C.
+For the same reason use `threading.Lock`, written in C, and not `threading.Condition`: that is
+written in Python, and an interrupt may leave its lock in the wrong state.
 """
 
 from __future__ import annotations

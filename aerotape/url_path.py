@@ -1,4 +1,4 @@
-"""Paths that name a place in a storage elsewhere."""
+"""Paths in remote storage."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from pathlib import Path, PosixPath
 
 
 class UrlPath(PosixPath):
-    """A path in a storage elsewhere: it can be named and extended like others, not opened.
-
-    Code that only names files (in errors, in reports) need not tell them from local ones.
-    """
+    """A path in remote storage: it can be printed and extended like a local one, not opened."""
 
     __slots__ = ()
 
@@ -18,7 +15,7 @@ class UrlPath(PosixPath):
 
 
 def named_path(text: str | Path) -> Path:
-    """Return the path that a message names, a `UrlPath` for the text of one."""
+    """Return the path for a text, a `UrlPath` if it is a URL."""
     if isinstance(text, Path):
         return text
     return UrlPath(text) if "://" in text else Path(text)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from aerotape import _native
-from aerotape.aeron import await_driver, default_aeron_dir, launch_driver, text_of
 from aerotape.archive.compaction import compact_at_start
 from aerotape.archive.conductor import Conductor
 from aerotape.archive.config.archive_config import LIVENESS_TIMEOUT_MS, ArchiveConfig
@@ -43,9 +42,15 @@ from aerotape.catalog.mark.ownership import claim
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.clock import epoch_ms
 from aerotape.context import Closing
-from aerotape.driver_properties import with_c_names
 from aerotape.errors import ConfigurationError, StorageError
 from aerotape.formatting import shown
+from aerotape.media_driver import (
+    await_driver,
+    default_aeron_dir,
+    launch_driver,
+    text_of,
+    with_c_names,
+)
 from aerotape.protocol import NULL_VALUE
 
 DriverKind = Literal["embedded", "external"]

@@ -1,6 +1,6 @@
-"""The archive's Aeron counters: type ids, keys and labels by which others find them.
+"""The archive's Aeron counters, with the type ids, keys and labels by which clients find them.
 
-Same as the reference's (AeronCounters, ArchiveCounters, RecordingPos, ControlSessionCounter):
+They are the reference's (AeronCounters, ArchiveCounters, RecordingPos, ControlSessionCounter):
 clients look up a recording's progress by type 100 and the recording id in the key.
 """
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 MAX_KEY_LENGTH = 112
 MAX_LABEL_LENGTH = 380
 
-# The driver frees the counters of a client that has left when it next looks after its clients,
-# which it does each second.
+# The driver checks its clients every second, and then frees the counters of those that have left.
 _LEAVING_GRACE_S = 2.0
 _LEAVING_POLL_S = 0.02
 
@@ -95,21 +94,21 @@ def control_session_label(archive_id: int, client_info: str) -> str:
 
 
 class CycleCounters(NamedTuple):
-    """How long the turns of one thread take."""
+    """Duration of the duty cycles of one thread."""
 
     max_time: Counter
     exceeded_count: Counter
     threshold_ns: int
 
     def measured(self, cycle_ns: int) -> None:
-        """Count a turn of `cycle_ns`."""
+        """Count a duty cycle of `cycle_ns`."""
         self.max_time.propose_max(cycle_ns)
         if cycle_ns > self.threshold_ns:
             self.exceeded_count.add(1)
 
 
 class TrafficCounters(NamedTuple):
-    """What recordings write or replays read: bytes and nanoseconds, the longest for one block."""
+    """Bytes that recordings write or replays read, total time and maximum time of one block, ns."""
 
     max_time: Counter
     total_bytes: Counter
@@ -117,43 +116,45 @@ class TrafficCounters(NamedTuple):
 
 
 class ArchiveCounters:
-    """The counters that live as long as the archive.
+    """The counters of the archive itself, from its start to its end.
 
     Attributes:
-        errors: how many errors there were.
-        control_sessions: how many there are.
+        errors: errors so far.
+        control_sessions: control sessions at present.
         recording_sessions: recordings in progress.
         replay_sessions: replays in progress.
         low_storage: 1 while there is too little storage space to begin a recording.
-        retention: segment files deleted by retention, and the bytes that they took; empty without
-            a policy.
-        conductor_cycle: turns of the conductor, in SHARED mode of the worker too.
-        recorder_cycle: turns of the recorder; in SHARED mode the conductor's counters.
-        replayer_cycle: turns of the replayer, likewise.
-        written: what recordings write.
-        read: what replays read.
+        retention: segment files deleted by retention, and their bytes; empty without a policy.
+        conductor_cycle: duty cycles of the conductor, in SHARED mode of the worker too.
+        recorder_cycle: those of the recorder; in SHARED mode the conductor's counters.
+        replayer_cycle: those of the replayer; in SHARED mode the conductor's counters.
+        written: traffic of recordings.
+        read: traffic of replays.
     """
 
     def __init__(self, client: AeronClient, archive_id: int, config: ArchiveConfig) -> None:
-        """Allocate them; waits for the driver.
+        """Add the counters; waits for the driver.
 
         Raises:
             ConfigurationError: another archive with this id uses the same driver.
             AeronError: the driver refuses, as when it has no counters left.
-            AeronTimeoutError: the driver does not answer.
+            AeronTimeoutError: the driver does not respond.
         """
         _check_alone(client, archive_id)
-        ask = _Request(client, archive_id)
+        key, suffix = struct.pack("<q", archive_id), _archive_id_suffix(archive_id)
+
+        def ask(counter_type: CounterType, name: str, end: str = "") -> PendingCounter:
+            return client.async_add_counter(counter_type, key, name + suffix + end)
+
+        # All are requested before the first wait: the driver adds them in one duty cycle.
         mode = config.threading_mode
-        version = f" version={__version__} commit=aerotape"
-        errors = ask(CounterType.ERRORS, "Archive Errors", version)
-        control_sessions = ask(CounterType.CONTROL_SESSIONS, "Archive Control Sessions")
-        recording_sessions = ask(CounterType.RECORDING_SESSIONS, "Archive Recording Sessions")
-        replay_sessions = ask(CounterType.REPLAY_SESSIONS, "Archive Replay Sessions")
-        low_storage = ask(
-            CounterType.LOW_STORAGE,
-            "Archive Low Storage Space: threshold="
-            f"{format_size(config.low_storage_space_threshold)}",
+        low_storage = format_size(config.low_storage_space_threshold)
+        single = (
+            ask(CounterType.ERRORS, "Archive Errors", f" version={__version__} commit=aerotape"),
+            ask(CounterType.CONTROL_SESSIONS, "Archive Control Sessions"),
+            ask(CounterType.RECORDING_SESSIONS, "Archive Recording Sessions"),
+            ask(CounterType.REPLAY_SESSIONS, "Archive Replay Sessions"),
+            ask(CounterType.LOW_STORAGE, f"Archive Low Storage Space: threshold={low_storage}"),
         )
         retention: tuple[PendingCounter, ...] = ()
         if config.retention_file is not None:
@@ -167,10 +168,7 @@ class ArchiveCounters:
             cycles["replayer"] = config.replayer_cycle_threshold_ns
         asked_cycles = {
             agent: (
-                ask(
-                    CounterType.MAX_CYCLE_TIME,
-                    f"archive-{agent} max cycle time in ns: {mode}",
-                ),
+                ask(CounterType.MAX_CYCLE_TIME, f"archive-{agent} max cycle time in ns: {mode}"),
                 ask(
                     CounterType.CYCLE_TIME_EXCEEDED,
                     f"archive-{agent} work cycle time exceeded count: threshold="
@@ -190,62 +188,44 @@ class ArchiveCounters:
             ask(CounterType.REPLAYER_TOTAL_READ_TIME, "archive-replayer total read time in ns"),
         )
 
-        # All are asked for before the first is waited for: the driver answers them in one turn.
-        answer = _Answer(config.driver_timeout_ms)
-        self.errors = answer(errors)
-        self.control_sessions = answer(control_sessions)
-        self.recording_sessions = answer(recording_sessions)
-        self.replay_sessions = answer(replay_sessions)
-        self.low_storage = answer(low_storage)
-        self.retention = tuple(map(answer, retention))
-        made = {
-            agent: CycleCounters(answer(max_time), answer(exceeded), cycles[agent])
+        deadline_s = time.monotonic() + config.driver_timeout_ms / 1_000
+
+        def added(pending: PendingCounter) -> Counter:
+            while (counter := pending.poll()) is None:
+                if time.monotonic() >= deadline_s:
+                    raise AeronTimeoutError(
+                        "the media driver has not added the archive's counters in"
+                        f" {config.driver_timeout_ms} ms"
+                    )
+                time.sleep(0.0002)
+            return counter
+
+        (
+            self.errors,
+            self.control_sessions,
+            self.recording_sessions,
+            self.replay_sessions,
+            self.low_storage,
+        ) = map(added, single)
+        self.retention = tuple(map(added, retention))
+        by_agent = {
+            agent: CycleCounters(added(max_time), added(exceeded), cycles[agent])
             for agent, (max_time, exceeded) in asked_cycles.items()
         }
-        self.conductor_cycle = made["conductor"]
-        self.recorder_cycle = made.get("recorder", self.conductor_cycle)
-        self.replayer_cycle = made.get("replayer", self.conductor_cycle)
-        self.written = TrafficCounters(*map(answer, written))
-        self.read = TrafficCounters(*map(answer, read))
-
-
-class _Request:
-    """Asks the driver for counters whose key is the archive id."""
-
-    def __init__(self, client: AeronClient, archive_id: int) -> None:
-        self._client = client
-        self._key = struct.pack("<q", archive_id)
-        self._suffix = _archive_id_suffix(archive_id)
-
-    def __call__(self, counter_type: CounterType, name: str, end: str = "") -> PendingCounter:
-        return self._client.async_add_counter(counter_type, self._key, name + self._suffix + end)
-
-
-class _Answer:
-    """Waits for the driver's answers, all within one timeout."""
-
-    def __init__(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
-        self._deadline_s = time.monotonic() + timeout_ms / 1_000
-
-    def __call__(self, pending: PendingCounter) -> Counter:
-        while (counter := pending.poll()) is None:
-            if time.monotonic() >= self._deadline_s:
-                raise AeronTimeoutError(
-                    f"the media driver has not added the archive's counters in"
-                    f" {self._timeout_ms} ms"
-                )
-            time.sleep(0.0002)
-        return counter
+        self.conductor_cycle = by_agent["conductor"]
+        self.recorder_cycle = by_agent.get("recorder", self.conductor_cycle)
+        self.replayer_cycle = by_agent.get("replayer", self.conductor_cycle)
+        self.written = TrafficCounters(*map(added, written))
+        self.read = TrafficCounters(*map(added, read))
 
 
 def _check_alone(client: AeronClient, archive_id: int) -> None:
-    """Clients find recordings by archive id and recording id: no two archives may share one."""
+    """Refuse an archive id in use: clients find recordings by archive id and recording id."""
     deadline_s = time.monotonic() + _LEAVING_GRACE_S
     reader = client.counters()
     while any(
         struct.unpack_from("<q", row[2])[0] == archive_id
-        # A Java archive in one process with its driver has no counter of errors of its own.
+        # A Java archive in one process with its driver has no separate error counter.
         for counter_type in (CounterType.ERRORS, CounterType.RECORDER_MAX_WRITE_TIME)
         for row in reader.rows(counter_type)
     ):
@@ -253,7 +233,7 @@ def _check_alone(client: AeronClient, archive_id: int) -> None:
             raise ConfigurationError(
                 f"aeron.archive.id={archive_id}: an archive with this id uses the media driver in"
                 f" {client.aeron_dir} already, or did until the driver's client liveness timeout"
-                " runs out: give each archive an id of its own, or wait",
+                " expires: give each archive its own id, or wait",
                 "aeron.archive.id",
             )
         time.sleep(_LEAVING_POLL_S)

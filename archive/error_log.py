@@ -1,10 +1,10 @@
-"""What goes wrong while the archive lives on: counted, kept, told without flooding anybody.
+"""Errors that the archive survives: counted, stored in the mark file and logged at a limited rate.
 
-The archive's error counter counts all errors. The mark file keeps each distinct one with how often
-it was seen, and the log tells it when it is new, its repetitions at most once a second.
+The archive's error counter counts all errors. The mark file stores each distinct one with its
+number of observations; the log has it when it is new, and repetitions at most once a second.
 
-A client can make errors with a text of its own each time. Those of one kind beyond the first few
-are taken together, in the mark file and in the log, so that they push nothing else out.
+A client can cause errors with a different text each time. Beyond the first few of a kind they are
+combined, in the mark file and in the log, so that they displace no other errors.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from aerotape.formatting import printable
 LOGGER = logging.getLogger("aerotape.archive")
 
 _REPEAT_INTERVAL_S = 1.0
-# Beyond this many kinds of error the oldest is forgotten, so that no client can fill the memory.
+# Beyond this many kinds of error the oldest is dropped, which bounds the memory.
 _MAX_KINDS = 256
 _MAX_DISTINCT_OF_A_KIND = 32
 _MAX_TEXT_LENGTH = 8_192
 
 
 class ErrorCounter(Protocol):
-    """What counts errors: an Aeron counter, or nothing yet."""
+    """An error counter, such as an Aeron counter."""
 
     def add(self, delta: int) -> int: ...
 
 
 class ErrorFile(Protocol):
-    """What keeps errors: the mark file, whose log ArchiveTool shows."""
+    """A store of errors, such as the mark file, whose error log ArchiveTool shows."""
 
     def record_error(self, text: str, now_ms: int) -> bool: ...
 
@@ -44,11 +44,11 @@ class ErrorFile(Protocol):
 @dataclass(slots=True)
 class _Kind:
     occurrences: int = 0
-    told_at_s: float = 0.0
+    logged_at_s: float = 0.0
     texts: set[str] = field(default_factory=set)
 
     def is_new(self, text: str) -> bool:
-        """Whether a text is to be kept apart from now on."""
+        """Return whether a text is new and becomes one that is stored separately."""
         if text in self.texts or len(self.texts) >= _MAX_DISTINCT_OF_A_KIND:
             return False
         self.texts.add(text)
@@ -56,7 +56,7 @@ class _Kind:
 
 
 class ErrorLog:
-    """Log of the conductor. Not for use by several threads."""
+    """The conductor's error log. Not thread-safe."""
 
     def __init__(self, counter: ErrorCounter | None = None, file: ErrorFile | None = None) -> None:
         self._counter = counter
@@ -65,15 +65,15 @@ class ErrorLog:
         self._is_file_full = False
 
     def record(self, kind: str, detail: object, *, exception: BaseException | None = None) -> None:
-        """Count an error and tell it.
+        """Count, store and log an error.
 
         Args:
-            kind: what happened, in words that do not differ from one time to the next.
+            kind: the kind of error, in constant words.
             detail: the rest of the line.
-            exception: kept and shown with its traceback; for errors that are ours.
+            exception: stored and logged with its traceback; for internal errors.
         """
         if self._counter is not None:
-            # The counter goes with the media driver, whose loss is one of the things to tell.
+            # The counter ends with the media driver, and the loss of that is an error to log.
             with contextlib.suppress(ClosedError):
                 self._counter.add(1)
         seen = self._kinds.pop(kind, None) or _Kind()
@@ -81,27 +81,27 @@ class ErrorLog:
             del self._kinds[next(iter(self._kinds))]
         self._kinds[kind] = seen
         seen.occurrences += 1
-        # Much of it is what clients sent, who could write lines of their own into the log.
+        # Details from clients could forge lines of the log.
         shown = printable(str(detail)[:_MAX_TEXT_LENGTH])
         text = f"{kind}: {shown}"[:_MAX_TEXT_LENGTH]
         is_new = seen.is_new(text)
         now_s = time.monotonic()
-        if is_new or now_s - seen.told_at_s >= _REPEAT_INTERVAL_S:
-            seen.told_at_s = now_s
+        if is_new or now_s - seen.logged_at_s >= _REPEAT_INTERVAL_S:
+            seen.logged_at_s = now_s
             times = f" ({seen.occurrences} times)" if seen.occurrences > 1 else ""
             LOGGER.warning("%s%s: %s", kind, times, shown, exc_info=exception)
         if text not in seen.texts:
             text = f"{kind}: more of this kind"
         elif exception is not None:
             text += "\n" + "".join(traceback.format_exception(exception))[:_MAX_TEXT_LENGTH]
-        self._keep(text)
+        self._store(text)
 
-    def _keep(self, text: str) -> None:
+    def _store(self, text: str) -> None:
         if self._file is None or self._file.record_error(text, epoch_ms()):
             return
         if not self._is_file_full:
             self._is_file_full = True
             LOGGER.warning(
-                "the error log in the mark file is full, new errors are told here only: restart"
-                " with a larger aeron.archive.error.buffer.length; a start saves what is in it"
+                "the error log in the mark file is full, new errors are logged here only: restart"
+                " with a larger aeron.archive.error.buffer.length; a start saves its contents"
             )

@@ -187,7 +187,7 @@ class _MessageSource:
             raise self.unsupported(data.name, f"is {data.character_encoding}")
 
     def since(self, item: Field | VarData) -> int:
-        # A field that came with the message, or before, is there whenever the message is.
+        # A field not newer than its message is always present.
         return item.since_version if item.since_version > self.message.since_version else 0
 
     def optional(self, field: Field) -> bool:

@@ -10,7 +10,7 @@ The layout is that of the schema `sbe-ir.xml` inside sbe-tool's own jar: one *fr
 three int32 and three strings; a token is five int32, four one-byte enums, one int32 and twelve
 strings; a string is a uint16 length and that many bytes. Tokens come in matching begin and end
 pairs: first the message header composite, then each message with its fields, groups and
-variable data in the order of the wire.
+variable data in the order of the wire. Parts that no codec uses, such as descriptions, are skipped.
 """
 
 from __future__ import annotations
@@ -68,30 +68,22 @@ class Signal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token of the file, unchanged. Offsets and sizes in bytes."""
+    """One token of the file. Offsets and sizes in bytes."""
 
     offset: int
     size: int
     field_id: int
     version: int
-    component_count: int
     signal: Signal
     primitive: Primitive | None
     byte_order: ByteOrder
     presence: Presence
-    deprecated: int
     name: str
     const_value: bytes
-    min_value: bytes
     max_value: bytes
     null_value: bytes
     character_encoding: str
-    epoch: str
-    time_unit: str
-    semantic_type: str
-    description: str
     referenced_name: str
-    package_name: str
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -114,7 +106,7 @@ def parse_schema(ir: bytes) -> Schema:
     Raises:
         CodecError: the bytes are not a valid `.sbeir` file, or are truncated.
     """
-    schema_id, ir_version, version, package, semantic_version, tokens = _read_tokens(ir)
+    schema_id, ir_version, version, package, tokens = _read_tokens(ir)
     if ir_version != 0:
         raise CodecError(f"unsupported SBE IR version {ir_version}: expected 0; use sbe-tool 1.x")
     cursor = _Cursor(tokens)
@@ -122,7 +114,7 @@ def parse_schema(ir: bytes) -> Schema:
     messages = []
     while not cursor.at_end:
         messages.append(cursor.message())
-    return Schema(package, schema_id, version, semantic_version, header, tuple(messages))
+    return Schema(package, schema_id, version, header, tuple(messages))
 
 
 _FRAME = struct.Struct("<iii")
@@ -131,7 +123,7 @@ _LENGTH = struct.Struct("<H")
 _TOKEN_STRINGS = 12
 
 
-def _read_tokens(ir: bytes) -> tuple[int, int, int, str, str, list[Token]]:
+def _read_tokens(ir: bytes) -> tuple[int, int, int, str, list[Token]]:
     position = 0
 
     def fixed(layout: struct.Struct) -> tuple[int, ...]:
@@ -155,37 +147,34 @@ def _read_tokens(ir: bytes) -> tuple[int, int, int, str, str, list[Token]]:
         return value.decode("utf-8", "backslashreplace")
 
     schema_id, ir_version, version = fixed(_FRAME)
-    package, _namespace, semantic_version = (text(raw()) for _ in range(3))
+    package, _namespace, _semantic_version = (text(raw()) for _ in range(3))
     tokens = []
     while position < len(ir):
         start = position
-        offset, size, field_id, since, count, signal, kind, order, presence, deprecated = fixed(
-            _TOKEN
-        )
-        name, constant, minimum, maximum, null, *texts = (raw() for _ in range(_TOKEN_STRINGS))
+        offset, size, field_id, since, _, signal, kind, order, presence, _ = fixed(_TOKEN)
+        strings = [raw() for _ in range(_TOKEN_STRINGS)]
+        name, constant, _, maximum, null, encoding, _, _, _, _, referenced, _ = strings
         try:
             token = Token(
                 offset,
                 size,
                 field_id,
                 since,
-                count,
                 Signal(signal),
                 PRIMITIVES[kind],
                 ByteOrder(order),
                 Presence(presence),
-                deprecated,
                 text(name),
                 constant,
-                minimum,
                 maximum,
                 null,
-                *(text(value) for value in texts),
+                text(encoding),
+                text(referenced),
             )
         except (ValueError, IndexError) as error:
             raise CodecError(f"SBE IR has an unknown token at byte {start}: {error}") from None
         tokens.append(token)
-    return schema_id, ir_version, version, package, semantic_version, tokens
+    return schema_id, ir_version, version, package, tokens
 
 
 class _Cursor:
@@ -218,15 +207,7 @@ class _Cursor:
         token = self.next(Signal.BEGIN_MESSAGE)
         fields, groups, var_data = self.body(Signal.END_MESSAGE)
         return Message(
-            token.name,
-            token.field_id,
-            token.version,
-            token.size,
-            token.semantic_type,
-            token.description,
-            fields,
-            groups,
-            var_data,
+            token.name, token.field_id, token.version, token.size, fields, groups, var_data
         )
 
     def body(self, end: Signal) -> tuple[tuple[Field, ...], tuple[Group, ...], tuple[VarData, ...]]:
@@ -253,7 +234,6 @@ class _Cursor:
             token.version,
             token.size,
             dimensions,
-            token.description,
             fields,
             groups,
             var_data,
@@ -276,8 +256,6 @@ class _Cursor:
             length,
             data.offset,
             data.type.character_encoding,
-            token.semantic_type,
-            token.description,
         )
 
     def field(self) -> Field:
@@ -298,13 +276,8 @@ class _Cursor:
             token.field_id,
             token.offset,
             token.version,
-            token.deprecated,
             presence,
             constant,
-            token.epoch,
-            token.time_unit,
-            token.semantic_type,
-            token.description,
             kind,
         )
 
@@ -377,7 +350,6 @@ def _encoding(token: Token) -> Encoding:
         length=1 if token.presence is Presence.CONSTANT else token.size // primitive.size,
         presence=token.presence,
         null=primitive.null if null is None else null,
-        minimum=_value(primitive, token.min_value),
         maximum=_value(primitive, token.max_value),
         constant=_value(primitive, token.const_value),
         character_encoding=token.character_encoding,

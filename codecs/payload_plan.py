@@ -100,7 +100,7 @@ class HeaderPlan:
 class VarDataPlan:
     """Variable data; `characters` as the kinds of a column of text.
 
-    What is not `wanted` is stepped over and becomes no column; the same is true of groups.
+    Data and groups that are not `wanted` are skipped and have no column.
     """
 
     name: str
@@ -189,9 +189,9 @@ def compile_plan(
 
 
 def choose_columns(plan: Plan, names: Collection[str]) -> Plan:
-    """Return a plan that makes only the columns with these names, in the same order.
+    """Return a plan for only the columns with these names, in the same order.
 
-    What is malformed or of another template stays so: each payload is walked to its end.
+    Malformed payloads and other templates are still found: each payload is walked to its end.
     """
     messages = []
     for message in plan.messages:

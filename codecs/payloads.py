@@ -164,7 +164,7 @@ class PayloadSchema:
         sets: SetColumns = "struct",
         error_column: str | None = None,
     ) -> PayloadSchema:
-        """Read the intermediate representation that sbe-tool made of a schema (`.sbeir`).
+        """Read the intermediate representation of a schema that sbe-tool wrote (`.sbeir`).
 
         Args:
             ir: the file, or its bytes.

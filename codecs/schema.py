@@ -1,8 +1,8 @@
 """The tree of an SBE schema, every type resolved and every offset known.
 
-`codecs/ir.py` builds it from what sbe-tool makes of a schema; `codecs/emitter.py` writes Python
-modules from it, and the decoder of users' payloads walks it. Offsets and sizes are in
-bytes; the names are those of the SBE specification.
+`codecs/ir.py` builds it from sbe-tool's output; `codecs/emitter.py` writes Python modules from it,
+and `codecs/payload_plan.py` compiles it for the decoder of users' payloads. Offsets and sizes are
+in bytes; the names are those of the SBE specification. Descriptions and semantic types are omitted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Scalar = int | float | bytes
 
 
 class Presence(IntEnum):
-    """Whether a field is always there (`PresenceCodec` of sbe-ir.xml)."""
+    """Whether a field always has a value (`PresenceCodec` of sbe-ir.xml)."""
 
     REQUIRED = 0
     OPTIONAL = 1
@@ -32,7 +32,7 @@ class ByteOrder(IntEnum):
 
     @property
     def struct_prefix(self) -> str:
-        """The prefix that `struct` has for this order."""
+        """The prefix of `struct` for this order."""
         return "<" if self is ByteOrder.LITTLE_ENDIAN else ">"
 
 
@@ -69,8 +69,8 @@ class Encoding:
 
     Attributes:
         length: number of elements; 1 is a single value, 0 the variable part of variable data.
-        null: the value that means "none"; only of a meaning where the presence is optional, or
-            where the sender's version does not know the field.
+        null: the value that means "none", if the presence is optional or the sender's version
+            does not have the field.
         constant: the value where the presence is constant; such an encoding has no bytes.
         character_encoding: for example ``US-ASCII``; empty for numbers.
     """
@@ -81,7 +81,6 @@ class Encoding:
     length: int
     presence: Presence
     null: Scalar
-    minimum: Scalar | None
     maximum: Scalar | None
     constant: Scalar | None
     character_encoding: str
@@ -105,10 +104,7 @@ class EnumValue:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """An enum: a primitive of which only some values are valid.
-
-    `constant` is set on a field with constant presence (``valueRef``) and then names the value.
-    """
+    """An enum: a primitive of which only some values are valid."""
 
     name: str
     primitive: Primitive
@@ -165,7 +161,7 @@ class Composite:
     members: tuple[Member, ...]
 
     def member(self, name: str) -> Member:
-        """Look a member up by name.
+        """Look up a member by name.
 
         Raises:
             CodecError: there is none.
@@ -184,8 +180,7 @@ class Field:
     """A field of a block. `offset` counts from the block's first byte.
 
     Attributes:
-        since_version: the schema version that added it; a sender of an older version has none.
-        deprecated_version: the schema version that gave it up, 0 if it is in use.
+        since_version: the schema version that added it; messages of older versions lack it.
         constant: value of a field with constant presence, otherwise None. Such a field has no
             bytes in the block.
     """
@@ -194,13 +189,8 @@ class Field:
     id: int
     offset: int
     since_version: int
-    deprecated_version: int
     presence: Presence
     constant: Scalar | None
-    epoch: str
-    time_unit: str
-    semantic_type: str
-    description: str
     type: Type
 
 
@@ -209,7 +199,7 @@ class VarData:
     """Variable data: a length and that many bytes, after the block and the groups.
 
     Attributes:
-        length: the encoding of the length; its maximum, if any, is the most bytes there may be.
+        length: the encoding of the length; its maximum, if any, limits the bytes of a value.
         character_encoding: for example ``US-ASCII``, ``UTF-8``; empty for plain bytes.
     """
 
@@ -219,12 +209,10 @@ class VarData:
     length: Encoding
     header_size_bytes: int
     character_encoding: str
-    semantic_type: str
-    description: str
 
     @property
     def max_length_bytes(self) -> int:
-        """The most bytes that one value may have."""
+        """The maximum bytes of one value."""
         largest = (1 << (8 * self.length.primitive.size)) - 2
         declared = self.length.maximum
         return declared if isinstance(declared, int) else largest
@@ -235,7 +223,7 @@ class Group:
     """A repeating group: its dimensions, then that many entries of a block, groups and data.
 
     Attributes:
-        dimensions: the composite in front, with the members ``blockLength`` and ``numInGroup``.
+        dimensions: the composite before the entries, with ``blockLength`` and ``numInGroup``.
         block_length: bytes of one entry's block in this schema version.
     """
 
@@ -244,7 +232,6 @@ class Group:
     since_version: int
     block_length: int
     dimensions: Composite
-    description: str
     fields: tuple[Field, ...]
     groups: tuple[Group, ...]
     var_data: tuple[VarData, ...]
@@ -258,8 +245,6 @@ class Message:
     id: int
     since_version: int
     block_length: int
-    semantic_type: str
-    description: str
     fields: tuple[Field, ...]
     groups: tuple[Group, ...]
     var_data: tuple[VarData, ...]
@@ -267,17 +252,16 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A whole schema: `header` is the composite in front of every message."""
+    """A whole schema: `header` is the composite before every message."""
 
     package: str
     id: int
     version: int
-    semantic_version: str
     header: Composite
     messages: tuple[Message, ...]
 
     def message(self, name_or_id: str | int) -> Message:
-        """Look a message up by name or by template id.
+        """Look up a message by name or template id.
 
         Raises:
             CodecError: the schema has no such message.

@@ -117,8 +117,8 @@ def _reason(failure: BaseException) -> str:
 
 
 def _print_config(config: ArchiveConfig, settings: Settings, args: argparse.Namespace) -> int:
-    from aerotape.aeron import default_aeron_dir
     from aerotape.archive.config.settings import effective
+    from aerotape.media_driver import default_aeron_dir
 
     for warning in config.warnings:
         note(f"warning: {warning}")

@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the driver until SIGTERM, SIGINT or SIGHUP."""
-    from aerotape.aeron import default_aeron_dir, launch_driver
     from aerotape.archive.config.property_table import ARCHIVE_PREFIX, OWN_PREFIX
+    from aerotape.media_driver import default_aeron_dir, launch_driver
 
     given = gather(args, {"aeron.dir": ("--aeron-dir", args.aeron_dir)}).values
     # A properties file may be shared with an archive.

@@ -22,7 +22,7 @@ from aerotape.tools._cli.exit_codes import EXIT_FAILURE
 from aerotape.tools._cli.output import emit, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.archive.retention.plan import Removal, RetentionPlan
     from aerotape.archive.retention.policy import RetentionPolicy
     from aerotape.archive.retention.survey import Usage

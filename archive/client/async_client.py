@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, Unpack
 
-from aerotape.aeron import ExclusivePublication, Publication
 from aerotape.archive.client.client import DEFAULT_KEEP_ALIVE_INTERVAL_NS, ArchiveClient, connect
 from aerotape.archive.client.connection import ConnectOptions
 from aerotape.archive.client.executors.blocking import describe_as
@@ -19,7 +17,6 @@ from aerotape.archive.client.executors.event_loop import (
     Opening,
     asynchronous,
     asynchronous_pages,
-    asynchronous_steps,
 )
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.async_streams import (
@@ -27,19 +24,22 @@ from aerotape.archive.client.replay.async_streams import (
     AsyncReplay,
     AsyncSignals,
     S,
-    next_signal,
 )
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
+from aerotape.archive.client.replay.signal_stream import await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
-from aerotape.archive.client.requests.recorded_publication import (
-    add_recorded_exclusive_publication,
-    add_recorded_publication,
+from aerotape.archive.client.requests import (
+    queries,
+    recordings,
+    replays,
+    replication,
+    segments,
 )
+from aerotape.archive.client.requests import recorded_publication as publications
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
-from aerotape.errors import ArchiveError, ClosedError
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
@@ -160,30 +160,10 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
     truncate_recording = asynchronous(recordings.truncate_recording)
     purge_recording = asynchronous(recordings.purge_recording)
     update_channel = asynchronous(recordings.update_channel)
-
-    async def add_recorded_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> Publication:
-        """Add a publication and record its session.
-
-        Raises:
-            ArchiveError: as `start_recording`; the publication is closed again.
-        """
-        return await self._run(
-            add_recorded_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
-
-    async def add_recorded_exclusive_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> ExclusivePublication:
-        """As `add_recorded_publication`, for an exclusive publication."""
-        return await self._run(
-            add_recorded_exclusive_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
+    add_recorded_publication = asynchronous(publications.add_recorded_publication)
+    add_recorded_exclusive_publication = asynchronous(
+        publications.add_recorded_exclusive_publication
+    )
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -201,7 +181,7 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
 
     list_recordings = asynchronous_pages(queries.list_recordings)
     list_recordings_for_uri = asynchronous_pages(queries.list_recordings_for_uri)
-    list_recording = asynchronous_steps(queries.list_recording)
+    list_recording = asynchronous(queries.list_recording)
     list_recording_subscriptions = asynchronous_pages(queries.list_recording_subscriptions)
     find_last_matching_recording = asynchronous(queries.find_last_matching_recording)
     start_position = asynchronous(queries.start_position)
@@ -259,36 +239,14 @@ class AsyncArchiveClient(AsyncRequests, ClientProperties, AsyncClosing):
         wanted = signal_filter(signals, recording_id, correlation_id)
         return AsyncSignals(self, wanted, timeout_ns)
 
-    async def await_signal(
-        self,
-        *signals: RecordingSignal,
-        recording_id: int | None = None,
-        correlation_id: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> RecordingSignalEvent:
-        """Return and remove a signal that has arrived or arrives in time; others are stored.
-
-        Arguments and errors as of `ArchiveClient.await_signal`.
-        """
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        session = self._session
-        session.ensure_open(f"await {wanted}")
-        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
-        event = await next_signal(self, session.signals, wanted, timeout_ns)
-        if event is None:
-            raise ClosedError(f"cannot await {wanted}: the client is closed")
-        return event
+    await_signal = asynchronous(await_signal)
 
     # -- the session ---------------------------------------------------------------------------
 
-    async def ping(self) -> int:
-        """Return the round-trip time of a request to the archive, nanoseconds."""
-        begin_ns = time.monotonic_ns()
-        await self.get_archive_id()
-        return time.monotonic_ns() - begin_ns
+    ping = asynchronous(queries.ping)
 
     async def keep_alive(self) -> None:
-        """Tell the archive that this client is alive."""
+        """Send a keep-alive to the archive."""
         what = "keep the session alive"
         self._session.ensure_open(what)
         message = codecs.KeepAliveRequest(

@@ -21,18 +21,18 @@ DEFAULT_CONTROL_STREAM_ID: Final = 10
 DEFAULT_RESPONSE_STREAM_ID: Final = 20
 DEFAULT_REPLAY_STREAM_ID: Final = 40
 
-# AeronArchive.Context: a control stream is small, and the driver's default MTU does.
+# Of AeronArchive.Context: short terms and the driver's default MTU suffice for control streams.
 _CONTROL_DEFAULTS: Final = {"term-length": "65536", "mtu": "1408", "sparse": "true"}
 _HOST_AND_PORT: Final = re.compile(r".+:[0-9]+")
 _LOOPBACK_PREFIXES: Final = ("localhost:", "127.", "[::1]:")
 
 
 def default_response_channel(request_channel: str) -> str:
-    """Return where the archive at `request_channel` can answer.
+    """Return the default channel for responses of the archive at `request_channel`.
 
     Raises:
         ConfigurationError: the channel has no host and port, or the archive is on another host,
-            so that only the caller can know.
+            so that the caller must choose.
     """
     uri = ChannelUri.parse(request_channel)
     if uri.is_ipc:
@@ -66,7 +66,7 @@ def default_replay_channel(response_channel: str) -> str:
 
 
 def control_channel(channel: str, session_id: int | None = None) -> str:
-    """Return `channel` with, where it does not say, the control defaults, and the session id.
+    """Return `channel` with the control defaults for missing parameters, and the session id.
 
     Args:
         session_id: None on a response channel (control-mode=response), where the driver chooses.
@@ -82,14 +82,14 @@ def control_channel(channel: str, session_id: int | None = None) -> str:
 
 
 def request_channel_for(channel: str, subscription_id: int) -> str:
-    """Return a request channel whose answers come to one subscription, on a response channel.
+    """Return a request channel whose responses are sent to one subscription (response channel).
 
     Args:
         subscription_id: registration id of the subscription.
     """
     uri = ChannelUri.parse(channel)
     add_control_defaults(uri)
-    # What an own session's channel says of its stream is not this one's.
+    # These parameters belong to the stream of the session's own request channel.
     for name in ("session-id", "init-term-id", "term-id", "term-offset"):
         uri.parameters.pop(name, None)
     uri.put("response-correlation-id", str(subscription_id))
@@ -97,12 +97,12 @@ def request_channel_for(channel: str, subscription_id: int) -> str:
 
 
 def is_response_channel(channel: str) -> bool:
-    """Return whether what is sent on it goes back to where a request stream comes from."""
+    """Return whether messages on it are sent back to the source of a request stream."""
     return ChannelUri.parse(channel).has_control_mode_response
 
 
 def add_control_defaults(uri: ChannelUri) -> None:
-    """Put into a control channel what it does not say of its terms and MTU."""
+    """Set the parameters of terms and MTU that a control channel lacks."""
     for name, value in _CONTROL_DEFAULTS.items():
         if uri.get(name) is None:
             uri.put(name, value)
@@ -141,7 +141,7 @@ def with_session_id(channel: str, session_id: int) -> str:
 
 
 def has_wildcard_port(channel: str) -> bool:
-    """Return whether the driver is to choose the port of the endpoint."""
+    """Return whether the driver chooses the port of the endpoint (port 0)."""
     return (ChannelUri.parse(channel).get("endpoint") or "").endswith(":0")
 
 
@@ -153,7 +153,7 @@ def with_endpoint(channel: str, endpoint: str) -> str:
 
 
 def random_session_id() -> int:
-    """Return a session id that is hardly in use."""
+    """Return a random session id, unlikely to be in use."""
     return random.getrandbits(32) - (1 << 31)
 
 

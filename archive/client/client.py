@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
-from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron, ExclusivePublication, Publication
+from aerotape.aeron import DEFAULT_TIMEOUT_NS, Aeron
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings, prepare
 from aerotape.archive.client.credentials import Credentials
-from aerotape.archive.client.executors.blocking import (
-    blocking,
-    blocking_pages,
-    blocking_steps,
-    describe_as,
-)
+from aerotape.archive.client.executors.blocking import blocking, blocking_pages, describe_as
 from aerotape.archive.client.live.merged_streams import MergedStreams
 from aerotape.archive.client.replay import opening
 from aerotape.archive.client.replay.opening import ReplayOptions, open_replay
 from aerotape.archive.client.replay.replay import Replay
-from aerotape.archive.client.replay.signal_stream import Signals, next_signal
+from aerotape.archive.client.replay.signal_stream import Signals, await_signal
 from aerotape.archive.client.replay.signals import RecordingSignalEvent, signal_filter
-from aerotape.archive.client.requests import queries, recordings, replays, replication, segments
-from aerotape.archive.client.requests.recorded_publication import (
-    add_recorded_exclusive_publication,
-    add_recorded_publication,
+from aerotape.archive.client.requests import (
+    queries,
+    recordings,
+    replays,
+    replication,
+    segments,
 )
+from aerotape.archive.client.requests import recorded_publication as publications
 from aerotape.archive.client.session.client_properties import ClientProperties
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.generated.archive import RecordingSignal
 from aerotape.context import Closing
-from aerotape.errors import ArchiveError, ClosedError
+from aerotape.errors import ArchiveError
 from aerotape.protocol import NULL_VALUE
 
 P = ParamSpec("P")
@@ -167,30 +164,8 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
     truncate_recording = blocking(recordings.truncate_recording)
     purge_recording = blocking(recordings.purge_recording)
     update_channel = blocking(recordings.update_channel)
-
-    def add_recorded_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> Publication:
-        """Add a publication and record its session.
-
-        Raises:
-            ArchiveError: as `start_recording`; the publication is closed again.
-        """
-        return self._run(
-            add_recorded_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
-
-    def add_recorded_exclusive_publication(
-        self, channel: str, stream_id: int, *, auto_stop: bool = False
-    ) -> ExclusivePublication:
-        """As `add_recorded_publication`, for an exclusive publication."""
-        return self._run(
-            add_recorded_exclusive_publication(
-                self._aeron.native, channel, stream_id, auto_stop, self._session.timeout_ns
-            )
-        )
+    add_recorded_publication = blocking(publications.add_recorded_publication)
+    add_recorded_exclusive_publication = blocking(publications.add_recorded_exclusive_publication)
 
     # -- segments and replication --------------------------------------------------------------
 
@@ -208,7 +183,7 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
 
     list_recordings = blocking_pages(queries.list_recordings)
     list_recordings_for_uri = blocking_pages(queries.list_recordings_for_uri)
-    list_recording = blocking_steps(queries.list_recording)
+    list_recording = blocking(queries.list_recording)
     list_recording_subscriptions = blocking_pages(queries.list_recording_subscriptions)
     find_last_matching_recording = blocking(queries.find_last_matching_recording)
     start_position = blocking(queries.start_position)
@@ -269,43 +244,13 @@ class ArchiveClient(MergedStreams, ClientProperties, Closing):
         """
         self._session.ensure_open("read recording signals")
         wanted = signal_filter(signals, recording_id, correlation_id)
-        return Signals(self._session, wanted, timeout_ns)
+        return Signals(self._session, wanted, timeout_ns, self._run)
 
-    def await_signal(
-        self,
-        *signals: RecordingSignal,
-        recording_id: int | None = None,
-        correlation_id: int | None = None,
-        timeout_ns: int | None = None,
-    ) -> RecordingSignalEvent:
-        """Return and remove a signal that has arrived or arrives in time; others are stored.
-
-        Args:
-            signals: one of these; default: any.
-            recording_id: only of this recording.
-            correlation_id: only of this request, for example a replication's id.
-            timeout_ns: how long to wait. Default: the client's timeout.
-
-        Raises:
-            AeronTimeoutError: there is none in time.
-            ClosedError: the archive went away, or the client was closed.
-        """
-        wanted = signal_filter(signals, recording_id, correlation_id)
-        session = self._session
-        session.ensure_open(f"await {wanted}")
-        timeout_ns = session.timeout_ns if timeout_ns is None else timeout_ns
-        event = next_signal(session, session.signals, wanted, timeout_ns)
-        if event is None:
-            raise ClosedError(f"cannot await {wanted}: the client is closed")
-        return event
+    await_signal = blocking(await_signal)
 
     # -- the session ---------------------------------------------------------------------------
 
-    def ping(self) -> int:
-        """Return the round-trip time of a request to the archive, nanoseconds."""
-        begin_ns = time.monotonic_ns()
-        self.get_archive_id()
-        return time.monotonic_ns() - begin_ns
+    ping = blocking(queries.ping)
 
     def keep_alive(self) -> None:
         """Send a keep-alive to the archive."""

@@ -1,15 +1,14 @@
-"""Who may have a control session: the hook for authenticators, and what keeps it safe.
+"""The interface of authenticators, which decide on control sessions, and safe calls to them.
 
 An authenticator is any object with the four methods of `Authenticator`, the reference's calls under
-Python names. It is told of a connect request with the credentials that came with it, then asked
-about the session again and again, with a `SessionProxy`, until it has let the client in, refused
-it, or the connect timeout is up. It may ask the client for more first: `challenge` sends a
-question, the client's answer arrives with `on_challenge_response`, and from then on the session is
-asked about with `on_challenged_session`.
+Python names. It receives a connect request with its credentials, then polls with a `SessionProxy`
+until it has authenticated or rejected the client, or the connect timeout has expired. It may first
+send a challenge: the client's response arrives in `on_challenge_response`, and from then on the
+session is polled with `on_challenged_session`.
 
-All calls come on the conductor's thread and must not wait: what takes long (a hash, a server to be
-asked) is begun in `on_connect_request` or `on_challenge_response`, and found done in a later call.
-An authenticator that raises has refused.
+All calls are made on the conductor's thread and must not block: begin slow work (a hash, a call to
+a server) in `on_connect_request` or `on_challenge_response`, and use its outcome in a later call.
+An authenticator that raises has rejected the client.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NULL_PRINCIPAL = b""
 
 
 class UndecidedSession(Protocol):
-    """A control session that waits for its authenticator."""
+    """A control session that its authenticator has not decided on."""
 
     @property
     def session_id(self) -> int: ...
@@ -38,7 +37,7 @@ class UndecidedSession(Protocol):
 
 
 class SessionProxy:
-    """What an authenticator may do with a session. Of use only during the call it was given to."""
+    """The operations of an authenticator on a session. Valid only during the call."""
 
     def __init__(self, session: UndecidedSession) -> None:
         self._session: UndecidedSession | None = session
@@ -50,35 +49,35 @@ class SessionProxy:
 
     @property
     def source_identity(self) -> str:
-        """Where the client's requests come from: ``address:port``, or ``aeron:ipc``.
+        """The source of the client's requests: ``address:port``, or ``aeron:ipc``.
 
-        Of aerotape alone; the reference's session proxy has nothing like it.
+        An addition of aerotape to the reference's session proxy.
         """
         return self._valid().source_identity
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Send the client a challenge; False when it cannot be sent now: asked again later."""
+        """Send the client a challenge; False when that must be repeated in a later call."""
         return self._valid().challenge(_bytes("encoded_challenge", encoded_challenge))
 
     def authenticate(self, encoded_principal: bytes) -> bool:
-        """Let the client in; False when it cannot be told now: asked again later.
+        """Accept the client; False when that must be repeated in a later call.
 
         Args:
-            encoded_principal: who it is, for the authorisation service.
+            encoded_principal: the client's identity for the authorisation service.
         """
         return self._valid().authenticate(_bytes("encoded_principal", encoded_principal))
 
     def reject(self, why: str = "") -> None:
-        """Refuse the client; it is told AUTHENTICATION_REJECTED, and why if that is said."""
+        """Refuse the client: send AUTHENTICATION_REJECTED with the reason."""
         self._valid().reject(why)
 
     def expire(self) -> None:
-        """Make an end of it: the call that it was for is over."""
+        """End the validity of this proxy."""
         self._session = None
 
     def _valid(self) -> UndecidedSession:
         if self._session is None:
-            raise RuntimeError("a session proxy is of use only during the call it was given to")
+            raise RuntimeError("a session proxy is valid only during the call that receives it")
         return self._session
 
 
@@ -94,10 +93,10 @@ class Authenticator(Protocol):
     def on_connect_request(
         self, session_id: int, encoded_credentials: bytes, now_ms: int, /
     ) -> None:
-        """Take note of what came with the connect request.
+        """Receive the credentials of a connect request.
 
         Args:
-            session_id: the control session that is to be.
+            session_id: the id of the new control session.
             encoded_credentials: as sent; may be empty.
             now_ms: milliseconds since 1970, as in all calls.
         """
@@ -105,56 +104,56 @@ class Authenticator(Protocol):
     def on_challenge_response(
         self, session_id: int, encoded_credentials: bytes, now_ms: int, /
     ) -> None:
-        """Take note of a client's answer to a challenge."""
+        """Receive a client's response to a challenge."""
 
     def on_connected_session(self, session_proxy: SessionProxy, now_ms: int, /) -> None:
-        """Decide or challenge, now that the client can be answered. Called until either is done."""
+        """Decide or challenge, once the client can receive responses. Called until either."""
 
     def on_challenged_session(self, session_proxy: SessionProxy, now_ms: int, /) -> None:
-        """Decide, or do nothing while there is no answer yet. Called until it is decided."""
+        """Decide, or do nothing while there is no response yet. Called until decided."""
 
 
 class AllowAll:
-    """Lets every client in, as the reference's default does."""
+    """Accepts every client, as the reference's default does."""
 
     def on_connect_request(self, _session_id: int, _credentials: bytes, _now_ms: int, /) -> None:
-        """Nothing to remember."""
+        """Ignore the credentials."""
 
     def on_challenge_response(self, _session_id: int, _credentials: bytes, _now_ms: int, /) -> None:
-        """Nobody is challenged."""
+        """Ignore the response: no client is challenged."""
 
     def on_connected_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
-        """Let it in."""
+        """Accept it."""
         session_proxy.authenticate(NULL_PRINCIPAL)
 
     def on_challenged_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
-        """Let it in."""
+        """Accept it."""
         session_proxy.authenticate(NULL_PRINCIPAL)
 
 
 class GuardedAuthenticator:
-    """Calls an authenticator so that nothing it does harms the archive: what it raises refuses."""
+    """Calls an authenticator; an exception that it raises refuses the client."""
 
     def __init__(self, authenticator: Authenticator, errors: ErrorLog) -> None:
         self._authenticator = authenticator
         self._errors = errors
 
     def connect_request(self, session_id: int, encoded_credentials: bytes) -> bool:
-        """Pass on what came with a connect request; False when the client is refused over it."""
+        """Pass on a connect request; False when the authenticator raised."""
         call = self._authenticator.on_connect_request
         return self._call(call, session_id, session_id, encoded_credentials)
 
     def challenge_response(self, session_id: int, encoded_credentials: bytes) -> bool:
-        """Pass on the answer to a challenge; False when the client is refused over it."""
+        """Pass on the response to a challenge; False when the authenticator raised."""
         call = self._authenticator.on_challenge_response
         return self._call(call, session_id, session_id, encoded_credentials)
 
     def connected(self, session: UndecidedSession) -> None:
-        """Have a session decided on whose client can be answered."""
+        """Poll the authenticator for a session whose client can receive responses."""
         self._ask(self._authenticator.on_connected_session, session)
 
     def challenged(self, session: UndecidedSession) -> None:
-        """Have a session decided on that has been challenged."""
+        """Poll the authenticator for a session that has been challenged."""
         self._ask(self._authenticator.on_challenged_session, session)
 
     def _ask(self, call: Callable[[SessionProxy, int], None], session: UndecidedSession) -> None:
@@ -168,7 +167,7 @@ class GuardedAuthenticator:
     def _call(self, call: Callable[..., None], session_id: int, *args: object) -> bool:
         try:
             call(*args, epoch_ms())
-        # Even what is meant to end a process must not end the archive from in there.
+        # Not even SystemExit of an authenticator may end the archive.
         except BaseException as error:
             self._errors.record(
                 "authenticator failed",

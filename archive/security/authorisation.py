@@ -1,11 +1,11 @@
-"""What a client may do: the hook for authorisation services, and what keeps it safe.
+"""The interface of authorisation services, which decide on requests, and safe calls to them.
 
-An authorisation service is any object with the method of `AuthorisationService`. It is asked
-before every request of a control session, those that only keep it alive included; a client whose
-first request is refused never gets to use its session, so let `ArchiveIdRequest` (68) and
-`KeepAliveRequest` (61) through for whoever shall have one.
+An authorisation service is any object with the method of `AuthorisationService`. It is called
+before every request of a control session, keep-alives included. A client whose first request is
+refused cannot use its session, so allow `ArchiveIdRequest` (68) and `KeepAliveRequest` (61) for
+every client that may connect.
 
-Only `True` allows. A service that raises, or answers with anything else, has refused.
+Only `True` allows. A service that raises, or returns anything else, has refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AuthorisationService(Protocol):
-    """Decides on requests. Called on the conductor's thread: must not wait."""
+    """Decides on requests. Called on the conductor's thread: must not block."""
 
     def is_authorised(
         self,
@@ -33,7 +33,7 @@ class AuthorisationService(Protocol):
             protocol_id: id of the SBE schema; 101 for the archive's control protocol.
             action_id: the request's template id in that schema.
             type: None; some protocols of Aeron have kinds of one request.
-            encoded_principal: what the authenticator has let the client in as.
+            encoded_principal: the client's identity, from the authenticator.
         """
         ...
 
@@ -59,23 +59,23 @@ class DenyAllActions:
 
 
 class GuardedAuthorisation:
-    """Calls an authorisation service so that nothing it does harms the archive."""
+    """Calls an authorisation service; an exception that it raises refuses the request."""
 
     def __init__(self, service: AuthorisationService, errors: ErrorLog) -> None:
         self._service = service
         self._errors = errors
 
     def is_authorised(self, protocol_id: int, action_id: int, encoded_principal: bytes) -> bool:
-        """Return whether the service says True, and nothing but that."""
+        """Return whether the service returns True."""
         try:
             answer: object = self._service.is_authorised(
                 protocol_id, action_id, None, encoded_principal
             )
             if answer is True or answer is False:
                 return answer
-            # A coroutine, say, which would count as true.
+            # A coroutine, for example, would count as true.
             raise TypeError(f"is_authorised returned {answer!r}, neither True nor False")
-        # Even what is meant to end a process must not end the archive from in there.
+        # Not even SystemExit of a service may end the archive.
         except BaseException as error:
             self._errors.record(
                 "authorisation service failed",

@@ -1,8 +1,8 @@
 """Authenticators and authorisation services by their name in a property.
 
 A name is ``package.module:factory``; the factory takes no arguments and returns the object. The
-Java archive's own defaults may stay in a properties file: they mean here what they mean there. Any
-other Java class stops the start, for what it would refuse must not be allowed instead.
+names of the Java archive's defaults have the same meaning here. Any other Java class is an error,
+because requests that it would refuse must not be allowed instead.
 """
 
 from __future__ import annotations
@@ -36,64 +36,63 @@ def load_authenticator(name: str) -> Authenticator:
     """Return the authenticator that the property names.
 
     Raises:
-        ConfigurationError: there is none of that name, or it is not one.
+        ConfigurationError: it cannot be loaded, or is not an authenticator.
     """
     if name == DEFAULT_AUTHENTICATOR:
         return AllowAll()
-    made = _make(AUTHENTICATOR_PROPERTY, name)
-    return check_authenticator(made, f"{AUTHENTICATOR_PROPERTY}={name}")
+    loaded = _load(AUTHENTICATOR_PROPERTY, name)
+    return check_authenticator(loaded, f"{AUTHENTICATOR_PROPERTY}={name}")
 
 
 def load_authorisation_service(name: str) -> AuthorisationService:
     """Return the authorisation service that the property names; an empty name allows all.
 
     Raises:
-        ConfigurationError: there is none of that name, or it is not one.
+        ConfigurationError: it cannot be loaded, or is not an authorisation service.
     """
     if name in ("", "ALLOW_ALL"):
         return AllowAllActions()
     if name == "DENY_ALL":
         return DenyAllActions()
-    made = _make(AUTHORISATION_PROPERTY, name)
-    return check_authorisation_service(made, f"{AUTHORISATION_PROPERTY}={name}")
+    loaded = _load(AUTHORISATION_PROPERTY, name)
+    return check_authorisation_service(loaded, f"{AUTHORISATION_PROPERTY}={name}")
 
 
-def check_authenticator(made: object, what: str) -> Authenticator:
-    """Return `made` when it has an authenticator's methods; ConfigurationError when not."""
-    _check_methods(made, _AUTHENTICATOR_METHODS, what, "an authenticator")
-    return cast(Authenticator, made)
+def check_authenticator(plugin: object, what: str) -> Authenticator:
+    """Return `plugin` if it has an authenticator's methods, else raise ConfigurationError."""
+    _check_methods(plugin, _AUTHENTICATOR_METHODS, what, "an authenticator")
+    return cast(Authenticator, plugin)
 
 
-def check_authorisation_service(made: object, what: str) -> AuthorisationService:
-    """Return `made` when it has an authorisation service's method; ConfigurationError if not."""
-    _check_methods(made, _AUTHORISATION_METHODS, what, "an authorisation service")
-    return cast(AuthorisationService, made)
+def check_authorisation_service(plugin: object, what: str) -> AuthorisationService:
+    """Return `plugin` if it has an authorisation service's method, else ConfigurationError."""
+    _check_methods(plugin, _AUTHORISATION_METHODS, what, "an authorisation service")
+    return cast(AuthorisationService, plugin)
 
 
-def _check_methods(made: object, methods: tuple[str, ...], what: str, kind: str) -> None:
+def _check_methods(plugin: object, methods: tuple[str, ...], what: str, kind: str) -> None:
     import inspect
 
     for name in methods:
-        method = getattr(made, name, None)
+        method = getattr(plugin, name, None)
         if not callable(method):
             raise ConfigurationError(
-                f"{what}: {type(made).__name__} is not {kind}: it has no method {name}",
+                f"{what}: {type(plugin).__name__} is not {kind}: it has no method {name}",
                 what.partition("=")[0],
             )
         if inspect.iscoroutinefunction(method):
             raise ConfigurationError(
-                f"{what}: {name} is asynchronous; it is called from a thread and must answer"
-                " at once",
+                f"{what}: {name} is asynchronous: expected a function that returns without waiting",
                 what.partition("=")[0],
             )
 
 
-def _make(property_name: str, name: str) -> Any:
+def _load(property_name: str, name: str) -> Any:
     module_name, colon, factory_name = name.partition(":")
     if not (colon and module_name and factory_name):
         raise ConfigurationError(
-            f"{property_name}={name}: Java classes cannot be loaded, and none is left out silently:"
-            " give a Python factory as package.module:factory",
+            f"{property_name}={name}: Java classes cannot be loaded: give a Python factory as"
+            " package.module:factory",
             property_name,
         )
     try:

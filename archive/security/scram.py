@@ -1,13 +1,13 @@
-"""Proofs that somebody knows a secret, with the keys of SCRAM-SHA-256 (RFC 5802, RFC 7677).
+"""Proofs of knowledge of a secret, with the keys of SCRAM-SHA-256 (RFC 5802, RFC 7677).
 
     SaltedPassword = PBKDF2-HMAC-SHA-256(secret, salt, iterations)
     ClientKey      = HMAC(SaltedPassword, "Client Key")
     StoredKey      = SHA-256(ClientKey)
     proof          = ClientKey XOR HMAC(StoredKey, message)
 
-Who checks keeps salt, iterations and StoredKey. That is enough to check a secret or a proof, and
-not enough to make one: a stolen file of these opens nothing until secrets are guessed, which the
-iterations make slow. A proof is for one message, which holds a nonce, and of no use for another.
+The archive stores salt, iterations and StoredKey. With these it can check a secret or a proof, but
+not create one: a stolen file gives no access until secrets are guessed, which the iterations slow
+down. A proof is valid for one message, which contains a nonce.
 
 A challenge reads ``scram-sha-256 r=NONCE,s=SALT,i=ITERATIONS`` and its answer ``p=PROOF``, with
 base64 for bytes; the message is the user's name, a zero byte and the challenge.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from aerotape.errors import AerotapeError
 
 DEFAULT_ITERATIONS = 200_000
-# Below, guessing is too easy; above, whoever sends a challenge could keep a client busy for long.
+# Fewer make guessing too easy; with more, a challenge could occupy a client for long.
 MIN_ITERATIONS = 4_096
 MAX_ITERATIONS = 10_000_000
 SALT_LENGTH = 16
@@ -38,7 +38,7 @@ _ANSWER = re.compile(rb"p=([A-Za-z0-9+/=]+)")
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What checks a secret without being it.
+    """The data to check a secret with, which do not reveal it.
 
     Attributes:
         iterations: of PBKDF2.
@@ -52,11 +52,11 @@ class Verifier:
 
     @classmethod
     def of(cls, secret: bytes, salt: bytes, iterations: int) -> Verifier:
-        """Make the verifier of a secret; takes as long as the iterations do."""
+        """Compute the verifier of a secret; slow, as it hashes."""
         return cls(iterations, salt, _hash(_client_key(secret, salt, iterations)))
 
     def accepts_secret(self, secret: bytes) -> bool:
-        """Return whether it is this secret; takes as long as the iterations do."""
+        """Return whether it is this secret; slow, as it hashes."""
         found = _hash(_client_key(secret, self.salt, self.iterations))
         return hmac.compare_digest(found, self.stored_key)
 
@@ -78,7 +78,7 @@ class Verifier:
         return hmac.digest(self.stored_key, user + b"\0" + challenge, _HASH)
 
     def challenge(self, nonce: bytes) -> bytes:
-        """Return the challenge for whoever claims to know the secret."""
+        """Return the challenge for a client that claims to know the secret."""
         return b"scram-sha-256 r=%b,s=%b,i=%d" % (
             base64.b64encode(nonce),
             base64.b64encode(self.salt),
@@ -87,10 +87,10 @@ class Verifier:
 
 
 def answer_challenge(user: bytes, secret: bytes, challenge: bytes) -> bytes:
-    """Return the answer that proves to know the secret; takes as long as the iterations do.
+    """Return the response that proves knowledge of the secret; slow, as it hashes.
 
     Raises:
-        AerotapeError: the challenge is of another kind, or asks for what is not safe to answer.
+        AerotapeError: the challenge is of another kind, or requests unsafe iterations.
     """
     matched = _CHALLENGE.fullmatch(challenge)
     if matched is None:

@@ -1,18 +1,20 @@
-"""The authenticator that is ready for use: users with secrets and roles, in a file.
+"""The built-in authenticator and authorisation service: users with secrets and roles, in a file.
 
-A client names itself in one of two ways, in the credentials of its connect request:
+A client sends one of two kinds of credentials in its connect request:
 
-    alice:SECRET    the secret itself, which any client can send. Whoever reads the network has it.
+    alice:SECRET    the secret itself, which any client can send and any reader of the network sees
     alice           the name; the archive sends a challenge, and the client proves that it knows
                     the secret without sending it (`scram`)
 
-Reading the file and hashing take longer than the conductor may wait, so that threads of their own
-do it and the conductor finds the result in a later round. Who proves the secret never waits for the
-hashing of others, nor who sends one that was right before; other secrets take turns
-(`secret_checks`), once their client is there to be answered. A change of the file counts for the
-next connect, and within a second for the requests of clients that are connected: a request is never
-decided by an older list. A file that cannot be used any more is an error in the log, and what it
-said before stays in force.
+Reading the file and hashing block for longer than the conductor may, so two threads do it and the
+conductor finds the result in a later duty cycle. One thread hashes secrets, from a bounded queue:
+while the queue is full, further secrets are refused as busy. The other thread serves proofs and
+secrets whose outcome is known, which therefore never wait for hashing. A secret is queued only
+once its client can receive the response.
+
+A change of the file applies to the next connect, and within a second to the requests of connected
+clients. If the file becomes unusable, that is logged as an error and the last valid users stay in
+force.
 """
 
 from __future__ import annotations
@@ -33,7 +35,6 @@ from aerotape.archive.error_log import LOGGER, ErrorLog
 from aerotape.archive.security import users_file
 from aerotape.archive.security.authentication import SessionProxy
 from aerotape.archive.security.scram import DEFAULT_ITERATIONS, KEY_LENGTH, SALT_LENGTH, Verifier
-from aerotape.archive.security.secret_checks import BusyError, SecretChecks, host_of
 from aerotape.archive.security.users_file import Users, read_users
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError, StorageError
@@ -41,7 +42,10 @@ from aerotape.errors import ConfigurationError, StorageError
 _T = TypeVar("_T")
 
 MAX_CREDENTIALS_LENGTH = 2_048
-# Clients that come and never wait for an answer must not fill the memory.
+# Secrets being hashed or queued. With the default iterations that is about 3 s, less than the
+# default connect timeouts of archive and clients.
+MAX_QUEUED_SECRETS = 32
+# Bounds the memory for clients that connect and never wait for a response.
 _MAX_UNDECIDED = 10_000
 _MAX_WRONG = 1_000
 _MAX_LIST_AGE_NS = 1_000_000_000
@@ -50,7 +54,7 @@ _NONCE_LENGTH = 24
 
 @dataclass(slots=True)
 class _Refused:
-    """Refused; `is_busy` when nobody has looked at the secret."""
+    """Refused; `is_busy` when the secret was not checked."""
 
     why: str
     is_busy: bool = False
@@ -73,7 +77,7 @@ _Verdict = _Refused | _Accepted
 
 @dataclass(slots=True)
 class _Sent:
-    """A secret, plain, from a client that cannot be answered yet."""
+    """A plain secret from a client that cannot receive a response yet."""
 
     name: bytes
     secret: bytes
@@ -90,32 +94,27 @@ _Secret = tuple[str, bytes]
 
 
 class UsersFile:
-    """What a users file says at the moment. Thread-safe."""
+    """The current users of a users file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Read it.
+        """Read the file.
 
         Raises:
             ConfigurationError: it cannot be used.
         """
         self.path = path
         self._lock = threading.Lock()
-        # None: whatever it is, it must be read again.
-        self._state: tuple[int, ...] | None = self._look()
+        # None: must be read again.
+        self._version: tuple[int, ...] | None = self._file_version()
         self._users: Users = read_users(path)
         self._complaint = ""
 
-    def _look(self) -> tuple[int, ...]:
+    def _file_version(self) -> tuple[int, ...]:
         try:
             status = self.path.stat()
         except OSError:
             return ()
-        return (
-            status.st_ino,
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-            status.st_size,
-        )
+        return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
     @property
     def users(self) -> Users:
@@ -125,20 +124,20 @@ class UsersFile:
     def refresh(self) -> Users:
         """Read the file if it has changed; return the users. May wait for the disk."""
         with self._lock:
-            state = self._look()
-            if state != self._state:
-                self._state = state
+            version = self._file_version()
+            if version != self._version:
+                self._version = version
                 try:
                     self._users = read_users(self.path)
                     self._complaint = ""
                     LOGGER.info("users file %s read again: %d users", self.path, len(self._users))
                 except ConfigurationError as error:
-                    # Whoever edits a file in place would lock everybody out for that moment.
+                    # An edit in place must not lock all users out for that moment.
                     if str(error) != self._complaint:
                         self._complaint = str(error)
-                        LOGGER.error("%s; what it said before stays in force", error)
-                    # It may have been this process (no descriptor left, say), and not the file.
-                    self._state = None
+                        LOGGER.error("%s; the last valid users stay in force", error)
+                    # The cause may be this process (no file descriptor left), and not the file.
+                    self._version = None
             return self._users
 
 
@@ -152,35 +151,35 @@ class UsersGuard:
             ConfigurationError: the file cannot be used.
         """
         self._file = UsersFile(path)
-        # Proofs take no time and must not queue behind secrets, whose hashing does.
+        # Proofs are quick and must not queue with secrets, which are slow to hash.
         self._proving = ThreadPoolExecutor(1, thread_name_prefix="archive-users")
-        self._hashing: SecretChecks[_Verdict] = SecretChecks()
+        self._hashing = ThreadPoolExecutor(1, thread_name_prefix="archive-users-hash")
         self._undecided: OrderedDict[int, Future[_Outcome] | _Sent] = OrderedDict()
         self._answers: OrderedDict[int, Future[_Outcome]] = OrderedDict()
         self._check_due_ns = 0
         self._refusals = ErrorLog()
-        # Secrets that were right, so that a thousand clients of one user cost one hash, and so does
-        # one with a wrong secret that tries for ever: digests under a key that only this process
-        # has, and the verifier that they were right or wrong for. Those that are being checked.
+        # Secrets that were right or wrong, and for which verifier, so that many clients with one
+        # secret cost one hash. Stored as digests under a key that only this process has.
         self._digest_key = secrets.token_bytes(KEY_LENGTH)
         self._known: dict[str, tuple[Verifier, bytes]] = {}
         self._wrong: OrderedDict[_Secret, Verifier] = OrderedDict()
+        # Secrets that are being hashed or queued for it.
         self._checking: dict[_Secret, tuple[Verifier, Future[_Verdict]]] = {}
-        # Who asks for a user that is not there gets a challenge all the same, always the same salt,
-        # and waits as long for a no.
+        # A client with an unknown user name receives a challenge too, always with the same salt,
+        # and waits as long for its refusal.
         self._decoy_key = _decoy_key(path)
 
     def close(self) -> None:
         """End the threads. Idempotent."""
         self._proving.shutdown(wait=True, cancel_futures=True)
-        self._hashing.close()
+        self._hashing.shutdown(wait=True, cancel_futures=True)
 
     # ---- authenticator ------------------------------------------------------------------------
 
     def on_connect_request(
         self, session_id: int, encoded_credentials: bytes, _now_ms: int, /
     ) -> None:
-        """Begin to find out who it is."""
+        """Begin to identify the client."""
         name, colon, secret = encoded_credentials.partition(b":")
         begun: Future[_Outcome] | _Sent
         if len(encoded_credentials) > MAX_CREDENTIALS_LENGTH or not name:
@@ -189,25 +188,24 @@ class UsersGuard:
             begun = self._proving.submit(self._begin_proof, name)
         else:
             begun = _Sent(name, secret)
-        _keep(self._undecided, session_id, begun)
+        _store(self._undecided, session_id, begun)
 
     def on_challenge_response(
         self, session_id: int, encoded_credentials: bytes, _now_ms: int, /
     ) -> None:
-        """Begin to check a proof; only the first answer to a challenge counts."""
+        """Begin to check a proof; only the first response to a challenge counts."""
         begun = self._undecided.pop(session_id, None)
         outcome = begun.result() if isinstance(begun, Future) else None
         if isinstance(outcome, _Challenged):
             check = self._proving.submit(self._check_proof, outcome, encoded_credentials)
-            _keep(self._answers, session_id, check)
+            _store(self._answers, session_id, check)
 
     def on_connected_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
-        """Tell the client what was found out about its credentials."""
+        """Send the client the outcome of its credentials, when there is one."""
         session_id = session_proxy.session_id
         begun = self._undecided.get(session_id)
         if isinstance(begun, _Sent):
-            host = host_of(session_proxy.source_identity)
-            begun = self._proving.submit(self._begin_check, begun, host)
+            begun = self._proving.submit(self._begin_check, begun)
             self._undecided[session_id] = begun
         if begun is not None and not begun.done():
             return
@@ -222,14 +220,14 @@ class UsersGuard:
             self._undecided.pop(session_id, None)
 
     def on_challenged_session(self, session_proxy: SessionProxy, _now_ms: int, /) -> None:
-        """Tell the client what was found out about its answer."""
+        """Send the client the outcome of its response to the challenge, when there is one."""
         session_id = session_proxy.session_id
         future = self._answers.get(session_id)
         if future is not None and future.done() and self._decide(session_proxy, future.result()):
             self._answers.pop(session_id, None)
 
     def _decide(self, session_proxy: SessionProxy, outcome: _Outcome) -> bool:
-        """Tell a client; False when it is to be told again later."""
+        """Send a client its outcome; False when this must be repeated later."""
         if isinstance(outcome, _Accepted):
             return session_proxy.authenticate(outcome.user.encode("ascii"))
         refused = (
@@ -246,11 +244,11 @@ class UsersGuard:
     def is_authorised(
         self, protocol_id: int, action_id: int, _type: object, encoded_principal: bytes, /
     ) -> bool:
-        """Return whether the user is still there and may do that in its role."""
+        """Return whether the user still exists and its role allows the action."""
         now_ns = time.monotonic_ns()
         if now_ns >= self._check_due_ns:
-            # Here and now, a `stat` for most: by a list that is read later a removed user who was
-            # idle could act once more.
+            # In this call (mostly a `stat`): if the file were read later, a removed user who was
+            # idle could make one more request.
             self._file.refresh()
             self._check_due_ns = now_ns + _MAX_LIST_AGE_NS
         user = self._file.users.get(_name(encoded_principal))
@@ -258,8 +256,8 @@ class UsersGuard:
 
     # ---- on the threads -----------------------------------------------------------------------
 
-    def _begin_check(self, sent: _Sent, host: str) -> _Outcome:
-        """Look whether the secret is one that was checked, or is being; else have it checked."""
+    def _begin_check(self, sent: _Sent) -> _Outcome:
+        """Return the outcome of a secret if it is known, else queue the secret for hashing."""
         name = _name(sent.name)
         verifier = self._verifier(name)
         digest = hashlib.blake2b(sent.secret, key=self._digest_key).digest()
@@ -272,12 +270,10 @@ class UsersGuard:
         begun = self._checking.get(key)
         if begun is not None and begun[0] == verifier:
             return _Hashing(begun[1])
-        try:
-            check = self._hashing.submit(
-                host, verifier.iterations, lambda: self._check_secret(key, verifier, sent.secret)
-            )
-        except BusyError as busy:
-            return _Refused(str(busy), is_busy=True)
+        if len(self._checking) >= MAX_QUEUED_SECRETS:
+            why = f"{len(self._checking)} other secrets are to be checked first"
+            return _Refused(why, is_busy=True)
+        check = self._hashing.submit(self._check_secret, key, verifier, sent.secret)
         self._checking[key] = (verifier, check)
         check.add_done_callback(lambda _: self._checking.pop(key, None))
         return _Hashing(check)
@@ -308,7 +304,7 @@ class UsersGuard:
         return self._decoy(name) if user is None else user.verifier
 
     def _decoy(self, name: str) -> Verifier:
-        """What no secret fits, yet looks like the verifier of a user."""
+        """Return a verifier that accepts no secret and looks like that of a user."""
         salt, stored_key = (
             hmac.digest(self._decoy_key, part + name.encode("ascii"), "sha256")
             for part in (b"salt ", b"key ")
@@ -319,7 +315,7 @@ class UsersGuard:
 
 
 def _decoy_key(path: Path) -> bytes:
-    """Return the key stored beside the users file, else one that is lost with this process."""
+    """Return the key stored beside the users file, else one for this process only."""
     try:
         return users_file.decoy_key(path)
     except StorageError as error:
@@ -348,7 +344,7 @@ def _decided(outcome: _Outcome) -> Future[_Outcome]:
     return future
 
 
-def _keep(kept: OrderedDict[int, _T], session_id: int, begun: _T) -> None:
-    kept[session_id] = begun
-    if len(kept) > _MAX_UNDECIDED:
-        kept.popitem(last=False)
+def _store(sessions: OrderedDict[int, _T], session_id: int, begun: _T) -> None:
+    sessions[session_id] = begun
+    if len(sessions) > _MAX_UNDECIDED:
+        sessions.popitem(last=False)

@@ -1,4 +1,4 @@
-"""The users file: who may connect to an archive, by which secret and in which role.
+"""The users file: the names, secrets and roles of an archive's users.
 
 A line for each user, three fields with colons between:
 
@@ -11,12 +11,12 @@ Roles:
     record   that, and start, stop and extend recordings
     admin    everything: truncate, purge, segments, replication, channels
 
-Only the file's owner may write it, and nobody but owner and group read it; the owner is root or
-whom the archive runs as. It is changed by putting another file in its place, so that who reads it
-sees the old one or the new one.
+Only the file's owner may write it, and only owner and group may read it; the owner is root or the
+user that the archive runs as. It is replaced as a whole, so that a reader sees the old file or the
+new one.
 
-A second file, NAME.decoy-key, stores the key from which the archive derives salts for names that
-are no user's. With a key per process they would change at a restart, where those of users do not.
+A second file, NAME.decoy-key, stores the key from which the archive derives salts for unknown user
+names. With a key per process, these would change at a restart, unlike the salts of users.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _RECORD = _READ | frozenset(
 
 
 class Role(Enum):
-    """What a user may do."""
+    """The permissions of a user."""
 
     READ = "read"
     RECORD = "record"
@@ -112,33 +112,33 @@ Users = Mapping[str, User]
 def make_user(
     name: str, role: Role, secret: bytes, iterations: int = scram.DEFAULT_ITERATIONS
 ) -> User:
-    """Make a user with a salt of its own; takes as long as the iterations do.
+    """Create a user with a new salt; slow, as it hashes.
 
     Raises:
         ConfigurationError: the name, the secret or the iterations cannot be used.
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"user name {name!r}: 1 to 64 letters, digits and . _ @ - of ASCII", "name"
+            f"user name {name!r}: expected 1 to 64 ASCII letters, digits and . _ @ -", "name"
         )
     if not 1 <= len(secret) <= MAX_SECRET_LENGTH or b"\0" in secret or b"\n" in secret:
         raise ConfigurationError(
-            f"a secret is 1 to {MAX_SECRET_LENGTH} bytes, without line ends and zero bytes",
+            f"a secret must have 1 to {MAX_SECRET_LENGTH} bytes, without line ends and zero bytes",
             "secret",
         )
     if not scram.MIN_ITERATIONS <= iterations <= scram.MAX_ITERATIONS:
         raise ConfigurationError(
-            f"iterations={iterations}: from {scram.MIN_ITERATIONS} to {scram.MAX_ITERATIONS}",
+            f"iterations={iterations}: must be {scram.MIN_ITERATIONS} to {scram.MAX_ITERATIONS}",
             "iterations",
         )
     return User(name, role, Verifier.of(secret, secrets.token_bytes(scram.SALT_LENGTH), iterations))
 
 
 def read_users(path: Path) -> Users:
-    """Read the file, having checked that nobody else can have written it.
+    """Read the file if only its owner can have written it.
 
     Raises:
-        ConfigurationError: it is not there, is open to others, or a line is not a user's.
+        ConfigurationError: it is missing, is open to others, or has an invalid line.
     """
     try:
         data = _read("users file", path)
@@ -182,7 +182,7 @@ def decoy_key(path: Path) -> bytes:
 
 def _create_decoy_key(path: Path, key_path: Path) -> None:
     status = path.stat()
-    # Root creates it for whom the users file is for.
+    # Root creates it for the owner of the users file.
     like = status if os.geteuid() in (0, status.st_uid) else None
     with _locked(path.parent):
         if not key_path.exists():
@@ -191,8 +191,8 @@ def _create_decoy_key(path: Path, key_path: Path) -> None:
 
 
 def _read(what: str, path: Path) -> bytes:
-    """Return a file's bytes, or one more than a users file may have, if it is safe from others."""
-    # A pipe of that name must not hold up who reads.
+    """Return a file's bytes, at most one more than allowed, if others have no access to it."""
+    # Opening a pipe of that name must not block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         _check_owner(what, path, os.fstat(descriptor))
@@ -204,13 +204,13 @@ def _check_owner(what: str, path: Path, status: os.stat_result) -> None:
         raise ConfigurationError(f"{what} {path}: not a regular file", str(path))
     if status.st_uid not in (0, os.geteuid()):
         raise ConfigurationError(
-            f"{what} {path}: belongs to user id {status.st_uid}, must belong to root or to"
-            f" whom the archive runs as (user id {os.geteuid()})",
+            f"{what} {path}: belongs to user id {status.st_uid}: must belong to root or to"
+            f" the user that the archive runs as (user id {os.geteuid()})",
             str(path),
         )
     if status.st_mode & _FORBIDDEN_MODE:
         raise ConfigurationError(
-            f"{what} {path}: its mode {stat.S_IMODE(status.st_mode):04o} lets others at it:"
+            f"{what} {path}: its mode {stat.S_IMODE(status.st_mode):04o} gives access to others:"
             f" chmod 600 {path}",
             str(path),
         )
@@ -231,7 +231,7 @@ def _parse(path: Path, data: bytes) -> Users:
             )
         if user.name in users:
             raise ConfigurationError(
-                f"users file {path}, line {number}: user {user.name} is there twice", str(path)
+                f"users file {path}, line {number}: duplicate user {user.name}", str(path)
             )
         users[user.name] = user
     return users
@@ -241,7 +241,7 @@ def _parse_line(line: str) -> User | None:
     try:
         name, role, verifier = line.split(":")
         scheme, iterations, salt, key = verifier.split("$")
-        made = User(
+        user = User(
             name,
             Role(role),
             Verifier(
@@ -255,11 +255,11 @@ def _parse_line(line: str) -> User | None:
     is_sound = (
         _NAME.fullmatch(name)
         and scheme == _SCHEME
-        and scram.MIN_ITERATIONS <= made.verifier.iterations <= scram.MAX_ITERATIONS
-        and len(made.verifier.salt) >= 8
-        and len(made.verifier.stored_key) == scram.KEY_LENGTH
+        and scram.MIN_ITERATIONS <= user.verifier.iterations <= scram.MAX_ITERATIONS
+        and len(user.verifier.salt) >= 8
+        and len(user.verifier.stored_key) == scram.KEY_LENGTH
     )
-    return made if is_sound else None
+    return user if is_sound else None
 
 
 def _line(user: User) -> str:
@@ -271,13 +271,13 @@ def _line(user: User) -> str:
 
 
 def put_user(path: Path, user: User) -> bool:
-    """Add a user, or replace the one of that name; make the file when it is not there.
+    """Add a user, or replace the one of that name; create the file if missing.
 
     Returns:
-        Whether there was one of that name.
+        Whether a user was replaced.
 
     Raises:
-        ConfigurationError: the file is not one of users.
+        ConfigurationError: the file is not a users file.
         StorageError: it cannot be written.
     """
     with _changing(path) as lines:
@@ -290,11 +290,11 @@ def put_user(path: Path, user: User) -> bool:
 
 
 def remove_user(path: Path, name: str) -> bool:
-    """Remove a user; False when there is none of that name. Raises as `put_user`."""
+    """Remove a user; False when there is no such user. Raises as `put_user`."""
     with _changing(path) as lines:
-        kept = [line for line in lines if _name_of(line) != name]
-        is_found = len(kept) < len(lines)
-        lines[:] = kept
+        others = [line for line in lines if _name_of(line) != name]
+        is_found = len(others) < len(lines)
+        lines[:] = others
         return is_found
 
 
@@ -306,7 +306,7 @@ def _name_of(line: str) -> str:
 @contextmanager
 def _changing(path: Path) -> Iterator[list[str]]:
     """Yield the file's lines to be changed in place; comments stay. One process at a time."""
-    # Where a link points to, the file itself is replaced.
+    # Through a symbolic link, its target is replaced.
     path = Path(os.path.realpath(path))
     try:
         with _locked(path.parent):
@@ -314,7 +314,7 @@ def _changing(path: Path) -> Iterator[list[str]]:
             before = None
             if path.exists():
                 read_users(path)
-                # Line ends are what `_parse` takes for some: text has others, in comments too.
+                # As in `_parse`: `str.splitlines` would split at other characters too.
                 lines = path.read_bytes().decode("latin-1").split("\n")
                 if not lines[-1]:
                     lines.pop()

@@ -19,13 +19,13 @@ from support.daemon.control_rig import RawClient, await_true
 from support.jvm import java
 
 from aerotape import _native
-from aerotape.aeron import launch_driver
 from aerotape.archive.archive import Archive
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.mark.mark_file import MarkFile
 from aerotape.catalog.mark.ownership import unused
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ArchiveInUseError, ConfigurationError
+from aerotape.media_driver import launch_driver
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = "aeron:ipc?term-length=64k"

@@ -1,4 +1,4 @@
-"""The generator: what is committed is what it makes, and what it does not know it refuses."""
+"""The generator: committed modules are up to date, unsupported constructs are refused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_committed_modules_are_up_to_date(
 def test_one_schema_to_one_module(
     jars: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A schema and a module on the command line make that module, which says how it was made."""
+    """A schema and a module on the command line: the module has the command in its header."""
     schema_of(tmp_path, jars["sbe-all"], '<field name="a" id="1" type="int32"/>')
     module = tmp_path / "quotes.py"
     options = [str(tmp_path / "schema.xml"), str(module), "--sbe-jar", str(jars["sbe-all"])]
@@ -84,14 +84,14 @@ def test_one_schema_to_one_module(
 def test_demo_module_is_up_to_date(
     jars: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The demo's market-data messages are what the generator makes of their schema."""
+    """The demo's market-data module is generated from its schema."""
     demo = Path(__file__).parents[1] / "demo"
     files = [str(demo / "market-data.xml"), str(demo / "market_data.py")]
     status = generate.main([*files, "--check", "--sbe-jar", str(jars["sbe-all"])])
     assert status == 0, capsys.readouterr().err
 
 
-def test_check_tells_of_a_stale_module(
+def test_check_reports_a_stale_module(
     jars: dict[str, Path], schema_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """--check fails on an edited or missing module and leaves it; without it, it is written."""
@@ -125,7 +125,7 @@ UNSUPPORTED = {
 
 
 def test_unsupported_constructs_are_named(jars: dict[str, Path], tmp_path: Path) -> None:
-    """What the generator cannot write is refused by message and field name, never left out."""
+    """Unsupported constructs are refused by message and field name."""
     schema = schema_of(tmp_path, jars["sbe-all"], *UNSUPPORTED)
     for message, text in zip(schema.messages, UNSUPPORTED.values(), strict=True):
         with pytest.raises(CodecError, match=rf"^{message.name}\..*{text}"):

@@ -1,4 +1,4 @@
-"""What the generated messages promise besides their bytes: defaults, versions, buffers."""
+"""Generated messages: defaults, versions and buffers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_none_is_the_null_value() -> None:
     assert mark.decode(header.encode()) == header
 
 
-def test_minus_one_is_a_value_of_its_own() -> None:
+def test_minus_one_is_not_null() -> None:
     """-1, which clients send for "not set", is not mistaken for the schema's null."""
     request = archive.decode(archive.BoundedReplayRequest(file_io_max_length=-1).encode())
     assert isinstance(request, archive.BoundedReplayRequest)
@@ -48,7 +48,7 @@ def test_newer_sender() -> None:
 
 
 def test_sender_before_the_data_existed() -> None:
-    """Variable data newer than the sender is None, and is not looked for in the bytes."""
+    """Variable data newer than the sender is None, and is not read from the bytes."""
     known = archive.AuthConnectRequest(response_channel="aeron:ipc", encoded_credentials=b"pw")
     body = known.encode_body()[:-4]
     request = archive.AuthConnectRequest.decode_body(body, 0, known.BLOCK_LENGTH, version=11)
@@ -71,7 +71,7 @@ def test_any_buffer_and_offset(kind: type) -> None:
     assert type(decoded.encoded_credentials) is bytes
 
 
-def test_text_beyond_ascii_is_kept_readable() -> None:
+def test_text_beyond_ascii_stays_readable() -> None:
     """A byte that the schema forbids in a text reads as an escape; the message is not lost."""
     encoded = archive.ControlResponse(error_message="caf?").encode().replace(b"?", b"\xe9")
     response = archive.decode(encoded)

@@ -81,7 +81,7 @@ class Writer:
 
 
 def expected(schema: Schema, payloads: list[bytes | None]) -> list[tuple[str, Any] | bool | None]:
-    """What the reference reads; False for a malformed payload."""
+    """The values that the reference reads; False for a malformed payload."""
     rows: list[tuple[str, Any] | bool | None] = []
     for payload in payloads:
         try:
@@ -202,7 +202,7 @@ def tick(schema: Schema, at: int = 1, fuel: bytes = b"P") -> bytes:
 
 
 def test_batch_with_other_columns(schema: Schema) -> None:
-    """The columns of a batch stay in front; a name that is there twice is refused."""
+    """The columns of a batch precede the new ones; a duplicate name is refused."""
     ticks = PayloadSchema.from_schema(schema, 2)
     assert pickle.loads(pickle.dumps(ticks)) == ticks
     batch = pa.record_batch(
@@ -252,7 +252,7 @@ def test_errors_tell_row_and_place(schema: Schema) -> None:
 
 
 def test_damaged_numbers_in_a_schema(schema: Schema) -> None:
-    """What the reader of the file lets pass, but no decoder can go by, is a CodecError."""
+    """A schema that the file's reader accepts but no decoder can use is a CodecError."""
     ticks = schema.message("Tick")
     fields = (replace(ticks.fields[0], offset=-3), *ticks.fields[1:])
     damaged = replace(schema, messages=(replace(ticks, fields=fields),))

@@ -1,4 +1,4 @@
-"""Publishing and subscribing from Python, over a driver of the test's own."""
+"""Publishing and subscribing from Python, over a driver for each test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from support.model.messages import messages
 
 import aerotape
 from aerotape import _native
-from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED, default_aeron_dir
+from aerotape.aeron import BACK_PRESSURED, NOT_CONNECTED
 from aerotape.errors import AeronError, AeronTimeoutError, ClosedError
 
 
 @pytest.fixture
 def aeron(aeron_dir: Path) -> Iterator[aerotape.Aeron]:
-    """A client of a driver of its own."""
+    """A client of a new driver."""
     with (
         aerotape.MediaDriver.launch(aeron_dir, EMBEDDED_DRIVER) as driver,
         aerotape.Aeron(driver.aeron_dir) as client,
@@ -33,7 +33,7 @@ def aeron(aeron_dir: Path) -> Iterator[aerotape.Aeron]:
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:0"])
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_messages_arrive(aeron: aerotape.Aeron, channel: str, exclusive: bool) -> None:
-    """What is sent arrives in order and whole, with the header's fields."""
+    """Messages arrive in order and complete, with the header's fields."""
     payloads = list(messages(seed=7, count=100, min_length=0, max_length=6000))
     with aeron.add_subscription(channel, 11) as subscription:
         endpoint = subscription.resolved_endpoint()
@@ -69,8 +69,8 @@ def test_messages_arrive(aeron: aerotape.Aeron, channel: str, exclusive: bool) -
             assert publication.channel == target
 
 
-def test_nobody_listens(aeron: aerotape.Aeron) -> None:
-    """Without a subscriber, offer says so at once and send and wait_connected in time."""
+def test_without_a_subscriber(aeron: aerotape.Aeron) -> None:
+    """Without a subscriber, offer reports it at once, send and wait_connected after the timeout."""
     with aeron.add_publication("aeron:ipc", 12) as publication:
         assert publication.offer(b"x") == NOT_CONNECTED
         with pytest.raises(AeronTimeoutError, match=r"stream 12: no subscriber .* for 0.05 s"):
@@ -87,7 +87,7 @@ def test_nobody_listens(aeron: aerotape.Aeron) -> None:
         assert ("is a spy" in str(caught.value)) is names_spies
 
 
-def test_nobody_reads(aeron: aerotape.Aeron) -> None:
+def test_a_subscriber_that_does_not_read(aeron: aerotape.Aeron) -> None:
     """With a subscriber that does not read, sending ends in back pressure."""
     with (
         aeron.add_subscription("aeron:ipc", 13) as subscription,
@@ -117,7 +117,7 @@ def test_too_long(aeron: aerotape.Aeron) -> None:
 
 
 def test_closed(aeron: aerotape.Aeron) -> None:
-    """Closed publications and subscriptions say so; iterating ends with the subscription."""
+    """Closed publications and subscriptions raise ClosedError; iterating ends when closed."""
     subscription = aeron.add_subscription("aeron:ipc", 15)
     publication = aeron.add_publication("aeron:ipc", 15)
     publication.close()
@@ -135,40 +135,14 @@ def test_closed(aeron: aerotape.Aeron) -> None:
 
 
 def test_refused_by_the_driver(aeron: aerotape.Aeron) -> None:
-    """A channel that the driver cannot use is an AeronError that says why."""
+    """A channel that the driver refuses raises AeronError with the reason."""
     with pytest.raises(AeronError, match=r"(?i)nonsense|channel"):
         aeron.add_publication("aeron:nonsense", 1)
 
 
-def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory is that of AERON_DIR, else the user's own as all Aeron clients name it."""
-    monkeypatch.setenv("AERON_DIR", "/somewhere")
-    assert default_aeron_dir() == "/somewhere"
-    monkeypatch.delenv("AERON_DIR")
-    monkeypatch.setenv("LOGNAME", "someone")
-    assert default_aeron_dir() == "/dev/shm/aeron-someone"
-
-
-def test_exports() -> None:
-    """Every public name of the package can be had, and importing it loads nothing heavy."""
-    assert set(aerotape.__all__) <= set(dir(aerotape))
-    for name in aerotape.__all__:
-        assert getattr(aerotape, name) is not None
-    with pytest.raises(AttributeError, match="nothing"):
-        aerotape.nothing  # noqa: B018
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, aerotape; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert "aerotape.errors" in loaded
-    assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
-
-
 def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the wait for a driver that is not there, long before its time is up."""
-    # Whoever runs the tests in the background may have had it ignored.
+    # A shell may start the tests with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -181,23 +155,23 @@ def test_waiting_for_a_driver_can_be_interrupted(tmp_path: Path) -> None:
 
 
 def test_no_driver_says_what_to_do(tmp_path: Path) -> None:
-    """The error names the directory, carries Aeron's code and tells how to name another."""
+    """The error has the directory, Aeron's code and the way to give another directory."""
     with pytest.raises(AeronError, match=r"\(aeron_dir, \$AERON_DIR\)") as caught:
         aerotape.Aeron(tmp_path / "none", driver_timeout_ns=10_000_000)
     assert str(tmp_path / "none") in str(caught.value)
     assert caught.value.code == -1000
 
 
-def test_a_file_is_no_drivers_directory(tmp_path: Path) -> None:
-    """No driver will come to be there, so nobody waits for it."""
+def test_a_file_as_a_drivers_directory(tmp_path: Path) -> None:
+    """The error is raised without waiting, as no driver can start there."""
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(AeronError, match="it is not a directory; give that of one that runs"):
         aerotape.Aeron(file, driver_timeout_ns=3_600_000_000_000)
 
 
-def test_a_driver_tells_what_it_does_not_know(tmp_path: Path) -> None:
-    """Names that are not Aeron's are ignored, and that is said."""
+def test_a_driver_warns_about_unknown_properties(tmp_path: Path) -> None:
+    """Names that are not Aeron's are ignored, with a warning."""
     done = subprocess.run(
         [sys.executable, "-m", "aerotape", "driver", "--aeron-dir", str(tmp_path / "driver"),
          "-Dareon.mtu.length=1408", "-Daeron.term.buffer.length=1"],
@@ -250,7 +224,7 @@ def test_destinations_of_a_publication(aeron: aerotape.Aeron, exclusive: bool) -
 
 
 def test_destinations_of_a_subscription(aeron: aerotape.Aeron) -> None:
-    """One image comes over both destinations, and goes on when one of them is taken away."""
+    """One image arrives over both destinations, and continues when one is removed."""
     control = f"aeron:udp?control=localhost:{free_port()}"
     live = f"{control}|endpoint=localhost:0"
     with (
@@ -283,7 +257,7 @@ def test_destinations_of_a_subscription(aeron: aerotape.Aeron) -> None:
 
 
 def test_destinations_refused(aeron: aerotape.Aeron) -> None:
-    """What has no manual control takes no destination, nor is nonsense one; all say so."""
+    """Destinations need manual control and a valid channel; else AeronError."""
     with (
         aeron.add_subscription("aeron:udp?endpoint=localhost:0", 23) as plain,
         aeron.add_subscription("aeron:udp?control-mode=manual", 23) as manual,
@@ -292,7 +266,7 @@ def test_destinations_refused(aeron: aerotape.Aeron) -> None:
             plain.add_destination("aeron:udp?endpoint=localhost:0")
         with pytest.raises(AeronError, match="cannot add the destination nonsense"):
             manual.add_destination("nonsense")
-        # Commands that nobody asks the answers of do not disturb later ones.
+        # Commands whose responses are not polled do not affect later ones.
         for _ in range(10):
             manual.native.async_add_destination("nonsense")
             manual.native.async_add_destination("aeron:udp?endpoint=localhost:0")
@@ -306,8 +280,8 @@ def wildcard_resolved(subscription: aerotape.Subscription) -> str:
     return f"aeron:udp?endpoint={endpoint}"
 
 
-def test_a_reader_goes_on_with_another_image(aeron: aerotape.Aeron) -> None:
-    """It stops where it is told, and a message that began in one image ends in the next."""
+def test_a_reader_continues_with_another_image(aeron: aerotape.Aeron) -> None:
+    """It stops at the limit, and a message that began in one image ends in the next."""
     payloads = [b"first", bytes(range(256)) * 28, b"last"]
     with (
         aeron.add_subscription("aeron:ipc", 31) as one,
@@ -322,7 +296,7 @@ def test_a_reader_goes_on_with_another_image(aeron: aerotape.Aeron) -> None:
         assert reader.position == -1
         assert [each[0] for each in reader.poll(first, 100, ends[0])] == payloads[:1]
         assert reader.position == first.position == ends[0]
-        assert reader.poll(first, 100, ends[0], 60_000_000_000) == []  # does not wait in vain
+        assert reader.poll(first, 100, ends[0], 60_000_000_000) == []  # does not wait
         assert reader.poll(first, 3) == []
         middle = reader.position
         assert ends[0] < middle < ends[1]

@@ -121,7 +121,7 @@ def test_a_malformed_uri_is_named_in_the_error(uri: str) -> None:
 
 
 def test_additions_stand_in_their_places() -> None:
-    """What a replay adds is printed in Aeron's order, with the initial position worked out."""
+    """Additions of a replay are printed in Aeron's order, with the initial position."""
     channel = stripped_channel(
         "aeron:udp?endpoint=a:1|linger=9s|session-id=4",
         **initial_position(5 * 65536 + 96, -3, 65536),

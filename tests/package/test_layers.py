@@ -13,7 +13,7 @@ import aerotape
 
 PACKAGE = Path(aerotape.__file__).parent
 FOLDERS = ("archive", "catalog", "codecs", "replay", "spark", "tools")
-# The face of the package names what is in its folders.
+# These export names from the folders.
 FACE = {"__init__.py", "__main__.py", "aio.py"}
 
 

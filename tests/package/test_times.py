@@ -1,4 +1,4 @@
-"""Wall-clock times as users give them."""
+"""Parsing and formatting of wall-clock times."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_parts_of_a_second_are_kept_to_the_nanosecond() -> None:
     [
         ("2026-03-01T09:30:00", "no time zone"),
         ("2026-03-01 09:30", "no time zone"),
-        ("2026-03-01", "is not a time"),
+        ("2026-03-01", "is not a valid time"),
         ("1772357400", "1772357400s, 1772357400ms"),
         ("1772357400000000", "could be"),
         ("20260301", "could be"),
@@ -55,11 +55,11 @@ def test_parts_of_a_second_are_kept_to_the_nanosecond() -> None:
         ("2026-03-01T09:30.5Z", "fraction but no seconds"),
         ("99999999999999999999s", "1970 and 2262"),
         ("1960-01-01T00:00Z", "1970 and 2262"),
-        ("yesterday", "is not a time"),
-        ("", "is not a time"),
+        ("yesterday", "is not a valid time"),
+        ("", "is not a valid time"),
     ],
 )
-def test_what_is_no_time_or_could_be_several_is_refused(text: str, complaint: str) -> None:
+def test_invalid_and_ambiguous_times_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint) as caught:
         parse_time(text, "--from-time")
     assert str(caught.value).startswith("--from-time: ")

@@ -27,7 +27,8 @@ from aerotape.tools._cli.secrets import read_secret, read_secret_file
 from aerotape.units import parse_size
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient, UserSecret
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.archive.client.credentials import UserSecret
 
 _T = TypeVar("_T")
 _WAIT_NS: Final = 60_000_000_000
@@ -126,7 +127,7 @@ def add_driver_option(parser: argparse.ArgumentParser) -> None:
 
 def driver_directory(args: argparse.Namespace) -> str:
     """Return the media driver's directory given by `add_driver_option`."""
-    from aerotape.aeron import default_aeron_dir
+    from aerotape.media_driver import default_aeron_dir
 
     return args.aeron_dir or default_aeron_dir()
 
@@ -165,7 +166,7 @@ def connect(
 def _connected(given: Mapping[str, Any], wait_ns: int) -> ArchiveClient:
     """Connect; retry for `wait_ns` while there is no driver or no archive."""
     # The client loads the native core, which --help does not need.
-    from aerotape.archive.client import connect as connect_client
+    from aerotape.archive.client.client import connect as connect_client
 
     deadline_ns = time.monotonic_ns() + wait_ns
     left_ns = wait_ns
@@ -219,7 +220,7 @@ _PARSERS: Final = {"term-length": _size, "mtu": _size, "sparse": _boolean}
 
 
 def _credentials(args: argparse.Namespace, settings: _Settings) -> bytes | UserSecret | None:
-    from aerotape.archive.client import UserSecret
+    from aerotape.archive.client.credentials import UserSecret
 
     user = settings.get(args.user, USER, str)
     secret_file = settings.get(args.secret_file, SECRET_FILE, str)

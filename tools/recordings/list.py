@@ -18,7 +18,7 @@ from aerotape.tools._cli.output import emit
 from aerotape.tools._cli.times import utc_time
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 

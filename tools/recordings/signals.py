@@ -22,7 +22,8 @@ from aerotape.tools._cli.connection import add_connection_options, connect
 from aerotape.tools._cli.output import emit_line, note
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient, RecordingSignalEvent
+    from aerotape.archive.client.client import ArchiveClient
+    from aerotape.archive.client.replay.signals import RecordingSignalEvent
     from aerotape.catalog.descriptor import RecordingDescriptor
 
 

@@ -29,7 +29,7 @@ from aerotape.tools._cli.output import Progress, emit, emit_line
 from aerotape.tools._cli.times import add_time_options, positions, time_range
 
 if TYPE_CHECKING:
-    from aerotape.archive.client import ArchiveClient
+    from aerotape.archive.client.client import ArchiveClient
     from aerotape.message import Message
     from aerotape.times import TimeRange
 

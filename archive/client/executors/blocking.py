@@ -12,9 +12,19 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.request import (
+    Call,
+    CurrentSession,
+    Item,
+    Listen,
+    Listing,
+    Pause,
+    Poll,
+    Step,
+    Steps,
+)
 from aerotape.archive.client.requests.response_errors import items_of, result_of
-from aerotape.archive.client.session.control_session import ControlSession, remaining_slice_ns
+from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.archive.client.session.pending_request import PendingRequest
 from aerotape.archive.client.session.response_channel import sent_back
 from aerotape.errors import AeronTimeoutError
@@ -33,10 +43,12 @@ class BlockingRequests:
         # An archive refuses a second listing of a session while one is active.
         self._listing_lock = threading.Lock()
 
-    def _perform(self, call: Call[T]) -> T:
-        if call.reply_to is not None:
-            return self._run(sent_back(self._session, call, call.reply_to))
-        return result_of(call, await_request(self._session, call))
+    def _perform(self, request: Call[T] | Steps[T]) -> T:
+        if not isinstance(request, Call):
+            return self._run(request)
+        if request.reply_to is not None:
+            return self._run(sent_back(self._session, request, request.reply_to))
+        return result_of(request, await_request(self._session, request))
 
     def _list(self, listing: Listing) -> list[Item]:
         if listing.count == 0:
@@ -72,6 +84,11 @@ class BlockingRequests:
         if isinstance(step, Poll):
             poll = step.subscription.poll
             return step.backlog.take(poll, step.fragment_limit, step.timeout_ns, step.recorded_as)
+        if isinstance(step, CurrentSession):
+            return self._session
+        if isinstance(step, Listen):
+            wait_ns = POLL_SLICE_NS if step.timeout_ns is None else step.timeout_ns
+            return self._session.read(min(wait_ns, POLL_SLICE_NS), step.is_enough, step.what)
         return self._pause(step)
 
     def _pause(self, pause: Pause) -> None:
@@ -82,24 +99,12 @@ class BlockingRequests:
 
 
 def blocking(
-    request: Callable[P, Call[T]],
+    request: Callable[P, Call[T] | Steps[T]],
 ) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """Return a method that performs a request and returns its result."""
+    """Return a method that performs a request, of one or several steps, and returns its result."""
 
     def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._perform(request(*args, **kwargs))
-
-    describe_as(method, request)
-    return method
-
-
-def blocking_steps(
-    request: Callable[P, Steps[T]],
-) -> Callable[Concatenate[BlockingRequests, P], T]:
-    """As `blocking`, for a request of several steps."""
-
-    def method(self: BlockingRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(request(*args, **kwargs))
 
     describe_as(method, request)
     return method
@@ -190,7 +195,7 @@ def await_pending(session: ControlSession, pending: PendingRequest, deadline_ns:
         if len(pending.items) > seen:
             seen = len(pending.items)
             deadline_ns = time.monotonic_ns() + session.timeout_ns
-        slice_ns = remaining_slice_ns(deadline_ns)
+        slice_ns = min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
         if slice_ns <= 0:
             raise session.no_answer(pending)
         session.read(slice_ns, lambda: pending.is_done, pending.what)

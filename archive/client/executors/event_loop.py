@@ -19,7 +19,17 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, 
 from aerotape.archive.client.executors.blocking import describe_as
 from aerotape.archive.client.executors.step_runner import StepRunner
 from aerotape.archive.client.requests.queries import Pages
-from aerotape.archive.client.requests.request import Call, Item, Listing, Pause, Poll, Step, Steps
+from aerotape.archive.client.requests.request import (
+    Call,
+    CurrentSession,
+    Item,
+    Listen,
+    Listing,
+    Pause,
+    Poll,
+    Step,
+    Steps,
+)
 from aerotape.archive.client.requests.response_errors import items_of, result_of
 from aerotape.archive.client.session.control_session import ControlSession
 from aerotape.archive.client.session.keep_alive import IdleReader
@@ -64,10 +74,12 @@ class AsyncRequests:
 
     # -- requests --------------------------------------------------------------------------------
 
-    async def _perform(self, call: Call[T]) -> T:
-        if call.reply_to is not None:
-            return await self._run(sent_back(self._session, call, call.reply_to))
-        return result_of(call, await self._request(call, 0))
+    async def _perform(self, request: Call[T] | Steps[T]) -> T:
+        if not isinstance(request, Call):
+            return await self._run(request)
+        if request.reply_to is not None:
+            return await self._run(sent_back(self._session, request, request.reply_to))
+        return result_of(request, await self._request(request, 0))
 
     async def _list(self, listing: Listing) -> list[Item]:
         if listing.count == 0:
@@ -141,6 +153,10 @@ class AsyncRequests:
             return await self._list(step)
         if isinstance(step, Poll):
             return await _poll(step)
+        if isinstance(step, CurrentSession):
+            return self._session
+        if isinstance(step, Listen):
+            return await self._listen(step)
         return await self._pause(step)
 
     async def _pause(self, pause: Pause) -> None:
@@ -148,12 +164,12 @@ class AsyncRequests:
         self._reader.wake()
         await asyncio.sleep(pause.duration_ns / 1e9)
 
-    async def _await_news(self, timeout_s: float | None) -> None:
-        """Wait until there are new signals or the session has ended."""
+    async def _listen(self, step: Listen) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
         self._news.add(future)
         self._reader.wake()
         try:
+            timeout_s = None if step.timeout_ns is None else step.timeout_ns / 1e9
             await asyncio.wait((future,), timeout=timeout_s)
         finally:
             self._news.discard(future)
@@ -177,24 +193,12 @@ async def _poll(step: Poll) -> None:
 
 
 def asynchronous(
-    request: Callable[P, Call[T]],
+    request: Callable[P, Call[T] | Steps[T]],
 ) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """Return a coroutine method that performs a request and returns its result."""
+    """As `blocking`, but return a coroutine method."""
 
     async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._perform(request(*args, **kwargs))
-
-    describe_as(method, request)
-    return method
-
-
-def asynchronous_steps(
-    request: Callable[P, Steps[T]],
-) -> Callable[Concatenate[AsyncRequests, P], Awaitable[T]]:
-    """As `asynchronous`, for a request of several steps."""
-
-    async def method(self: AsyncRequests, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(request(*args, **kwargs))
 
     describe_as(method, request)
     return method

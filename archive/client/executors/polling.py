@@ -27,8 +27,8 @@ class PollingExecutor(Generic[T]):
     >>> position = PollingExecutor(performed(max_recorded_position(7)), session)
 
     It polls the session's response stream while it has steps to perform. In between the caller
-    polls it, by `ControlSession.service`, and takes what answers no request from the session:
-    `take_errors`, `signals`.
+    polls it, by `ControlSession.service`, and takes errors and signals without a request from the
+    session: `take_errors`, `signals`.
 
     Attributes:
         is_done: whether the steps have ended, by returning or by raising.
@@ -38,7 +38,7 @@ class PollingExecutor(Generic[T]):
         """Create an executor; the steps start with the first `advance`.
 
         Args:
-            steps: the generator of steps. It may pause and send requests, but yield no `Poll`.
+            steps: the generator of steps, which may only pause and send requests.
             session: the session that the requests go to; None for steps that only pause, as
                 those of `open_session`.
         """
@@ -57,13 +57,13 @@ class PollingExecutor(Generic[T]):
         return self._runner.result
 
     def advance(self) -> bool:
-        """Do what can be done now; return whether it was anything.
+        """Do the work that is possible now; return whether there was any.
 
         Raises:
-            AeronTimeoutError: no answer in time.
+            AeronTimeoutError: no response in time.
             ArchiveError: the archive refused.
-            ClosedError: the session is over.
-            Exception: any error that the steps raise. They are done then.
+            ClosedError: the session has ended.
+            Exception: any error that the steps raise, which ends them.
         """
         if self.is_done:
             return False
@@ -104,13 +104,13 @@ class PollingExecutor(Generic[T]):
         self._deadline_ns = time.monotonic_ns() + wait_ns
 
     def _perform(self, step: Step) -> bool:
-        """Return whether the step is done; its result is with the runner then."""
+        """Return whether the step is done; the runner then has its result."""
         if isinstance(step, Pause):
             if self._session is not None:
                 self._session.service(what=step.what)
             return time.monotonic_ns() >= self._deadline_ns
         assert isinstance(step, Call | Listing), "streams are polled by the caller"
-        pending = self._answered(step)
+        pending = self._completed(step)
         if pending is None:
             return False
         self._runner.value = (
@@ -118,8 +118,8 @@ class PollingExecutor(Generic[T]):
         )
         return True
 
-    def _answered(self, step: Call[Any] | Listing) -> PendingRequest | None:
-        """Send the request as far as there is room, and return it once it is answered."""
+    def _completed(self, step: Call[Any] | Listing) -> PendingRequest | None:
+        """Try to send the request; return it once its response has arrived."""
         session = self._connected
         if self._pending is None:
             count = step.count if isinstance(step, Listing) else 0

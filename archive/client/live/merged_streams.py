@@ -7,9 +7,14 @@ from collections.abc import Callable
 from aerotape.aeron import Aeron, Subscription
 from aerotape.archive.client import channels
 from aerotape.archive.client.connection import ConnectionSettings
-from aerotape.archive.client.executors.blocking import BlockingRequests, blocking_steps
+from aerotape.archive.client.executors.blocking import BlockingRequests, blocking
 from aerotape.archive.client.live.persistent_subscription import PersistentSubscription
-from aerotape.archive.client.live.persistent_types import PersistentEvent, PersistentOptions, Start
+from aerotape.archive.client.live.persistent_types import (
+    PersistentEvent,
+    PersistentOptions,
+    Start,
+    start_position,
+)
 from aerotape.archive.client.live.replay_merge import (
     DEFAULT_PROGRESS_TIMEOUT_NS,
     ReplayMerge,
@@ -27,7 +32,7 @@ class MergedStreams(BlockingRequests):
     _replay_channel: str
     _connecting: ConnectionSettings
 
-    list_recording = blocking_steps(queries.list_recording)
+    list_recording = blocking(queries.list_recording)
 
     def replay_merge(
         self,
@@ -135,9 +140,9 @@ class MergedStreams(BlockingRequests):
         Raises:
             ConfigurationError: an argument is invalid. Other errors are raised while polling.
         """
-        options = PersistentOptions.checked(
+        options = PersistentOptions(
             recording_id,
-            start,
+            start_position(start),
             live_channel,
             live_stream_id,
             replay_channel or self._replay_channel,

@@ -41,7 +41,7 @@ from aerotape.errors import (
     ReplayError,
     UnknownRecordingError,
 )
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from aerotape.archive.client.live.persistent_types import (
     PersistentOptions,
     PersistentState,
     Start,
+    start_position,
 )
 from aerotape.archive.client.session.reconnecting_session import ReconnectingSession
 from aerotape.context import Closing
@@ -28,7 +29,7 @@ from aerotape.formatting import shown
 from aerotape.message import Message
 
 _FRAGMENT_LIMIT: Final = 256
-_TURN_NS: Final = 50_000_000
+_SLICE_NS: Final = 50_000_000
 _ITERATION_NS: Final = 1_000_000_000
 _REPLAYING: Final = (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
@@ -37,6 +38,12 @@ _STATE_COUNTER: Final = (114, "Persistent Subscription State")
 _JOIN_DIFFERENCE_COUNTER: Final = (115, "Persistent Subscription Join Difference")
 _LIVE_LEFT_COUNTER: Final = (116, "Persistent Subscription Live Left Count")
 _LIVE_JOINED_COUNTER: Final = (117, "Persistent Subscription Live Joined Count")
+_COUNTERS: Final = (
+    _STATE_COUNTER,
+    _JOIN_DIFFERENCE_COUNTER,
+    _LIVE_LEFT_COUNTER,
+    _LIVE_JOINED_COUNTER,
+)
 _NO_DIFFERENCE: Final = -(1 << 63)
 _MAX_LABEL_LENGTH: Final = 380
 
@@ -70,9 +77,9 @@ def persistent_subscription(
     """
     connecting = prepare(options)
     try:
-        subscription = PersistentOptions.checked(
+        subscription = PersistentOptions(
             recording_id,
-            start,
+            start_position(start),
             live_channel,
             live_stream_id,
             replay_channel or connecting.replay_channel,
@@ -86,7 +93,7 @@ def persistent_subscription(
 
 
 class PersistentSubscription(Closing):
-    """All messages of a stream that is recorded while it is published, in@options, without a gap.
+    """All messages of a stream that is recorded while it is published, in order, without a gap.
 
     Iterate it, or call `poll` in your own loop. It connects to the archive in the background and
     reconnects when the connection is lost; while messages come from the publisher, the archive
@@ -210,7 +217,7 @@ class PersistentSubscription(Closing):
             if not self._machine.backlog:
                 if self._failure is not None:
                     raise self._failure
-                self._machine.slice_ns = min(remaining_ns, _TURN_NS)
+                self._machine.slice_ns = min(remaining_ns, _SLICE_NS)
                 self._do_work()
             self._deliver_events()
             if self._machine.backlog or (remaining_ns == 0 and self._failure is None):
@@ -252,17 +259,11 @@ class PersistentSubscription(Closing):
             f"{options.replay_stream_id} {options.replay_channel} "
             f"{options.live_stream_id or ''} {options.live_channel}"
         )
-        counters: dict[tuple[int, str], _native.Counter] = {}
-        for kind in (
-            _STATE_COUNTER,
-            _JOIN_DIFFERENCE_COUNTER,
-            _LIVE_LEFT_COUNTER,
-            _LIVE_JOINED_COUNTER,
-        ):
-            type_id, name = kind
-            label = f"{name}: {what}"[:_MAX_LABEL_LENGTH]
-            counters[kind] = self._aeron.native.add_counter(type_id, b"", label)
-        return counters
+        add = self._aeron.native.add_counter
+        return {
+            (type_id, name): add(type_id, b"", f"{name}: {what}"[:_MAX_LABEL_LENGTH])
+            for type_id, name in _COUNTERS
+        }
 
     def _show(self) -> None:
         difference = self._machine.join_difference

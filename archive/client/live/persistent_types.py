@@ -59,9 +59,9 @@ class PersistentEvent:
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PersistentOptions:
-    """The checked options of a persistent subscription.
+    """The options of a persistent subscription.
 
     Attributes:
         recording_id: the recording of the live stream.
@@ -79,37 +79,26 @@ class PersistentOptions:
     replay_channel: str
     replay_stream_id: int
 
-    @classmethod
-    def checked(
-        cls,
-        recording_id: int,
-        start: Start,
-        live_channel: str,
-        live_stream_id: int | None,
-        replay_channel: str,
-        replay_stream_id: int,
-    ) -> PersistentOptions:
-        """Check the arguments of a caller.
-
-        Raises:
-            ConfigurationError: an argument is invalid.
-        """
-        if isinstance(start, str):
-            if start not in _STARTS:
-                raise ConfigurationError(
-                    f'start must be a position, "start" or "live", not {start!r}', "start"
-                )
-            start = _STARTS[start]
-        if live_stream_id is not None:
-            arguments.any_int32("live_stream_id", live_stream_id)
-        replay = ChannelUri.parse(arguments.channel("replay_channel", replay_channel))
+    def __post_init__(self) -> None:
+        """Check the options (ConfigurationError)."""
+        arguments.identity("recording_id", self.recording_id)
+        arguments.integer("start", self.start, FROM_LIVE, _INT64_MAX)
+        arguments.channel("live_channel", self.live_channel)
+        if self.live_stream_id is not None:
+            arguments.any_int32("live_stream_id", self.live_stream_id)
+        replay = ChannelUri.parse(arguments.channel("replay_channel", self.replay_channel))
         # A replay whose image is lost is requested again, from the position where it was lost.
         replay.put("rejoin", "false")
-        return cls(
-            arguments.identity("recording_id", recording_id),
-            arguments.integer("start", start, FROM_LIVE, _INT64_MAX),
-            arguments.channel("live_channel", live_channel),
-            live_stream_id,
-            str(replay),
-            arguments.any_int32("replay_stream_id", replay_stream_id),
+        self.replay_channel = str(replay)
+        arguments.any_int32("replay_stream_id", self.replay_stream_id)
+
+
+def start_position(start: Start) -> int:
+    """Return the value of `PersistentOptions.start` for a caller's argument."""
+    if not isinstance(start, str):
+        return start
+    if start not in _STARTS:
+        raise ConfigurationError(
+            f'start must be a position, "start" or "live", not {start!r}', "start"
         )
+    return _STARTS[start]

@@ -39,8 +39,7 @@ from aerotape.errors import (
 )
 from aerotape.formatting import shown
 from aerotape.frame_header import to_int32
-from aerotape.message import Message
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import Message, MessageBuffer
 from aerotape.protocol import NULL_POSITION, REPLAY_ALL_AND_FOLLOW
 
 DEFAULT_PROGRESS_TIMEOUT_NS: Final = 5_000_000_000
@@ -392,9 +391,9 @@ class ReplayMerge(ImageReader, Closing):
             )
 
     def close(self) -> None:
-        """Stop the replay if it is still needed, and close the subscription if it was not given.
+        """Stop the replay if it is running, and close the subscription unless it is the caller's.
 
-        One that was given keeps the live destination if it has been added. Idempotent.
+        A subscription of the caller retains the live destination. Idempotent.
         """
         if self._state is MergeState.CLOSED:
             return

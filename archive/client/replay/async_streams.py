@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Generic, Protocol, Self, TypeVar
 
 from aerotape.archive.client.executors.event_loop import (
@@ -14,9 +13,9 @@ from aerotape.archive.client.executors.event_loop import (
     AsyncRequests,
 )
 from aerotape.archive.client.replay.replay import ReplayProperties
-from aerotape.archive.client.replay.signals import RecordingSignalEvent, SignalFilter, SignalQueue
+from aerotape.archive.client.replay.signal_stream import SignalReader
+from aerotape.archive.client.replay.signals import RecordingSignalEvent, SignalFilter
 from aerotape.archive.client.replay.stream import ReplayStream
-from aerotape.errors import AeronTimeoutError
 from aerotape.message import Message
 
 
@@ -48,7 +47,7 @@ class AsyncReplay(ReplayProperties, AsyncClosing, AsyncIterator[Message]):
         await self._requests._run(self._stream.stop())
 
 
-class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
+class AsyncSignals(SignalReader, AsyncClosing, AsyncIterator[RecordingSignalEvent]):
     """The signals that arrive from its creation on, each once, oldest first.
 
     As `Signals`, with `async for` and `async with`.
@@ -58,20 +57,14 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
         self, requests: AsyncRequests, wanted: SignalFilter, timeout_ns: int | None
     ) -> None:
         """Start. Created by `AsyncArchiveClient.signals`."""
+        super().__init__(requests._session, wanted, timeout_ns)
         self._requests = requests
-        self._wanted = wanted
-        self._timeout_ns = timeout_ns
-        self._queue = SignalQueue(wanted)
-        self._is_closed = False
-        requests._session.add_signal_queue(self._queue)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> RecordingSignalEvent:
-        event = await next_signal(
-            self._requests, self._queue, self._wanted, self._timeout_ns, lambda: self._is_closed
-        )
+        event = await self._requests._run(self._next())
         if event is None:
             await self.close()
             raise StopAsyncIteration
@@ -79,12 +72,8 @@ class AsyncSignals(AsyncClosing, AsyncIterator[RecordingSignalEvent]):
 
     async def close(self) -> None:
         """Take no more signals. Idempotent."""
-        self._is_closed = True
-        self._requests._session.remove_signal_queue(self._queue)
+        self._end()
         self._requests._notify_news()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._wanted}{' closed' if self._is_closed else ''}>"
 
 
 class SteppedStream(Protocol):
@@ -142,38 +131,3 @@ class AsyncMessages(AsyncClosing, AsyncIterator[Message], Generic[S]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.stream!r}>"
-
-
-async def next_signal(
-    requests: AsyncRequests,
-    queue: SignalQueue,
-    wanted: SignalFilter,
-    timeout_ns: int | None,
-    is_over: Callable[[], bool] = lambda: False,
-) -> RecordingSignalEvent | None:
-    """Wait for a signal that is wanted and take it; None once the client has been closed.
-
-    Args:
-        is_over: returns whether to stop waiting and return None.
-
-    Raises:
-        AeronTimeoutError: there is none in time.
-        ClosedError: the archive went away.
-    """
-    what = f"await {wanted}"
-    session = requests._session
-    deadline_ns = None if timeout_ns is None else time.monotonic_ns() + timeout_ns
-    while not is_over():
-        event = queue.take(wanted)
-        if event is not None:
-            return event
-        if session.was_closed_here:
-            break
-        session.ensure_open(what)
-        remaining_s = None
-        if deadline_ns is not None and timeout_ns is not None:
-            remaining_s = (deadline_ns - time.monotonic_ns()) / 1e9
-            if remaining_s <= 0:
-                raise AeronTimeoutError(f"cannot {what}: none within {timeout_ns / 1e9:g} s")
-        await requests._await_news(remaining_s)
-    return None

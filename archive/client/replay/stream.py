@@ -20,7 +20,7 @@ from aerotape.archive.client.requests.replays import stop_request
 from aerotape.archive.client.requests.request import Call, Pause, Poll, Steps, nothing
 from aerotape.archive.client.session.control_session import POLL_SLICE_NS, ControlSession
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, ReplayError
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import MessageBuffer
 from aerotape.protocol import NULL_POSITION, ErrorCode
 
 _FRAGMENT_LIMIT: Final = 512

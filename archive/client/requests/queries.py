@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, cast
 
 from aerotape.archive.client import arguments
-from aerotape.archive.client.requests.request import Call, Item, Listing, Steps, relevant_id
+from aerotape.archive.client.requests.request import (
+    Call,
+    Item,
+    Listing,
+    Request,
+    Steps,
+    relevant_id,
+)
 from aerotape.catalog.descriptor import RecordingDescriptor
 from aerotape.codecs.generated import archive as codecs
 
@@ -32,7 +40,7 @@ class RecordingSubscription:
 
 
 class Pages(Generic[D]):
-    """A listing that is requested page by page, so that other requests come in between.
+    """A listing that is requested page by page, so that other requests can be sent in between.
 
     >>> while (page := run(pages.next())):
     ...     yield from page
@@ -187,39 +195,39 @@ def find_last_matching_recording(
 
 def start_position(recording_id: int) -> Call[int]:
     """Return where a recording starts, bytes."""
-    request = codecs.StartPositionRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
-    )
-    return Call(request, f"ask for the start position of recording {recording_id}", relevant_id)
+    return _position(codecs.StartPositionRequest, recording_id, "start position")
 
 
 def stop_position(recording_id: int) -> Call[int]:
     """Return where a recording stopped, bytes; -1 while it is live."""
-    request = codecs.StopPositionRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
-    )
-    return Call(request, f"ask for the stop position of recording {recording_id}", relevant_id)
+    return _position(codecs.StopPositionRequest, recording_id, "stop position")
 
 
 def recording_position(recording_id: int) -> Call[int]:
     """Return how far a live recording has been written, bytes; -1 when it is not live."""
-    request = codecs.RecordingPositionRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
-    )
-    return Call(request, f"ask for the position of recording {recording_id}", relevant_id)
+    return _position(codecs.RecordingPositionRequest, recording_id, "position")
 
 
 def max_recorded_position(recording_id: int) -> Call[int]:
     """Return where a recording stopped or, while live, how far it has been written, bytes."""
-    request = codecs.MaxRecordedPositionRequest(
-        recording_id=arguments.identity("recording_id", recording_id)
-    )
-    return Call(request, f"ask for the last position of recording {recording_id}", relevant_id)
+    return _position(codecs.MaxRecordedPositionRequest, recording_id, "last position")
+
+
+def _position(kind: Callable[..., Request], recording_id: int, what: str) -> Call[int]:
+    request = kind(recording_id=arguments.identity("recording_id", recording_id))
+    return Call(request, f"get the {what} of recording {recording_id}", relevant_id)
 
 
 def get_archive_id() -> Call[int]:
-    """Ask the archive for its id."""
-    return Call(codecs.ArchiveIdRequest(), "ask for the archive's id", relevant_id)
+    """Return the archive's id."""
+    return Call(codecs.ArchiveIdRequest(), "get the archive's id", relevant_id)
+
+
+def ping() -> Steps[int]:
+    """Return the round-trip time of a request to the archive, nanoseconds."""
+    begin_ns = time.monotonic_ns()
+    yield get_archive_id()
+    return time.monotonic_ns() - begin_ns
 
 
 def _recordings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aerotape.archive.client import arguments, channels
 from aerotape.archive.client.arguments import SourceLocationName
-from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.archive.client.requests.request import Call, nothing, or_false, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.protocol import ErrorCode
 
@@ -90,7 +90,7 @@ def stop_recording(channel: str, stream_id: int) -> Call[None]:
 
 def try_stop_recording(channel: str, stream_id: int) -> Call[bool]:
     """As `stop_recording`, but return False when there is no such subscription."""
-    return _or_false(stop_recording(channel, stream_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
+    return or_false(stop_recording(channel, stream_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
 
 
 def stop_recording_session(channel: str, stream_id: int, session_id: int) -> Call[None]:
@@ -118,7 +118,7 @@ def stop_recording_subscription(subscription_id: int) -> Call[None]:
 
 def try_stop_recording_subscription(subscription_id: int) -> Call[bool]:
     """As `stop_recording_subscription`, but return False when there is none."""
-    return _or_false(stop_recording_subscription(subscription_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
+    return or_false(stop_recording_subscription(subscription_id), ErrorCode.UNKNOWN_SUBSCRIPTION)
 
 
 def stop_recording_by_identity(recording_id: int) -> Call[bool]:
@@ -185,7 +185,3 @@ def update_channel(recording_id: int, channel: str) -> Call[None]:
         channel=arguments.channel("channel", channel),
     )
     return Call(request, f"update the channel of recording {recording_id} to {channel}", nothing)
-
-
-def _or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:
-    return Call(stop.message, stop.what, lambda _: True, {code: False})

@@ -103,7 +103,7 @@ def start_bounded_replay(
 
 
 def stop_replay(replay_session_id: int) -> Call[bool]:
-    """Stop a replay; one that has ended already is no error.
+    """Stop a replay, if it has not ended already.
 
     Returns:
         False when no replay with this id was running. The Java archive does not report that: then

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aerotape.archive.client import arguments, channels
-from aerotape.archive.client.requests.request import Call, nothing, relevant_id
+from aerotape.archive.client.requests.request import Call, nothing, or_false, relevant_id
 from aerotape.codecs.generated import archive as codecs
 from aerotape.errors import ConfigurationError
 from aerotape.protocol import NULL_VALUE, ErrorCode
@@ -104,5 +104,4 @@ def stop_replication(replication_id: int) -> Call[None]:
 
 def try_stop_replication(replication_id: int) -> Call[bool]:
     """As `stop_replication`, but return False when there is none."""
-    stop = stop_replication(replication_id)
-    return Call(stop.message, stop.what, lambda _: True, {ErrorCode.UNKNOWN_REPLICATION: False})
+    return or_false(stop_replication(replication_id), ErrorCode.UNKNOWN_REPLICATION)

@@ -13,7 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aerotape import _native
 from aerotape.codecs.generated import archive as codecs
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import MessageBuffer
+from aerotape.protocol import ErrorCode
 
 T = TypeVar("T")
 
@@ -88,7 +89,27 @@ class Poll:
     recorded_as: tuple[int, int] | None
 
 
-Step = Call[Any] | Listing | Pause | Poll
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Wait for signals; may end early, without any.
+
+    Attributes:
+        timeout_ns: how long to wait at most; None: no limit.
+        is_enough: returns whether there is nothing left to wait for.
+        what: the operation, for the error when the archive goes away.
+    """
+
+    timeout_ns: int | None
+    is_enough: Callable[[], bool]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentSession:
+    """Get the session, for its Aeron client, timeout and signals."""
+
+
+Step = Call[Any] | Listing | Pause | Poll | Listen | CurrentSession
 Steps = Generator[Step, Any, T]
 """Several requests, each depending on those before: yields them and receives their results."""
 
@@ -97,6 +118,11 @@ def performed(call: Call[T]) -> Steps[T]:
     """Perform one request, for executors of steps."""
     result: T = yield call
     return result
+
+
+def or_false(stop: Call[None], code: ErrorCode) -> Call[bool]:
+    """Return a call whose result is True, or False for an error code that means "none"."""
+    return Call(stop.message, stop.what, lambda _: True, {code: False})
 
 
 def relevant_id(answer: codecs.ControlResponse) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,7 +25,7 @@ from aerotape.catalog.layout import version_string
 from aerotape.codecs.generated import archive as codecs
 from aerotape.codecs.runtime import HEADER, Message
 from aerotape.errors import AeronTimeoutError, ArchiveError, ClosedError, CodecError
-from aerotape.message_buffer import MessageBuffer
+from aerotape.message import MessageBuffer
 from aerotape.uninterrupted import call_uninterrupted
 
 # The longest single poll of the response stream, so that Ctrl-C and a close take effect.
@@ -130,7 +129,7 @@ class ControlSession:
             on_done: called once, in the thread that reads, when the request is done.
 
         Raises:
-            ClosedError: the session is over.
+            ClosedError: the session has ended.
             CodecError: a field of the request cannot be encoded.
         """
         self.ensure_open(what)
@@ -147,7 +146,7 @@ class ControlSession:
         count: int = 0,
         on_done: Callable[[], None] | None = None,
     ) -> PendingRequest:
-        """Collect the responses to a request, until it is done or `forget` is called."""
+        """Collect the responses to a request until it is done, or `forget` is called."""
         pending = PendingRequest(correlation_id, what, count, on_done)
         with self._lock:
             self._pending[correlation_id] = pending
@@ -293,7 +292,7 @@ class ControlSession:
             self.ensure_open(what)
             raise
         finally:
-            # No call before the mark is removed, so that no interrupt comes between.
+            # No call before the mark is removed, so that no interrupt can occur before.
             with self._lock:
                 if self._reader_thread == this_thread:
                     self._reader_thread = None
@@ -345,7 +344,7 @@ class ControlSession:
         try:
             return decode_answer(payload)
         except CodecError as error:
-            # One invalid message must not lose those that came with it.
+            # One invalid message must not lose the others of the batch.
             text = f"the archive sent an invalid message: {error}"
             self._errors.append(ArchiveError(text))
             return None
@@ -443,11 +442,6 @@ def _call_on_done(done: list[PendingRequest]) -> None:
     for pending in done:
         if pending.on_done is not None:
             pending.on_done()
-
-
-def remaining_slice_ns(deadline_ns: int) -> int:
-    """Return how long to wait next, at most `POLL_SLICE_NS`; not positive past the deadline."""
-    return min(deadline_ns - time.monotonic_ns(), POLL_SLICE_NS)
 
 
 def decode_answer(payload: bytes) -> Message | None:

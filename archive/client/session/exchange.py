@@ -1,7 +1,7 @@
-"""Sending a request and waiting for its answer, as steps that only pause.
+"""Sending a request and waiting for its response, as steps that only pause.
 
 For exchanges that an executor cannot perform as a `Call`: those of the handshake, before there is
-a session, and requests that go along a request stream other than the session's.
+a session, and requests on a request stream other than the session's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def exchange(
         deadline_ns: by `time.monotonic_ns`.
 
     Raises:
-        AeronTimeoutError: the request is not sent or not answered by the deadline.
+        AeronTimeoutError: not sent, or no response, by the deadline.
         ClosedError: the archive went away.
     """
     yield from send(offer, no_room, deadline_ns, pending.what)

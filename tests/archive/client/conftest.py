@@ -12,7 +12,7 @@ import aerotape
 
 @pytest.fixture(scope="module", params=KINDS)
 def archive(request: pytest.FixtureRequest) -> Iterator[ServedArchive]:
-    """A running archive, shared by the tests of a module: each takes stream ids of its own."""
+    """A running archive, shared by the tests of a module: each uses its own stream ids."""
     with serve(request.param) as served:
         yield served
 

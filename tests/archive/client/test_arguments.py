@@ -1,4 +1,4 @@
-"""Arguments that no archive could take are refused in the caller's words, before any sending."""
+"""Arguments that no archive could accept are refused by name, before anything is sent."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ CALLS: list[Ask] = [
     lambda c: c.extend_recording(0, "aeron:ipc", 1),
     lambda c: c.truncate_recording(0, 0),
     lambda c: c.purge_segments(0, 0),
+    lambda c: list(c.list_recordings()),
     lambda c: list(c.list_recording_subscriptions()),
     lambda c: c.list_recording(0),
     lambda c: c.replicate(0, "aeron:ipc"),
@@ -104,9 +105,11 @@ CALLS: list[Ask] = [
 
 
 def test_closed_client(archive: ServedArchive) -> None:
-    """Whatever is asked of a closed client, it says that it is closed."""
+    """All requests of a closed client raise ClosedError; closing may be repeated."""
     client = archive.connect()
     client.close()
+    client.close()
+    assert client.is_closed
     for call in CALLS:
         with pytest.raises(ClosedError, match=r"^cannot .*: the client is closed$"):
             call(client)

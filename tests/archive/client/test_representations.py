@@ -11,16 +11,17 @@ from support.daemon.recording import recorded
 
 import aerotape
 
+PROPERTIES = {
+    **EMBEDDED_DRIVER,
+    "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
+    "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+}
+
 
 def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: Path) -> None:
-    """Each shows its class and what it is about; the same after it was closed, as closed."""
-    properties = {
-        **EMBEDDED_DRIVER,
-        "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
-        "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
-    }
+    """Each shows its class and identity, and after it was closed, that it is closed."""
     opened: list[tuple[object, str]] = []
-    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=PROPERTIES) as archive:
         opened.append((archive, f"archive_id={archive.archive_id}"))
         with aerotape.connect(aeron_dir=archive.aeron_dir) as client:
             opened.append((client, f"control_session_id={client.control_session_id}"))
@@ -58,7 +59,7 @@ def test_objects_show_what_they_are_open_and_closed(tmp_path: Path, aeron_dir: P
 
 
 def test_objects_of_the_asynchronous_client(tmp_path: Path, aeron_dir: Path) -> None:
-    """As those of the client that waits."""
+    """As those of the blocking client."""
 
     async def shown(archive: aerotape.Archive) -> list[str]:
         async with aerotape.connect_async(aeron_dir=archive.aeron_dir) as client:
@@ -69,12 +70,7 @@ def test_objects_of_the_asynchronous_client(tmp_path: Path, aeron_dir: Path) -> 
                 texts += [repr(signals), repr(messages)]
         return [*texts, repr(client)]
 
-    properties = {
-        **EMBEDDED_DRIVER,
-        "aeron.archive.control.channel": "aeron:udp?endpoint=localhost:0",
-        "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
-    }
-    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=properties) as archive:
+    with aerotape.Archive.launch(tmp_path / "a", aeron_dir, properties=PROPERTIES) as archive:
         opened, signals, closed_signals, messages, closed = asyncio.run(shown(archive))
     assert opened.startswith("<AsyncArchiveClient channel='aeron:")
     assert closed == f"{opened[:-1]} closed>"

@@ -1,4 +1,4 @@
-"""Properties: values read as the Java archive reads them, faults named, files parsed."""
+"""Properties: values are parsed as by the Java archive, invalid ones named; files are parsed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from aerotape.archive.config.archive_config import ArchiveConfig
 from aerotape.archive.config.properties_file import parse_properties, read_properties_file
 from aerotape.archive.config.property_table import PROPERTIES
 from aerotape.errors import ConfigurationError
-from aerotape.units import (
-    format_duration,
-    format_size,
-    parse_duration_ns,
-    parse_size,
-)
 
 
 def config(**properties: str) -> ArchiveConfig:
@@ -25,21 +19,6 @@ def config(**properties: str) -> ArchiveConfig:
     return ArchiveConfig.from_properties(
         {f"aeron.archive.{name.replace('_', '.')}": value for name, value in properties.items()}
     )
-
-
-def test_defaults_are_those_of_the_reference() -> None:
-    """Without properties, the lengths, limits and timeouts that Java's Configuration has."""
-    defaults = config()
-    assert defaults.archive_dir == Path("aeron-archive")
-    assert defaults.segment_file_length == 128 * 1024 * 1024
-    assert defaults.file_io_max_length == 1024 * 1024
-    assert (defaults.max_concurrent_recordings, defaults.max_concurrent_replays) == (20, 20)
-    assert defaults.connect_timeout_ns == 5_000_000_000
-    assert defaults.threading_mode == "DEDICATED"
-    assert (defaults.control_stream_id, defaults.local_control_stream_id) == (10, 10)
-    assert defaults.local_control_channel == "aeron:ipc?term-length=64k"
-    assert defaults.control_mtu_length == 1408
-    assert (defaults.record_checksum, defaults.replay_checksum) == ("none", "none")
 
 
 def test_values_are_read_by_their_kind() -> None:
@@ -204,68 +183,6 @@ def test_properties_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
     }
 
 
-def test_a_missing_properties_file_is_a_configuration_error(tmp_path: Path) -> None:
-    """The message says which file."""
-    with pytest.raises(ConfigurationError, match=r"none\.properties"):
-        read_properties_file(tmp_path / "none.properties")
-
-
 def test_a_comment_may_not_be_continued() -> None:
     """A backslash at the end of a comment joins nothing."""
     assert parse_properties(["# comment \\", "a=1"]) == {"a": "1"}
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("0", 0), ("128m", 134_217_728), ("1K", 1024), ("1408", 1408)]
-)
-def test_sizes(text: str, size: int) -> None:
-    """Suffixes in either case are powers of 1024 (checked against Agrona's SystemUtil)."""
-    assert parse_size("p", text) == size
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "k", "-1", "1gb", "1.5k", " 5", "5k ", "99999999999g", "٣"),
-        pytest.param("9" * 5000, id="thousands of digits"),
-    ],
-)
-def test_no_sizes(text: str) -> None:
-    """What Agrona refuses is refused, naming the property."""
-    with pytest.raises(ConfigurationError) as caught:
-        parse_size("aeron.x", text)
-    assert caught.value.name == "aeron.x"
-
-
-@pytest.mark.parametrize(
-    ("text", "duration_ns"),
-    [
-        ("10s", 10**10),
-        ("5", 5),
-        ("1us", 1000),
-        ("1Ms", 10**6),
-        ("10000000000s", 2**63 - 1),
-        pytest.param("9" * 5000 + "s", 2**63 - 1, id="thousands of digits"),
-    ],
-)
-def test_durations(text: str, duration_ns: int) -> None:
-    """Units to nanoseconds; the longest that fits instead of an overflow."""
-    assert parse_duration_ns("p", text) == duration_ns
-
-
-@pytest.mark.parametrize("text", ["", "s", "1m", "-1", "1 s"])
-def test_no_durations(text: str) -> None:
-    """Minutes and signs are not durations."""
-    with pytest.raises(ConfigurationError):
-        parse_duration_ns("p", text)
-
-
-def test_formatting_is_the_shortest_whole_form() -> None:
-    """As Agrona prints them into stripped channels."""
-    assert [format_size(size) for size in (0, 1023, 1024, 1408, 65536, 1 << 20, 3 << 30)] == [
-        "0", "1023", "1k", "1408", "64k", "1m", "3g",
-    ]  # fmt: skip
-    durations = (0, 999, 1000, 1500, 10**6, 5 * 10**9, 60 * 10**9)
-    assert [format_duration(duration) for duration in durations] == [
-        "0ns", "999ns", "1us", "1500ns", "1ms", "5s", "60s",
-    ]  # fmt: skip

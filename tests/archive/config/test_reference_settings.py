@@ -128,7 +128,7 @@ FILES = {
 
 
 def both(files: list[Path]) -> list[tuple[Any, Any]]:
-    """What we and what Java make of files; None where it is an error.
+    """The properties that we and Java read from files; None for an error.
 
     Without the property of no name: whether a backslash alone makes one depends, in Java, on
     whether a line feed or a carriage return and one is the last thing in the file.

@@ -22,7 +22,7 @@ def file(path: Path, text: str) -> str:
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
-    """Environment, files in order, then what is put last; each leaves its name."""
+    """Environment, files in order, then -D override each other; each origin is known."""
     settings = Settings()
     settings.take_environment(
         {

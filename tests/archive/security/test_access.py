@@ -33,7 +33,7 @@ _streams = itertools.count(900)
 
 @pytest.fixture(scope="module", params=["aerotape", "java"])
 def guarded(request: pytest.FixtureRequest, run_archive: Callable[..., Any]) -> Iterator[Any]:
-    """Each archive in turn, with the guard."""
+    """Each archive, with the guard."""
     with run_archive(request.param, {**SUPPLIERS[request.param], **CONNECT_TIMEOUT}) as archive:
         yield archive
 
@@ -75,14 +75,14 @@ def connect(archive: Any, credentials: Any, **options: Any) -> aerotape.ArchiveC
     )
 
 
-def test_java_client_is_let_in_by_its_credentials(guarded: Any, java: JavaClient) -> None:
+def test_java_client_connects_by_its_credentials(guarded: Any, java: JavaClient) -> None:
     """Credentials of the connect request decide, and the client may work."""
     java.connect(guarded.control_channel, credentials="open:alice")
     assert java.call("listRecordings", 0, 10) == []
 
 
-def test_java_client_is_let_in_by_its_answer(guarded: Any, java: JavaClient) -> None:
-    """A challenge reaches the client, and its answer the authenticator."""
+def test_java_client_connects_by_its_response(guarded: Any, java: JavaClient) -> None:
+    """A challenge reaches the client, and its response the authenticator."""
     java.connect(guarded.control_channel, credentials="ask:bob", challengeAnswer="it is bob")
     assert java.call("listRecordings", 0, 10) == []
 
@@ -106,7 +106,7 @@ def test_java_client_is_refused(
 
 
 def test_java_client_may_do_what_it_is_authorised_to(guarded: Any, java: JavaClient) -> None:
-    """Each request is asked about; a refused one leaves the session as it was."""
+    """Each request is authorised; the session continues after a refused one."""
     java.connect(guarded.control_channel, credentials="open:reader")
     for method, *args in (
         ("startRecording", "aeron:ipc", 77, "LOCAL"),
@@ -134,8 +134,8 @@ def test_java_client_that_may_do_nothing_cannot_connect(guarded: Any, java: Java
     assert caught.value.error_code == ErrorCode.UNAUTHORISED_ACTION
 
 
-def test_our_client_is_let_in_and_refused(guarded: Any) -> None:
-    """Credentials and a challenge's answer from our client, taken by either archive."""
+def test_our_client_is_accepted_and_refused(guarded: Any) -> None:
+    """Credentials and responses to challenges of our client, with either archive."""
     with connect(guarded, b"open:alice") as client:
         assert list(client.list_recordings()) == []
     with connect(guarded, b"ask:bob", on_challenge=lambda _: b"it is bob") as client:
@@ -157,7 +157,7 @@ def test_our_client_is_let_in_and_refused(guarded: Any) -> None:
         assert list(client.list_recordings()) == []
 
 
-def test_every_request_is_asked_about(guarded: Any, aeron: _native.AeronClient) -> None:
+def test_every_request_is_authorised(guarded: Any, aeron: _native.AeronClient) -> None:
     """Of all requests that both archives know, a reader may make those of the guard's list."""
     raw = raw_client(aeron)
     raw.connect(encoded_credentials=b"open:reader")
@@ -196,7 +196,7 @@ def test_a_user_and_secret_are_sent_plainly_where_wanted(guarded: Any) -> None:
 
 
 def test_a_challenged_client_is_not_waited_for(guarded: Any, aeron: _native.AeronClient) -> None:
-    """One that never answers, and one never decided on, go at the connect timeout."""
+    """A client without a response, and one without a decision, end at the connect timeout."""
     silent, hanging = raw_client(aeron), raw_client(aeron)
     silent.send(_connect(silent, b"ask:carol"))
     challenge = silent.await_message(lambda message: isinstance(message, codecs.Challenge))
@@ -209,7 +209,7 @@ def test_a_challenged_client_is_not_waited_for(guarded: Any, aeron: _native.Aero
 
 
 def test_requests_before_the_decision_are_ignored(guarded: Any, aeron: _native.AeronClient) -> None:
-    """Only the answer to the challenge is heard; afterwards the same requests are."""
+    """Before the response to the challenge requests are ignored, afterwards they are served."""
     raw = raw_client(aeron)
     raw.send(_connect(raw, b"ask:dave"))
     challenge = raw.await_message(lambda message: isinstance(message, codecs.Challenge))
@@ -232,8 +232,8 @@ def test_requests_before_the_decision_are_ignored(guarded: Any, aeron: _native.A
     assert [each for each in raw.received if each.correlation_id == early] == []
 
 
-def test_an_answer_from_another_stream_is_not_heard(own_guarded: Any) -> None:
-    """Whoever guesses a session id cannot answer its challenge (the reference lets it)."""
+def test_a_response_from_another_stream_is_ignored(own_guarded: Any) -> None:
+    """A guessed session id does not suffice to answer its challenge (in the reference it does)."""
     aeron = _native.AeronClient(str(own_guarded.aeron_dir))
     victim, thief = raw_client(aeron), raw_client(aeron)
     thief.connect(encoded_credentials=b"open:alice")
@@ -248,7 +248,7 @@ def test_an_answer_from_another_stream_is_not_heard(own_guarded: Any) -> None:
                 encoded_credentials=answer,
             )
         )
-        # Whatever the thief has sent is handled before its next request is.
+        # The thief's message is handled before its next request.
         assert thief.call(codecs.ArchiveIdRequest).code is ControlResponseCode.OK
     assert victim.response(correlation_id).code is ControlResponseCode.OK
     aeron.close()
@@ -256,7 +256,7 @@ def test_an_answer_from_another_stream_is_not_heard(own_guarded: Any) -> None:
 
 @pytest.mark.parametrize("step", ["request", "connected", "response", "challenged"])
 def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -> None:
-    """Even SystemExit: the client is told, the log has it, and the archive goes on."""
+    """Even SystemExit: the client is refused, the error is logged, the archive continues."""
     with pytest.raises(aerotape.ArchiveError) as caught:
         connect(own_guarded, f"fail:{step}".encode(), on_challenge=lambda _: b"here")
     assert caught.value.error_code == ErrorCode.AUTHENTICATION_REJECTED
@@ -266,7 +266,7 @@ def test_an_authenticator_that_raises_has_refused(own_guarded: Any, step: str) -
 
 
 def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> None:
-    """The request gets UNAUTHORISED_ACTION, the log the cause, and the session goes on."""
+    """The request gets UNAUTHORISED_ACTION, the cause is logged, the session continues."""
     with connect(own_guarded, b"open:trouble") as client:
         with pytest.raises(aerotape.ArchiveError) as caught:
             client.start_recording("aeron:ipc", 77)
@@ -276,7 +276,7 @@ def test_an_authorisation_service_that_raises_has_refused(own_guarded: Any) -> N
 
 
 def test_a_replay_token_allows_no_more_than_its_session_may(own_guarded: Any) -> None:
-    """The request that comes with a token is authorised as the session that got it."""
+    """A request with a token is authorised as the session that requested the token."""
     channel = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
     with connect(own_guarded, b"open:asker") as client:
         subscription = client.aeron.add_subscription(channel, 91)

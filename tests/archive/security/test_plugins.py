@@ -1,4 +1,4 @@
-"""Plug-ins by name: found, refused with what is wrong, and never left out silently."""
+"""Plug-ins by name: loaded, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def fails() -> Any:
 
 
 class Asynchronous(Guard):
-    """What would never be awaited."""
+    """An authenticator with a coroutine that would never be awaited."""
 
     async def on_connected_session(self, session_proxy: object, now_ms: int) -> None:  # type: ignore[override]
         """Too late."""
 
 
 class Curious(Guard):
-    """Keeps where clients come from."""
+    """Stores the sources of clients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Counting:
         return self.count
 
 
-def test_names_of_the_reference_mean_what_they_mean_there() -> None:
+def test_names_of_the_reference_have_the_same_meaning() -> None:
     """The default authenticator's Java class, ALLOW_ALL, DENY_ALL, and nothing at all."""
     java_default = load_authenticator("io.aeron.security.DefaultAuthenticatorSupplier")
     assert isinstance(java_default, AllowAll)
@@ -91,7 +91,7 @@ def test_python_factories_are_called() -> None:
         (f"{__name__}:Asynchronous", "on_connected_session is asynchronous"),
     ],
 )
-def test_what_is_no_authenticator_stops_the_start(
+def test_an_invalid_authenticator_is_an_error(
     name: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line that names the property, the value and what to give instead."""
@@ -103,8 +103,8 @@ def test_what_is_no_authenticator_stops_the_start(
     assert caught.value.name == "aeron.archive.authenticator.supplier"
 
 
-def test_a_java_authorisation_service_stops_the_start(tmp_path: Path) -> None:
-    """Before a driver, a directory or a thread is there."""
+def test_a_java_authorisation_service_is_an_error(tmp_path: Path) -> None:
+    """Before a driver, a directory or a thread is created."""
     properties = {"aeron.archive.authorisation.service.supplier": "com.example.Rules"}
     with pytest.raises(ConfigurationError, match="Java classes cannot be loaded"):
         aerotape.Archive.launch(dir=tmp_path / "archive", properties=properties)
@@ -115,7 +115,7 @@ def test_a_java_authorisation_service_stops_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", [True]])
 def test_only_true_allows(answer: object) -> None:
-    """What merely counts as true, a coroutine for one, has not allowed anything."""
+    """Other values, also true ones such as a coroutine, refuse the request."""
 
     class Odd:
         def is_authorised(self, *_: object) -> Any:
@@ -127,8 +127,8 @@ def test_only_true_allows(answer: object) -> None:
     assert counter.count == 1
 
 
-def test_a_proxy_is_of_no_use_after_its_call() -> None:
-    """A session cannot be let in from elsewhere, nor by what is no principal."""
+def test_a_proxy_is_invalid_after_its_call() -> None:
+    """After the call the proxy is invalid; a principal must be bytes."""
 
     class Session:
         session_id = 7
@@ -169,7 +169,7 @@ def test_a_proxy_is_of_no_use_after_its_call() -> None:
 
 
 def test_objects_may_be_given_to_launch(tmp_path: Path, aeron_dir: Path) -> None:
-    """As Python arguments, they win over properties."""
+    """Python arguments take precedence over properties."""
     guard = Curious()
     with aerotape.Archive.launch(
         dir=tmp_path / "archive",

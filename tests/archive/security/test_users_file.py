@@ -1,4 +1,4 @@
-"""The users file: read, refused, changed; and the proofs that go with it."""
+"""The users file: reading, refusing and changing it; and proofs of its secrets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_secrets_and_proofs() -> None:
     [b"", b"p=", b"p=AA", b"p=====", b"p=" + b64encode(bytes(31)), b"x" * 5000, b"\xff\xfe", b"p"],
 )
 def test_a_damaged_answer_is_a_wrong_one(answer: bytes) -> None:
-    """Whatever a client sends, it gets a no."""
+    """A malformed response is refused."""
     verifier = Verifier.of(b"s", b"salt" * 4, ITERATIONS)
     assert not verifier.accepts_answer(b"alice", verifier.challenge(b"n"), answer)
 
@@ -83,8 +83,8 @@ def test_a_damaged_answer_is_a_wrong_one(answer: bytes) -> None:
         (b"scram-sha-256 r=AA==,s=A,i=5000", "damaged"),
     ],
 )
-def test_a_client_does_not_answer_just_anything(challenge: bytes, why: str) -> None:
-    """Few iterations would give the secret away to guessing, many would keep the client busy."""
+def test_a_client_refuses_unsafe_challenges(challenge: bytes, why: str) -> None:
+    """Few iterations would make guessing easy, many would occupy the client."""
     with pytest.raises(AerotapeError, match=why):
         answer_challenge(b"alice", b"secret", challenge)
 
@@ -131,7 +131,7 @@ def test_changing_keeps_the_rest(tmp_path: Path) -> None:
 
 
 def test_changes_at_once_are_all_made(tmp_path: Path) -> None:
-    """Nobody's user is lost when several change the file."""
+    """No user is lost when several threads change the file."""
     path = tmp_path / "users"
     names = [f"user{number}" for number in range(12)]
     threads = [threading.Thread(target=add, args=(path, name)) for name in names]
@@ -144,7 +144,7 @@ def test_changes_at_once_are_all_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o604, 0o620, 0o666, 0o601, 0o660])
 def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
-    """Who may write it decides who may connect; who may read it may guess at leisure."""
+    """Others could add users if they may write it, and guess secrets if they may read it."""
     path = tmp_path / "users"
     add(path, "alice")
     path.chmod(mode)
@@ -154,7 +154,7 @@ def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
-    """It must be root's or the archive's own."""
+    """It must belong to root or to the archive's user."""
     path = tmp_path / "users"
     add(path, "alice")
     os.chown(path, 12345, 12345)
@@ -162,8 +162,8 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
         read_users(path)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """None there, a folder, and a pipe, which does not hold up the reader."""
+def test_a_missing_or_irregular_file_is_refused(tmp_path: Path) -> None:
+    """A missing file, a directory, and a pipe, which does not block the reader."""
     with pytest.raises(ConfigurationError, match="No such file"):
         read_users(tmp_path / "missing")
     with pytest.raises(ConfigurationError, match=r"not a regular file|Is a directory"):
@@ -189,8 +189,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         "\x00\xff",
     ],
 )
-def test_a_line_that_is_no_user_is_named(tmp_path: Path, line: str) -> None:
-    """With its number; a file that is half understood would lock people out or let them in."""
+def test_an_invalid_line_is_named(tmp_path: Path, line: str) -> None:
+    """With its number; the whole file is refused, rather than read in part."""
     path = tmp_path / "users"
     path.write_text(f"# users\n{line}\n", encoding="latin-1")
     path.chmod(0o600)
@@ -204,7 +204,7 @@ def test_a_user_cannot_be_there_twice(tmp_path: Path) -> None:
     path = tmp_path / "users"
     add(path, "alice")
     path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(ConfigurationError, match="line 2: user alice is there twice"):
+    with pytest.raises(ConfigurationError, match="line 2: duplicate user alice"):
         read_users(path)
 
 
@@ -256,7 +256,7 @@ def test_roles_sort_every_request() -> None:
 def test_a_change_counts_once_it_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user removed while the process had no descriptor left is gone when it has some again."""
+    """A change that could not be read for lack of file descriptors is read later."""
     path = tmp_path / "users"
     add(path, "alice")
     add(path, "bob")
@@ -273,7 +273,7 @@ def test_a_change_counts_once_it_can_be_read(
 
 
 def test_a_decoy_key_is_created_once(tmp_path: Path) -> None:
-    """Beside the file that a link names, with its mode, and never another one; no trace else."""
+    """Beside the target of a link, with the mode of the users file, and only once."""
     path, link = tmp_path / "users", tmp_path / "link"
     add(path, "alice")
     path.chmod(0o640)
@@ -299,7 +299,7 @@ def test_a_decoy_key_is_created_once(tmp_path: Path) -> None:
 
 
 def test_a_decoy_key_that_is_damaged_or_open_to_others_is_refused(tmp_path: Path) -> None:
-    """As the users file itself: in one line with what to do."""
+    """As for the users file itself, in one line with the remedy."""
     path = tmp_path / "users"
     add(path, "alice")
     decoy_key(path)

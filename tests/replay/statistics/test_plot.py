@@ -114,7 +114,7 @@ def test_the_only_recording_needs_no_id(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         (["9"], 1, "no recording with id 9"),
         (["0", "--bins", "100001"], 2, "bins must be between 0 and 100000, got 100001"),
-        (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is not a time"),
+        (["0", "--from-time", "noon"], 2, "argument --from-time: 'noon' is not a valid time"),
         (["0", "--bins", "0"], 2, "bins must be at least 1 for a picture, got 0"),
         (["0", "--from-position", "9", "--to-position", "8"], 2, "after --to-position"),
         (["0", "-o", "x"], 2, "cannot write an image to x"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import aerotape
+from aerotape import PersistentSubscription
 from support.daemon.recording import Made, start_recording
 from support.jvm.java import free_port
 from support.model.messages import message
@@ -68,3 +69,35 @@ class Live:
         """Check that just this was sent, from message `first` on, without a gap."""
         got = [(each.payload, each.end_position, each.reserved_value) for each in received]
         assert got == self.made.sent[first : first + len(got)]
+
+
+def poll_until(
+    subscription: PersistentSubscription,
+    received: list[aerotape.Message],
+    condition: Callable[[], bool],
+    timeout_s: float = 60.0,
+) -> None:
+    """Poll a subscription into a list until a condition holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, (subscription.state, subscription.position)
+        received += subscription.poll(timeout_ns=10_000_000)
+
+
+def read_until_live(
+    subscription: PersistentSubscription, live: Live, received: list[aerotape.Message]
+) -> None:
+    """Read until all messages sent were received and the live stream is joined."""
+
+    def is_live() -> bool:
+        has_all = received[-1:] and received[-1].end_position >= live.made.end
+        return bool(subscription.is_live and has_all)
+
+    poll_until(subscription, received, is_live)
+
+
+def cut_off(subscription: PersistentSubscription) -> None:
+    """Have the driver remove the live image from the subscription, as a loss would."""
+    image = subscription._machine._live.image()
+    assert image is not None
+    image.reject("cut off by a test")

@@ -92,7 +92,7 @@ def test_a_missing_index_is_reported(built: Built) -> None:
             ["dump", "--from-time", "2026-03-01T09:30"],
             "'2026-03-01T09:30' has no time zone",
         ),
-        (["verify", "--to-time", "soon"], "--to-time: 'soon' is not a time"),
+        (["verify", "--to-time", "soon"], "--to-time: 'soon' is not a valid time"),
         (["dump", "--from-time=2000000ms", "--to-time=1000000ms"], "goes backwards"),
         (["time-index", "--points"], "--points requires a RECORDING_ID"),
         (["time-index", "--dry-run"], "--dry-run requires --rebuild"),

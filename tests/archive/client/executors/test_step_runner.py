@@ -35,7 +35,7 @@ def test_each_step_is_given_what_came_of_it() -> None:
 
 
 def test_steps_handle_what_a_step_raises() -> None:
-    """They go on with another step, whose result is not the error's."""
+    """The steps continue with another step, whose result is not the error's."""
 
     def steps() -> Steps[list[Any]]:
         try:
@@ -63,7 +63,7 @@ def test_what_they_do_not_handle_comes_out() -> None:
 
 
 def test_an_interrupt_ends_them_at_once() -> None:
-    """It is not theirs to handle, and they end before it comes out."""
+    """The steps cannot handle it: they are closed before it is raised."""
     ended = []
     begun = []
 

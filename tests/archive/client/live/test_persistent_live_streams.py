@@ -1,4 +1,4 @@
-"""Which live stream a persistent subscription joins, and how far that is ahead of its recording."""
+"""The choice of the live stream to join, and live streams ahead of their recording."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _channel_at(position: int, initial_term_id: int) -> str:
 
 
 def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> None:
-    """A new publisher that happens to stand where the recording ends is not what goes on there."""
+    """A new publisher at the end position of the recording is another stream, and refused."""
     made = recorded(client, 40, "aeron:ipc?term-length=64k|init-term-id=5|term-id=5|term-offset=0")
     events: list[PersistentEvent] = []
     with (
@@ -57,8 +57,8 @@ def test_another_stream_at_the_same_position(client: aerotape.ArchiveClient) -> 
         assert {each.kind for each in events} == {"error"}
 
 
-def test_the_recorder_is_behind(archive: ServedArchive) -> None:
-    """What was read live, and is not recorded yet, is waited for when the live stream drops."""
+def test_a_recording_that_lags_behind_the_live_stream(archive: ServedArchive) -> None:
+    """When the live stream drops, the recording must first reach the position read live."""
     channel = "aeron:ipc?term-length=64k|session-id=-9|init-term-id=5|term-id=5|term-offset=0"
     events: list[PersistentEvent] = []
     with archive.connect(timeout_ns=3_000_000_000) as client:
@@ -92,7 +92,7 @@ def test_the_recorder_is_behind(archive: ServedArchive) -> None:
 
 
 def test_several_publishers(client: aerotape.ArchiveClient) -> None:
-    """Of several on the live channel, that one is joined whose stream was recorded."""
+    """Of several publishers, the one whose stream was recorded is joined."""
     channel = "aeron:ipc?term-length=64k|session-id=-9|init-term-id=5|term-id=5|term-offset=0"
     stream_id = new_stream_id() + 1  # that of the next recording
     with client.aeron.add_exclusive_publication(_channel_at(4096, 6), stream_id):

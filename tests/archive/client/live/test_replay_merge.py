@@ -22,7 +22,7 @@ from aerotape.errors import (
 
 @pytest.mark.parametrize("from_the_middle", [False, True])
 def test_merges(client: aerotape.ArchiveClient, from_the_middle: bool) -> None:
-    """What was recorded and what is sent meanwhile and after comes once, over terms, in order."""
+    """Recorded messages and later ones are received once, in order, over several terms."""
     live = Live(client, 300)
     first = 123 if from_the_middle else 0
     position = live.made.sent[first - 1][1] if from_the_middle else None
@@ -120,7 +120,7 @@ def test_a_reader_slower_than_the_publisher(client: aerotape.ArchiveClient) -> N
 
 
 def test_nothing_goes_forward(client: aerotape.ArchiveClient) -> None:
-    """A merge that nobody reads fails after its timeout, and says where it stands."""
+    """A merge that is not read fails after its timeout, with its state and position."""
     live = Live(client, 300)
     with client.replay_merge(
         live.made.recording_id, live.subscriber_channel, progress_timeout_ns=1_000_000_000

@@ -1,4 +1,4 @@
-"""Replaying: what comes, where it ends, and what is said when it ends too early."""
+"""Replays: their messages, their end, and the error when they end too early."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 from support.daemon.archives import ServedArchive, serve
 from support.daemon.recording import (
-    Made,
     new_stream_id,
     recorded,
     start_recording,
@@ -35,13 +34,9 @@ CHANNELS = ["aeron:ipc", "aeron:udp?endpoint=localhost:0", None]
 
 @pytest.fixture(scope="module")
 def own_archive() -> Iterator[ServedArchive]:
-    """Our archive, for what it does otherwise than Java's."""
+    """Our archive, where it differs from Java's."""
     with serve("own") as served:
         yield served
-
-
-def _expected(made: Made, first: int = 0) -> list[tuple[bytes, int, int]]:
-    return made.sent[first:]
 
 
 def _received(messages: list[aerotape.Message]) -> list[tuple[bytes, int, int]]:
@@ -49,7 +44,7 @@ def _received(messages: list[aerotape.Message]) -> list[tuple[bytes, int, int]]:
 
 
 def _patiently(replay: aerotape.Replay, count: int) -> list[aerotape.Message]:
-    """Return the next messages, however long the archive is kept from its work."""
+    """Return the next messages, retrying after timeouts."""
     messages: list[aerotape.Message] = []
 
     def have_come() -> bool:
@@ -63,7 +58,7 @@ def _patiently(replay: aerotape.Replay, count: int) -> list[aerotape.Message]:
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) -> None:
-    """All messages come back as sent, fragments together, over terms and segments; then it ends."""
+    """All messages are received as sent, reassembled, over terms and segments; then it ends."""
     made = recorded(client, 300)
     with client.replay(made.recording_id, channel=channel) as replay:
         assert (replay.start_position, replay.expected_length) == (0, made.end)
@@ -71,7 +66,7 @@ def test_whole_recording(client: aerotape.ArchiveClient, channel: str | None) ->
         assert replay.is_closed
         assert replay.position == made.end
         assert list(replay) == []
-    assert _received(messages) == _expected(made)
+    assert _received(messages) == made.sent
     assert max(len(payload) for payload, _, _ in made.sent) > 4 * 1408
     assert made.end > 5 * 65536
     # Those of the recording: the replay's session id is the low half of its id.
@@ -100,11 +95,11 @@ def test_positions_of_messages(client: aerotape.ArchiveClient) -> None:
                 messages[index].position,
             )
         rest = list(client.replay(made.recording_id, messages[index].position))
-        assert _received(rest) == _expected(made, index)
+        assert _received(rest) == made.sent[index:]
 
 
 def test_bounded_length(client: aerotape.ArchiveClient) -> None:
-    """A replay of a length ends there, although the recording goes on behind it."""
+    """A replay of a given length ends before the end of the recording."""
     made = recorded(client, 100)
     start, end = made.sent[9][1], made.sent[49][1]
     replay = client.replay(made.recording_id, start, end - start)
@@ -131,7 +126,7 @@ def test_length_beyond_the_end(client: aerotape.ArchiveClient) -> None:
 
 
 def test_aerons_special_lengths(client: aerotape.ArchiveClient) -> None:
-    """-1 and -2 mean what they mean to Aeron's clients; other negative lengths are refused."""
+    """-1 and -2 have the meaning of Aeron's clients; other negative lengths are refused."""
     made = recorded(client, 10)
     assert _received(list(client.replay(made.recording_id, -1, -1))) == made.sent
     assert _received(list(client.replay(made.recording_id, -1, -2))) == made.sent
@@ -140,7 +135,7 @@ def test_aerons_special_lengths(client: aerotape.ArchiveClient) -> None:
 
 
 def test_nothing_to_replay(client: aerotape.ArchiveClient) -> None:
-    """From the very end of a stopped recording there are no messages, and no waiting."""
+    """A replay from the end of a stopped recording ends at once."""
     made = recorded(client, 3)
     replay = client.replay(made.recording_id, made.end)
     assert replay.replay_session_id is None
@@ -167,7 +162,7 @@ def test_follows_a_live_recording(client: aerotape.ArchiveClient, channel: str |
 
 
 def test_live_recording_up_to_a_length(client: aerotape.ArchiveClient) -> None:
-    """Following ends at the given length while the recording goes on."""
+    """Following ends at the given length while the recording continues."""
     made = start_recording(client, count=5)
     replay = client.replay(made.recording_id, 0, made.end + 640)
     assert _received([next(replay) for _ in range(5)]) == made.sent
@@ -178,7 +173,7 @@ def test_live_recording_up_to_a_length(client: aerotape.ArchiveClient) -> None:
 
 
 def test_live_recording_without_following(client: aerotape.ArchiveClient) -> None:
-    """With follow=False the replay ends where the recording is when it is asked for."""
+    """With follow=False the replay ends at the position at the time of the request."""
     made = start_recording(client, count=30)
     replay = client.replay(made.recording_id, follow=False)
     made.send([b"later"])
@@ -187,7 +182,7 @@ def test_live_recording_without_following(client: aerotape.ArchiveClient) -> Non
 
 
 def test_stopped_while_shorter_than_the_length(client: aerotape.ArchiveClient) -> None:
-    """A recording that stops before the length is reached ends the replay in good order."""
+    """A recording that stops before the length is reached ends the replay without an error."""
     made = start_recording(client, count=5)
     replay = client.replay(made.recording_id, 0, made.end + 65536)
     assert _received([next(replay) for _ in range(5)]) == made.sent
@@ -196,7 +191,7 @@ def test_stopped_while_shorter_than_the_length(client: aerotape.ArchiveClient) -
 
 
 def test_waiting_for_a_live_recording_can_time_out(client: aerotape.ArchiveClient) -> None:
-    """With a timeout, silence is an AeronTimeoutError that says where, and one can go on after."""
+    """Without a message in time, AeronTimeoutError names the position; iterating can continue."""
     made = start_recording(client, count=3)
     with client.replay(made.recording_id, timeout_ns=100_000_000) as replay:
         assert _received(_patiently(replay, 3)) == made.sent
@@ -208,7 +203,7 @@ def test_waiting_for_a_live_recording_can_time_out(client: aerotape.ArchiveClien
 
 
 def test_bounded_by_a_counter(client: aerotape.ArchiveClient) -> None:
-    """A bounded replay goes as far as a counter, goes on with it, and ends at the length."""
+    """A bounded replay follows the value of a counter, and ends at the length."""
     made = recorded(client, 20)
     first, last = made.sent[4][1], made.sent[19][1]
     counter = client.aeron.native.add_counter(1001, b"", "how far a replay may go")
@@ -226,7 +221,7 @@ def test_bounded_by_a_counter(client: aerotape.ArchiveClient) -> None:
 
 
 def test_file_io_max_length(client: aerotape.ArchiveClient) -> None:
-    """A replay that reads little at a time gives the same; less than a frame is refused."""
+    """A replay with small reads returns the same; less than a frame is refused."""
     made = recorded(client, 50)
     replay = client.replay(made.recording_id, file_io_max_length=4096)
     assert _received(list(replay)) == made.sent
@@ -235,7 +230,7 @@ def test_file_io_max_length(client: aerotape.ArchiveClient) -> None:
 
 
 def test_unknown_recording(client: aerotape.ArchiveClient) -> None:
-    """A recording that there is not is refused with the reference's code."""
+    """An unknown recording is refused with the reference's code."""
     with pytest.raises(ArchiveError) as caught:
         client.replay(9999)
     assert caught.value.error_code == aerotape.ErrorCode.UNKNOWN_RECORDING
@@ -256,7 +251,7 @@ def test_invalid_position(client: aerotape.ArchiveClient, position: int) -> None
 
 
 def test_bad_replay_channel(client: aerotape.ArchiveClient) -> None:
-    """A channel that no replay can go to is refused before the archive is asked."""
+    """An invalid channel is refused before a request is sent."""
     made = recorded(client, 1)
     with pytest.raises(ConfigurationError, match="aeron:"):
         client.replay(made.recording_id, channel="nonsense")
@@ -281,10 +276,10 @@ def test_start_replay_to_a_subscription(client: aerotape.ArchiveClient) -> None:
 
 
 @pytest.mark.parametrize("way", ["one", "all of it", "all"])
-def test_stopped_from_elsewhere(
+def test_stopped_by_another_client(
     archive: ServedArchive, client: aerotape.ArchiveClient, way: str
 ) -> None:
-    """A replay that is stopped by another client ends with an error that tells how far it came."""
+    """A replay that another client stops raises an error with the position reached."""
     made = start_recording(client, count=3)
     replay = client.replay(made.recording_id)
     assert _received([next(replay) for _ in range(3)]) == made.sent
@@ -313,10 +308,10 @@ def test_replays_that_are_left_early_are_stopped(client: aerotape.ArchiveClient)
 
 
 def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A replay that the archive has to abort raises its error and tells how far it came.
+    """A replay that the archive aborts raises its error, with the position reached.
 
-    With Java's that may be short of the gap: it revokes the publication, which may drop what was
-    not yet consumed.
+    With Java's archive that may be before the gap: it revokes the publication, which may drop
+    messages that were not consumed yet.
     """
     made = recorded(client, 100)
     gap = 2 * 65536
@@ -337,7 +332,7 @@ def test_missing_segment(archive: ServedArchive, client: aerotape.ArchiveClient)
 def test_an_error_that_is_here_before_the_messages(
     own_archive: ServedArchive, channel: str | None
 ) -> None:
-    """What the archive sent before it met damage is read, though its error is known already."""
+    """Messages sent before the damage are read, although the error has arrived already."""
     with own_archive.connect() as client:
         made = recorded(client, 20)
         # So few fit in the stream before any is read.
@@ -348,7 +343,7 @@ def test_an_error_that_is_here_before_the_messages(
         counters = client.aeron.native.counters()
         with client.replay(made.recording_id, channel=channel) as replay:
             wait_until(lambda: counters.rows(REPLAY_SESSIONS)[0][7] == 0, "the replay's end")
-            # Its answer comes behind the error; then a stream that was revoked is gone.
+            # Its response follows the error; by then a revoked stream is gone.
             client.start_position(made.recording_id)
             time.sleep(0.2)
             received: list[aerotape.Message] = []
@@ -377,12 +372,12 @@ def _stream_with_error(**image: object) -> ReplayStream:
 
 
 def test_an_error_overtakes_messages_under_way() -> None:
-    """An error that is here while the stream has not ended is raised behind what still comes."""
+    """An error that arrives before the end of the stream is raised after its last messages."""
     stream = _stream_with_error(is_end_of_stream=False)
     steps = stream.fetch()
     fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
     assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send(None), Pause)  # here the error is heard
+    assert isinstance(steps.send(None), Pause)  # here the error is received
     assert isinstance(steps.send(None), Poll)
     stream.backlog.take(lambda _: [fields], None)
     with pytest.raises(StopIteration):
@@ -402,7 +397,7 @@ def test_an_error_is_raised_where_nothing_comes_any_more(
 ) -> None:
     """A second after it came: of a stream that never appears, and of one that does not end.
 
-    Also to a reader who asks anew each time.
+    Also to a reader that starts a new iteration each time.
     """
     clock = itertools.count(10**9, 4 * 10**8)
     monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
@@ -416,7 +411,7 @@ def test_an_error_is_raised_where_nothing_comes_any_more(
 
 
 def test_errors_without_a_request(client: aerotape.ArchiveClient) -> None:
-    """What goes wrong with a replay later on is kept for poll_for_errors."""
+    """Errors of a started replay are stored for `poll_for_errors`."""
     made = recorded(client, 60)
     errors: list[ArchiveError] = []
     replay_session_id = client.start_replay(made.recording_id, "aeron:ipc", new_stream_id())

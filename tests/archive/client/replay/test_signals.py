@@ -71,7 +71,7 @@ def test_a_waiting_iterator_does_not_hold_up_requests(client: aerotape.ArchiveCl
 
 
 def test_deletion_is_signalled(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """Who purges a recording is told when its files are gone."""
+    """The client that purges a recording receives a signal when its files are deleted."""
     made = recorded(client, 1)
     client.purge_recording(made.recording_id)
     client.await_signal(RecordingSignal.DELETE, recording_id=made.recording_id)

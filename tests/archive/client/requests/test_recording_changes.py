@@ -23,9 +23,9 @@ from aerotape.errors import (
 
 
 def continuing(client: aerotape.ArchiveClient, made: Made) -> str:
-    """The channel of a publication that goes on where a recording has ended.
+    """The channel of a publication that continues at the end of a recording.
 
-    With a session of its own: the driver may not yet have closed the recorded publication.
+    With a new session id: the driver may not yet have closed the recorded publication.
     """
     found = client.list_recording(made.recording_id)
     assert found is not None
@@ -33,7 +33,7 @@ def continuing(client: aerotape.ArchiveClient, made: Made) -> str:
 
 
 def test_extend(client: aerotape.ArchiveClient) -> None:
-    """A recording goes on where it had stopped, and replays as one stream."""
+    """An extended recording continues at its stop position, and replays as one stream."""
     made = recorded(client, 20)
     channel = continuing(client, made)
     subscription_id = client.extend_recording(made.recording_id, channel, made.stream_id)
@@ -84,7 +84,7 @@ def test_extend_with_auto_stop(client: aerotape.ArchiveClient) -> None:
 
 
 def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """What is behind the position is gone, with the segment files that held only that."""
+    """Data past the position is removed, with the segment files that held only such data."""
     made = recorded(client, 200)
     position = made.sent[9][1]
     deleted = client.truncate_recording(made.recording_id, position)
@@ -97,7 +97,7 @@ def test_truncate(archive: ServedArchive, client: aerotape.ArchiveClient) -> Non
 
 
 def test_truncate_refused(client: aerotape.ArchiveClient) -> None:
-    """Within a frame, behind the end, of a live or an unknown recording: refused, nothing lost."""
+    """Refused within a frame, past the end, and for live or unknown recordings; no data is lost."""
     made = recorded(client, 3)
     for position in (made.end + 32, 8):
         with pytest.raises(ArchiveError):
@@ -158,7 +158,7 @@ def test_stop_recording_session(client: aerotape.ArchiveClient) -> None:
 def test_list_recording_subscriptions(
     client: aerotape.ArchiveClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is being recorded is listed page by page, by channel, by stream, and until stopped."""
+    """Recording subscriptions are listed by page, channel and stream, until they are stopped."""
     from aerotape.archive.client.requests.queries import Pages
 
     monkeypatch.setattr(Pages, "page_length", 2)

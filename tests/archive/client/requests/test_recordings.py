@@ -1,4 +1,4 @@
-"""Starting and stopping recordings, and asking about them."""
+"""Requests that start, stop, list and query recordings."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_positions(client: aerotape.ArchiveClient) -> None:
 
 
 def test_descriptor(client: aerotape.ArchiveClient) -> None:
-    """list_recording returns what is known of a recording, None of one that there is not."""
+    """list_recording returns a recording's descriptor, None for an unknown recording."""
     made = recorded(client, 3)
     found = client.list_recording(made.recording_id)
     assert found is not None

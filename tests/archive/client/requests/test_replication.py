@@ -1,4 +1,4 @@
-"""Asking an archive to copy recordings from another, which is the same one here."""
+"""Requests to replicate recordings from another archive, which is the same one here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _payloads(client: aerotape.ArchiveClient, recording_id: int) -> list[bytes]:
 
 
 def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A stopped recording is copied whole; the signals tell how it went and to where."""
+    """A stopped recording is copied; the signals have the progress and the copy's id."""
     made = recorded(client, 100)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     signals = []
@@ -38,7 +38,7 @@ def test_replicate(archive: ServedArchive, client: aerotape.ArchiveClient) -> No
 
 
 def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """With a stop position only so much is copied, of a live recording too; then it is over."""
+    """With a stop position the copy ends there, of a live recording too."""
     made = start_recording(client, count=50)
     position = made.sent[19][1]
     replication_id = client.replicate(
@@ -59,7 +59,7 @@ def test_replicate_up_to_a_position(archive: ServedArchive, client: aerotape.Arc
 
 
 def test_stop_replication(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """A replication of a live recording goes on until it is stopped, which works once."""
+    """A replication of a live recording continues until it is stopped, which works once."""
     made = start_recording(client, count=5)
     replication_id = client.replicate(made.recording_id, archive.control_channel)
     copy = client.await_signal(RecordingSignal.REPLICATE, correlation_id=replication_id)
@@ -106,7 +106,7 @@ def test_refused(archive: ServedArchive, client: aerotape.ArchiveClient) -> None
 
 
 def test_joins_the_live_stream(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """With a live destination the copy catches up, joins the live stream and goes on with it."""
+    """With a live destination the copy catches up, joins the live stream and follows it."""
     control = f"aeron:udp?control=localhost:{free_port()}"
     made = start_recording(client, f"{control}|control-mode=dynamic|ssc=true|fc=max", 100)
     replication_id = client.replicate(

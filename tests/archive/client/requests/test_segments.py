@@ -19,7 +19,7 @@ def _files(archive: ServedArchive, made: Made) -> list[int]:
 
 
 def test_detach_attach_delete(archive: ServedArchive, client: aerotape.ArchiveClient) -> None:
-    """Detached files stay until attached again or deleted; the start position tells which."""
+    """Detached files remain until they are attached again or deleted."""
     made = recorded(client, 200)
     all_files = _files(archive, made)
     assert len(all_files) > 4
@@ -64,7 +64,7 @@ def test_refused(client: aerotape.ArchiveClient) -> None:
 
 
 def test_migrate_refused(client: aerotape.ArchiveClient) -> None:
-    """Recordings of different streams do not go together."""
+    """Recordings of different streams cannot be joined."""
     one, other = recorded(client, 3), recorded(client, 3)
     with pytest.raises(ArchiveError, match="migrate the segments of recording"):
         client.migrate_segments(one.recording_id, other.recording_id)
@@ -73,7 +73,7 @@ def test_migrate_refused(client: aerotape.ArchiveClient) -> None:
 
 
 def test_migrate(client: aerotape.ArchiveClient) -> None:
-    """The files of a recording go to the front of the one that continues it."""
+    """The files of a recording are prepended to the one that continues it."""
     term = f"aeron:ipc?term-length={SEGMENT}|init-term-id=7"
     source_channel = f"{term}|term-id=7|term-offset=0"
     stream_id = recorded(client, 1).stream_id + 500_000

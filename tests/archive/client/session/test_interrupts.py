@@ -1,6 +1,6 @@
-"""Handlers of signals that raise, as Ctrl-C does, at any moment; and iterations that are left.
+"""Signal handlers that raise at any moment, as Ctrl-C does, and abandoned iterations.
 
-Whoever goes on afterwards has all messages, each once, and answers to the right questions.
+Afterwards, reading continues with all messages, each once, and requests with their responses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.daemon.recording import Made, new_stream_id, recorded
 
 import aerotape
 
-# An alarm may ring in a destructor, where nobody can be told.
+# An alarm may raise in a destructor, where no caller can catch it.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 LONGEST_S = 0.02
 ALARMS = 40
@@ -38,11 +38,11 @@ def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
 
 
 class Stop(BaseException):
-    """What no code of ours may take for an error of its own."""
+    """An exception that no code may catch as an error."""
 
 
 class Alarm(Exception):
-    """What a handler for SIGALRM commonly raises."""
+    """An exception as a handler for SIGALRM commonly raises it."""
 
 
 class Alarms:
@@ -103,7 +103,7 @@ def is_all(made: Made, received: list[aerotape.Message]) -> bool:
 def test_interrupted_replays_lose_no_message(
     client: aerotape.ArchiveClient, alarms: Alarms
 ) -> None:
-    """Iterated on, each has every message once."""
+    """Continued after each interrupt, a replay returns every message once."""
     made = recorded(client, 400)
     while not alarms.are_over:
         received: list[aerotape.Message] = []
@@ -113,10 +113,10 @@ def test_interrupted_replays_lose_no_message(
         assert is_all(made, received)
 
 
-def test_an_interrupted_persistent_subscription_goes_on(
+def test_an_interrupted_persistent_subscription_continues(
     client: aerotape.ArchiveClient, alarms: Alarms
 ) -> None:
-    """As if nothing had been, where it waited for the live stream."""
+    """It continues without loss, also when interrupted while waiting for the live stream."""
     live = Live(client, 30)
     received: list[aerotape.Message] = []
     with client.persistent_subscription(
@@ -134,10 +134,10 @@ def test_an_interrupted_persistent_subscription_goes_on(
     live.made.publication.close()
 
 
-def test_interrupted_requests_cost_others_nothing(
+def test_interrupted_requests_do_not_affect_others(
     client: aerotape.ArchiveClient, alarms: Alarms
 ) -> None:
-    """What is read while one is interrupted reaches the other threads, and later requests."""
+    """Responses read during an interrupted request reach other threads and later requests."""
     made = recorded(client, 3)
     listed = [each.recording_id for each in client.list_recordings()]
     failures: list[BaseException] = []
@@ -174,8 +174,8 @@ def take(stream: Iterable[aerotape.Message], count: int) -> list[aerotape.Messag
     return taken
 
 
-def test_what_an_iteration_leaves_comes_in_the_next(client: aerotape.ArchiveClient) -> None:
-    """Of subscriptions, persistent ones and replay merges; `poll` has it as well."""
+def test_an_abandoned_iteration_loses_no_message(client: aerotape.ArchiveClient) -> None:
+    """The next iteration, or `poll`, continues: subscriptions, persistent ones, merges."""
     with (
         client.aeron.add_subscription("aeron:ipc", stream_id := new_stream_id()) as subscription,
         client.aeron.add_publication("aeron:ipc", stream_id) as publication,

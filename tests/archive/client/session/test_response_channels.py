@@ -21,7 +21,7 @@ def response_channel() -> str:
 
 @pytest.fixture
 def client(archive: ServedArchive) -> Iterator[aerotape.ArchiveClient]:
-    """A client that gave no address of its own."""
+    """A client without an address of its own for responses."""
     with archive.connect(control_response_channel=response_channel()) as connected:
         yield connected
 
@@ -56,7 +56,7 @@ def test_replay_over_ipc(archive: ServedArchive) -> None:
 
 
 def test_replay_of_a_live_recording(client: aerotape.ArchiveClient) -> None:
-    """It is followed until it stops, and many replays go on beside it."""
+    """It is followed until it stops, and many replays run beside it."""
     made = start_recording(client, count=10)
     with client.replay(made.recording_id) as replay:
         first = [next(replay) for _ in range(10)]

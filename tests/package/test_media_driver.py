@@ -1,4 +1,4 @@
-"""Properties of the media driver that Java's driver takes as names of classes."""
+"""The media driver's directory, its defaults, and properties whose values are Java classes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 import aerotape
-from aerotape.driver_properties import with_c_names
+from aerotape import _native
+from aerotape.media_driver import default_aeron_dir, launch_driver, with_c_names
 
 VALIDATOR = "aeron.driver.termination.validator"
 SHARED = "aeron.shared.idle.strategy"
+TIMER = "aeron.timer.interval"
 IDLE_CLASSES = ("Backoff", "BusySpin", "NoOp", "Sleeping", "SleepingMillis", "Yielding")
 PROPERTIES = [
     {VALIDATOR: "io.aeron.driver.DefaultAllowTerminationValidator"},
@@ -28,29 +30,22 @@ PROPERTIES = [
 
 
 @pytest.mark.parametrize("given", PROPERTIES, ids=lambda given: next(iter(given.values())))
-@pytest.mark.parametrize("place", ["properties", "environment"])
-def test_a_driver_runs_with_the_classes_that_aeron_brings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], place: str
-) -> None:
-    """Names of Java classes are the C driver's names for it, wherever they are given."""
-    properties = given
-    if place == "environment":
-        properties = {}
-        for name, value in given.items():
-            monkeypatch.setenv(name.upper().replace(".", "_"), value)
-    with aerotape.MediaDriver.launch(
-        tmp_path / "aeron",
-        {
-            "aeron.threading.mode": "SHARED",
-            "aeron.term.buffer.sparse.file": True,
-            **properties,
-        },
-    ) as driver:
+def test_a_driver_runs_with_aerons_classes(tmp_path: Path, given: dict[str, object]) -> None:
+    """The C driver accepts the names that stand for Java classes of Aeron and Agrona."""
+    fast = {"aeron.threading.mode": "SHARED", "aeron.term.buffer.sparse.file": True}
+    with aerotape.MediaDriver.launch(tmp_path / "aeron", {**fast, **given}) as driver:
         assert not driver.is_closed
 
 
+def test_classes_in_the_environment_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Java class in an environment variable becomes a property; other values stay there."""
+    monkeypatch.setenv("AERON_SHARED_IDLE_STRATEGY", "org.agrona.concurrent.NoOpIdleStrategy")
+    monkeypatch.setenv("AERON_SENDER_IDLE_STRATEGY", "spin")
+    assert with_c_names({}) == {SHARED: "noop"}
+
+
 def test_sleeping_milliseconds_is_an_argument_of_sleeping() -> None:
-    """The C driver has no other strategy for it; an argument that was given stays."""
+    """The C driver has no other strategy for it; a given argument stays."""
     arguments = f"{SHARED}.init.args"
     assert with_c_names({SHARED: "sleep-ms"}) == {SHARED: "sleep-ns", arguments: "1ms"}
     given = {SHARED: "sleep-ms", arguments: "2ms"}
@@ -70,7 +65,7 @@ def test_sleeping_milliseconds_is_an_argument_of_sleeping() -> None:
 def test_other_classes_are_refused_with_the_names_to_use(
     tmp_path: Path, name: str, value: str, expected: str
 ) -> None:
-    """What cannot be run is named with the names that can, and nothing is made."""
+    """The error lists the supported values, and no file is created."""
     with pytest.raises(aerotape.ConfigurationError) as caught:
         aerotape.Archive.launch(
             dir=tmp_path / "archive",
@@ -89,3 +84,38 @@ def test_functions_of_other_libraries_are_left_to_the_driver() -> None:
     assert with_c_names(given) == given
     with pytest.raises(aerotape.ConfigurationError):
         with_c_names({**given, VALIDATOR: "com.example.Mine"})
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "passed"),
+    [
+        ({}, "", "100ms"),
+        ({}, "2s", None),  # the driver reads its environment
+        ({TIMER: "3s"}, "2s", "3s"),
+        ({TIMER: "3s"}, "", "3s"),
+    ],
+)
+def test_given_values_override_our_default(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], environment: str, passed: str | None
+) -> None:
+    """Our default applies if neither a property nor the environment has a value."""
+    seen: list[dict[str, str]] = []
+
+    class Driver:
+        @staticmethod
+        def launch(properties: dict[str, str]) -> None:
+            seen.append(properties)
+
+    monkeypatch.setattr(_native, "MediaDriver", Driver)
+    monkeypatch.setenv("AERON_TIMER_INTERVAL", environment)
+    launch_driver({"aeron.dir": "/there", **given})
+    assert [(each["aeron.dir"], each.get(TIMER)) for each in seen] == [("/there", passed)]
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is that of AERON_DIR, else the user's own as all Aeron clients name it."""
+    monkeypatch.setenv("AERON_DIR", "/somewhere")
+    assert default_aeron_dir() == "/somewhere"
+    monkeypatch.delenv("AERON_DIR")
+    monkeypatch.setenv("LOGNAME", "someone")
+    assert default_aeron_dir() == "/dev/shm/aeron-someone"

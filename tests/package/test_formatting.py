@@ -1,4 +1,4 @@
-"""Representations of objects: what they show, and that they show it in any state."""
+"""Representations of objects, in any state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Thing:
 
 
 def test_attributes_are_shown_by_name() -> None:
-    """Strings are quoted, states are words, and what is closed is shown as closed."""
+    """Strings are quoted, states are names, and closed objects are marked."""
     thing = Thing()
     assert shown(thing, "path", "state", "_part.name") == (
         "<Thing path='a path' state=RUNNING name='left'>"
@@ -37,6 +37,6 @@ def test_attributes_are_shown_by_name() -> None:
     assert shown(thing, "state") == "<Thing state=RUNNING closed>"
 
 
-def test_what_cannot_be_read_is_left_out() -> None:
+def test_unreadable_attributes_are_omitted() -> None:
     """An object whose `__init__` failed, or an attribute that raises, is shown without it."""
     assert shown(Thing.__new__(Thing), "path", "broken") == "<Thing>"

@@ -1,0 +1,142 @@
+"""The handshake: connect request, version, archive id and challenge, against scripted responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.daemon.scripted_session import (
+    SESSION,
+    Reply,
+    ScriptedStreams,
+    ok,
+    refusal,
+)
+
+from aerotape.archive.client.executors.blocking import run_pauses
+from aerotape.archive.client.executors.polling import PollingExecutor
+from aerotape.archive.client.requests.request import Steps
+from aerotape.archive.client.session import handshake
+from aerotape.archive.client.session.control_session import ControlSession
+from aerotape.codecs.generated import archive as codecs
+from aerotape.codecs.runtime import Message
+from aerotape.errors import AeronTimeoutError, ArchiveError
+from aerotape.protocol import PROTOCOL_VERSION, semantic_version
+
+Opening = Steps[tuple[ControlSession, int]]
+Perform = Callable[[Opening], tuple[ControlSession, int]]
+
+
+def _poll(opening: Opening) -> tuple[ControlSession, int]:
+    executor = PollingExecutor(opening)
+    while not executor.is_done:
+        executor.advance()
+    return executor.result
+
+
+def _open(
+    reply: Reply,
+    on_challenge: Callable[[bytes], bytes] | None = None,
+    perform: Perform = run_pauses,
+) -> tuple[ScriptedStreams, ControlSession, int]:
+    streams = ScriptedStreams(reply)
+    fake: Any = streams
+    opening = handshake.open_session(
+        fake,
+        request_channel="aeron:ipc",
+        request_stream_id=10,
+        response_channel="aeron:ipc",
+        response_stream_id=20,
+        timeout_ns=50_000_000,
+        credentials=b"open",
+        on_challenge=on_challenge,
+        client_name="tester",
+    )
+    session, archive_id = perform(opening)
+    return streams, session, archive_id
+
+
+def _granted(request: Any, version: int = PROTOCOL_VERSION) -> list[Message]:
+    if isinstance(request, codecs.AuthConnectRequest | codecs.ChallengeResponse):
+        return [
+            codecs.ControlResponse(
+                control_session_id=SESSION,
+                correlation_id=request.correlation_id,
+                relevant_id=SESSION,
+                version=version,
+            )
+        ]
+    return [ok(request, 4242)] if isinstance(request, codecs.ArchiveIdRequest) else []
+
+
+@pytest.mark.parametrize("perform", [run_pauses, _poll])
+def test_handshake(perform: Perform) -> None:
+    """The connect request has version, response channel and name; then the id is requested."""
+    streams, session, archive_id = _open(_granted, perform=perform)
+    assert archive_id == 4242
+    assert session.control_session_id == SESSION
+    connect, ask_id = streams.requests
+    assert connect.version == PROTOCOL_VERSION
+    assert connect.response_stream_id == 20
+    assert connect.response_channel.startswith("aeron:ipc?")
+    assert "|session-id=" in connect.response_channel
+    assert connect.response_channel == streams.request_channel
+    assert connect.encoded_credentials == b"open"
+    assert connect.client_info.startswith("name=tester version=")
+    assert ask_id.control_session_id == SESSION
+
+
+def test_archive_without_an_id() -> None:
+    """An archive too old to have an id receives a keep-alive instead of the request for it."""
+    streams, _, archive_id = _open(lambda r: _granted(r, semantic_version(1, 10, 0)))
+    assert archive_id == -1
+    assert isinstance(streams.requests[1], codecs.KeepAliveRequest)
+    assert streams.requests[1].control_session_id == SESSION
+
+
+def test_archive_of_another_protocol() -> None:
+    """Another major version is refused, naming both."""
+    with pytest.raises(ArchiveError, match=r"protocol version 2\.0\.0, this client 1\.x"):
+        _open(lambda r: _granted(r, semantic_version(2, 0, 0)))
+
+
+def test_connect_refused() -> None:
+    """A refused connect raises the archive's reason and code."""
+    with pytest.raises(ArchiveError, match="cannot connect: wrong password") as caught:
+        _open(lambda request: [refusal(request.correlation_id, 10, "wrong password")])
+    assert caught.value.error_code == 10
+
+
+def test_connect_unanswered() -> None:
+    """A connect request without a response times out."""
+    with pytest.raises(AeronTimeoutError, match="cannot connect: no response"):
+        _open(lambda request: [])
+
+
+def _challenging(request: Any) -> list[Message]:
+    if isinstance(request, codecs.AuthConnectRequest):
+        return [
+            codecs.Challenge(
+                control_session_id=SESSION,
+                correlation_id=request.correlation_id,
+                encoded_challenge=b"who?",
+            )
+        ]
+    return _granted(request)
+
+
+def test_challenge() -> None:
+    """The response to a challenge is the result of the caller's function."""
+    streams, session, archive_id = _open(_challenging, lambda challenge: b"me, " + challenge)
+    assert archive_id == 4242
+    assert session.control_session_id == SESSION
+    answer = streams.requests[1]
+    assert isinstance(answer, codecs.ChallengeResponse)
+    assert (answer.control_session_id, answer.encoded_credentials) == (SESSION, b"me, who?")
+
+
+def test_challenge_without_an_answer() -> None:
+    """Without a function for it, a challenge is an error that names the argument."""
+    with pytest.raises(ArchiveError, match="on_challenge"):
+        _open(_challenging)

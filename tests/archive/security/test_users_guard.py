@@ -1,0 +1,176 @@
+"""The users guard under many secrets: bounded hashing, refusal when busy, no hint on user names."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from support.daemon.control_rig import await_true
+
+from aerotape.archive.security.authentication import SessionProxy
+from aerotape.archive.security.scram import Verifier
+from aerotape.archive.security.users import MAX_QUEUED_SECRETS, UsersGuard
+from aerotape.archive.security.users_file import Role, make_user, put_user
+
+ITERATIONS = 5_000
+BUSY = f"{MAX_QUEUED_SECRETS} other secrets are to be checked first: try again"
+
+
+@dataclass
+class Session:
+    """A control session that waits for the guard."""
+
+    session_id: int
+    source_identity: str = "10.0.0.1:4000"
+    principal: bytes | None = None
+    refusal: str | None = None
+    challenges: list[bytes] = field(default_factory=list)
+
+    def challenge(self, encoded_challenge: bytes) -> bool:
+        self.challenges.append(encoded_challenge)
+        return True
+
+    def authenticate(self, encoded_principal: bytes) -> bool:
+        self.principal = encoded_principal
+        return True
+
+    def reject(self, why: str = "") -> None:
+        self.refusal = why
+
+    @property
+    def is_decided(self) -> bool:
+        return self.principal is not None or self.refusal is not None
+
+
+@dataclass
+class Door:
+    """A guard, and the secrets that it hashes while the gate is open."""
+
+    guard: UsersGuard
+    gate: threading.Event = field(default_factory=threading.Event)
+    hashed: list[bytes] = field(default_factory=list)
+    sessions: int = 0
+
+    def knock(self, credentials: bytes) -> Session:
+        """Connect with credentials, ready for a response."""
+        self.sessions += 1
+        session = Session(self.sessions)
+        self.guard.on_connect_request(session.session_id, credentials, 0)
+        self.is_decided(session)
+        return session
+
+    def is_decided(self, session: Session) -> bool:
+        """Call the guard once."""
+        if not session.is_decided:
+            self.guard.on_connected_session(SessionProxy(session), 0)
+        return session.is_decided
+
+    def decide(self, session: Session) -> Session:
+        """Wait until it is decided."""
+        await_true(lambda: self.is_decided(session))
+        return session
+
+    def fill(self, *, name: bytes) -> list[Session]:
+        """Close the gate and fill the queue; return the sessions that wait."""
+        self.gate.clear()
+        crowd = [self.knock(name + b":wrong%d" % number) for number in range(MAX_QUEUED_SECRETS)]
+        await_true(lambda: len(self.guard._checking) == MAX_QUEUED_SECRETS)
+        return crowd
+
+
+@pytest.fixture
+def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    path = tmp_path / "users"
+    for name in ("alice", "bob"):
+        put_user(path, make_user(name, Role.READ, name.encode(), ITERATIONS))
+    door = Door(UsersGuard(path))
+    accepts = Verifier.accepts_secret
+
+    def accepts_when_open(verifier: Verifier, secret: bytes) -> bool:
+        door.gate.wait(20)
+        door.hashed.append(secret)
+        return accepts(verifier, secret)
+
+    monkeypatch.setattr(Verifier, "accepts_secret", accepts_when_open)
+    door.gate.set()
+    yield door
+    door.gate.set()
+    door.guard.close()
+
+
+def test_wrong_secrets_do_not_block_known_secrets_and_proofs(door: Door) -> None:
+    """With a full queue, a secret that was right before is accepted and a name is challenged."""
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+    flood = door.fill(name=b"bob")
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+    proving = door.knock(b"bob")
+    await_true(lambda: door.is_decided(proving) or bool(proving.challenges))
+    assert proving.challenges
+    door.gate.set()
+    assert {door.decide(each).refusal for each in flood} == {""}
+
+
+@pytest.mark.parametrize("name", [b"bob", b"nobody"])
+def test_a_full_queue_refuses_and_says_to_try_again(door: Door, name: bytes) -> None:
+    """Known and unknown users alike; once there is room, the same secret is checked."""
+    flood = door.fill(name=name)
+    refused = [door.decide(door.knock(each)) for each in (b"alice:alice", b"nobody:x", b"bob:bob")]
+    assert [each.refusal for each in refused] == [BUSY] * 3
+    assert not any(door.is_decided(each) for each in flood)
+    door.gate.set()
+    assert {door.decide(each).refusal for each in flood} == {""}
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+
+
+def test_an_unknown_user_costs_as_many_iterations(door: Door) -> None:
+    """Time does not show whether a name is a user's: the same hash is computed for both."""
+    for name in (b"alice", b"nobody"):
+        assert door.decide(door.knock(name + b":guess")).refusal == ""
+    assert door.hashed == [b"guess"] * 2
+    assert door.guard._verifier("nobody").iterations == ITERATIONS
+
+
+def test_a_failed_check_refuses_its_client_only(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is raised to the conductor, which refuses; the thread checks the next secret."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Verifier, "accepts_secret", lambda *_: 1 // 0)
+        session = door.knock(b"alice:alice")
+        with pytest.raises(ZeroDivisionError):
+            await_true(lambda: door.is_decided(session))
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+
+
+def test_nothing_is_hashed_before_the_client_can_receive_a_response(door: Door) -> None:
+    """A client that has only sent a connect request takes no place in the queue."""
+    for number in range(100):
+        door.guard.on_connect_request(1_000 + number, b"alice:wrong%d" % number, 0)
+    assert door.decide(door.knock(b"alice:alice")).principal == b"alice"
+    assert door.hashed == [b"alice"]
+
+
+def test_one_secret_is_hashed_once(door: Door) -> None:
+    """For each user name, known or not, however many clients send it, right or wrong."""
+    door.gate.clear()
+    crowd = [door.knock(b"bob:bob") for _ in range(30)]
+    wrong = [door.knock(b"alice:bob") for _ in range(30)]
+    nobody = [door.knock(b"nobody:bob") for _ in range(30)]
+    door.gate.set()
+    assert {door.decide(each).principal for each in crowd} == {b"bob"}
+    assert {door.decide(each).refusal for each in (*wrong, *nobody)} == {""}
+    for _ in range(3):
+        for credentials in (b"alice:bob", b"nobody:bob"):
+            assert door.decide(door.knock(credentials)).refusal == ""
+    assert door.hashed == [b"bob"] * 3
+
+
+def test_a_new_secret_counts_that_was_wrong_before(door: Door) -> None:
+    """Remembered outcomes end with the file's entry that they were for."""
+    assert door.decide(door.knock(b"alice:new")).refusal == ""
+    put_user(door.guard._file.path, make_user("alice", Role.READ, b"new", ITERATIONS))
+    assert door.decide(door.knock(b"alice:new")).principal == b"alice"
+    assert door.decide(door.knock(b"alice:alice")).refusal == ""

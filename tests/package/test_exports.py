@@ -1,0 +1,39 @@
+"""The public names of the package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import aerotape
+
+
+def names_for_type_checkers() -> set[str]:
+    """Return the names that the package imports as public ones, at run time or not."""
+    nodes = ast.walk(ast.parse(Path(aerotape.__file__).read_text()))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {each.asname for node in imports for each in node.names if each.asname}
+
+
+def test_type_checkers_and_programs_see_the_same_names() -> None:
+    """Each public name can be loaded, and is imported for type checkers."""
+    assert {*names_for_type_checkers(), "__version__"} == set(aerotape.__all__)
+    assert set(aerotape.__all__) <= set(dir(aerotape))
+    for name in aerotape.__all__:
+        assert getattr(aerotape, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        aerotape.nothing  # noqa: B018
+
+
+def test_an_import_loads_nothing_heavy() -> None:
+    """Clients, Arrow and Spark are loaded on first use."""
+    script = "import sys, aerotape; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "aerotape.errors" in loaded
+    assert not {"aerotape._native", "pyarrow", "pyspark", "asyncio"} & set(loaded)
