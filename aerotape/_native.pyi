@@ -65,7 +65,6 @@ class AeronClient:
         *,
         client_name: str = "",
         driver_timeout_ms: int = 10_000,
-        idle_sleep_ns: int = 1_000_000,
         mailbox: Mailbox | None = None,
     ) -> None:
         """Connect. With a mailbox, the client's own events (errors, unavailable counters,

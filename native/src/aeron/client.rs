@@ -77,13 +77,6 @@ impl Entered<'_> {
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
     }
-
-    /// Poll the driver for its responses at once.
-    pub fn hurry(&self) {
-        if let Some(raw) = self.0.as_ref() {
-            raw.conducting.hurry();
-        }
-    }
 }
 
 impl ClientHandle {
@@ -154,7 +147,6 @@ impl ClientHandle {
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        idle_sleep_ns: u64,
         mailbox: Option<MailboxHandle>,
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
@@ -185,8 +177,7 @@ impl ClientHandle {
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
-            let longest_park = Duration::from_nanos(idle_sleep_ns.max(1_000));
-            let conducting = match ConductorThread::start(aeron, context, longest_park, mailbox) {
+            let conducting = match ConductorThread::start(aeron, context, mailbox) {
                 Ok(conducting) => conducting,
                 Err(error) => {
                     c::aeron_close(aeron);
@@ -362,25 +353,16 @@ pub(super) const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
 #[pymethods]
 impl AeronClient {
     #[new]
-    #[pyo3(signature = (aeron_dir, *, client_name="", driver_timeout_ms=10_000,
-                        idle_sleep_ns=1_000_000, mailbox=None))]
+    #[pyo3(signature = (aeron_dir, *, client_name="", driver_timeout_ms=10_000, mailbox=None))]
     fn new(
         py: Python<'_>,
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        idle_sleep_ns: u64,
         mailbox: Option<MailboxHandle>,
     ) -> PyResult<Self> {
-        let handle = py.detach(|| {
-            ClientHandle::connect(
-                aeron_dir,
-                client_name,
-                driver_timeout_ms,
-                idle_sleep_ns,
-                mailbox,
-            )
-        })?;
+        let handle = py
+            .detach(|| ClientHandle::connect(aeron_dir, client_name, driver_timeout_ms, mailbox))?;
         Ok(Self { handle })
     }
 
@@ -411,48 +393,41 @@ impl AeronClient {
         CountersReader::new(self.handle.clone())
     }
 
-    fn async_add_publication(
-        &self,
-        py: Python<'_>,
-        channel: &str,
-        stream_id: i32,
-    ) -> PyResult<PendingPublication> {
-        let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
-        Ok(pending.handed_on(py))
+    fn async_add_publication(&self, channel: &str, stream_id: i32) -> PyResult<PendingPublication> {
+        Ok(PendingPublication::start(&self.handle, channel, stream_id)?)
     }
 
     fn async_add_exclusive_publication(
         &self,
-        py: Python<'_>,
         channel: &str,
         stream_id: i32,
     ) -> PyResult<PendingExclusivePublication> {
-        let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
-        Ok(pending.handed_on(py))
+        Ok(PendingExclusivePublication::start(
+            &self.handle,
+            channel,
+            stream_id,
+        )?)
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
     fn async_add_subscription(
         &self,
-        py: Python<'_>,
         channel: &str,
         stream_id: i32,
         mailbox: Option<MailboxHandle>,
         tells_losses: bool,
     ) -> PyResult<PendingSubscription> {
         let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
-        let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
-        Ok(pending.handed_on(py))
+        Ok(PendingSubscription::start(
+            &self.handle,
+            channel,
+            stream_id,
+            audience,
+        )?)
     }
 
-    fn async_add_counter(
-        &self,
-        py: Python<'_>,
-        type_id: i32,
-        key: &[u8],
-        label: &str,
-    ) -> PyResult<PendingCounter> {
-        Ok(PendingCounter::start(&self.handle, type_id, key, label)?.handed_on(py))
+    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> PyResult<PendingCounter> {
+        Ok(PendingCounter::start(&self.handle, type_id, key, label)?)
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]

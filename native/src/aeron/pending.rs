@@ -32,8 +32,8 @@ pub(super) struct Outstanding {
 /// A command that C knows; its record is C's again once it was answered.
 pub(super) struct Command {
     pub record: *mut Record,
-    /// While this is there the conductor's thread is attentive.
-    awaiting: Option<Awaiting>,
+    /// While this exists the conductor thread polls often.
+    _awaiting: Option<Awaiting>,
 }
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl Send for Command {}
@@ -90,7 +90,7 @@ impl Outstanding {
             registration_id: unsafe { registration_id(record) },
             command: Mutex::new(Some(Command {
                 record,
-                awaiting: entered.awaiting(),
+                _awaiting: entered.awaiting(),
             })),
             what,
             withdraw,
@@ -99,17 +99,6 @@ impl Outstanding {
 
     pub fn registration_id(&self) -> i64 {
         self.registration_id
-    }
-
-    /// Have the driver get the command at once, with the interpreter released.
-    pub fn hand_on(&self, py: Python<'_>) {
-        let command = lock(&self.command);
-        let awaiting = command.as_ref().and_then(|it| it.awaiting.as_ref());
-        let hand_on = awaiting.map(Awaiting::handing_on);
-        drop(command);
-        if let Some(hand_on) = hand_on {
-            py.detach(hand_on);
-        }
     }
 
     /// Poll once with the C function, which answers 0 as long as nothing is known.
@@ -168,7 +157,7 @@ impl Outstanding {
             Withdraw::Leave(leave) => leave(
                 &self.client,
                 Command {
-                    awaiting: None,
+                    _awaiting: None,
                     ..command
                 },
             ),
@@ -185,7 +174,6 @@ impl Drop for Outstanding {
 /// Wait for the answer to a command with the interpreter released.
 pub(super) fn wait_for<T>(
     py: Python<'_>,
-    outstanding: &Outstanding,
     timeout_ns: u64,
     what: &str,
     mut poll: impl FnMut() -> Result<Option<T>> + Send,
@@ -194,9 +182,6 @@ where
     T: Send,
 {
     let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-    if let Some(entered) = outstanding.client.enter() {
-        entered.hurry();
-    }
     loop {
         let slice = deadline.min(Instant::now() + Duration::from_millis(100));
         let found = py.detach(|| -> Result<Option<T>> {
@@ -245,14 +230,8 @@ macro_rules! pending_class {
                 Ok(found.map(|()| make(&self.outstanding, object)))
             }
 
-            /// Have the driver get the command at once.
-            pub fn handed_on(self, py: Python<'_>) -> Self {
-                self.outstanding.hand_on(py);
-                self
-            }
-
             pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {
-                wait_for(py, &self.outstanding, timeout_ns, what, || self.poll_once())
+                wait_for(py, timeout_ns, what, || self.poll_once())
             }
         }
 
