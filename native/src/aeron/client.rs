@@ -8,7 +8,7 @@ use super::pending::{
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
-use super::{c_string, last_error, lock};
+use super::{c_string, last_error, lock, read, write};
 use crate::errors::{Error, Result};
 use crate::event::Event;
 use crate::fork;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct ClientHandle(Arc<Shared>);
 
-/// A client that is not kept open by this: for what the client itself keeps.
+/// A weak handle, for what the client itself owns.
 pub(super) struct WeakClient(Weak<Shared>);
 
 impl WeakClient {
@@ -39,11 +39,11 @@ impl WeakClient {
 struct Shared {
     aeron: RwLock<Option<Raw>>,
     aeron_dir: String,
-    /// What the image callbacks of C subscriptions point at, until C has done with each.
+    /// What the image callbacks of C subscriptions point at, until C has closed each.
     listenings: Mutex<Vec<Arc<ImageListener>>>,
     /// Commands that C cannot cancel and no caller waits for; their records stay until polled.
     left: Mutex<Vec<Command>>,
-    /// The process that made the client. In a child of it the client's threads do not run.
+    /// The process that created the client. In a forked child the client's thread does not run.
     process: fork::Process,
 }
 
@@ -59,8 +59,8 @@ struct Listener {
     mailbox: Option<MailboxHandle>,
 }
 
-// SAFETY: `aeron_t` with its own conductor thread is made for use from several threads; the
-// RwLock in `Shared` keeps use and close apart.
+// SAFETY: `aeron_t` with a conductor thread accepts calls from several threads; the RwLock in
+// `Shared` keeps use and close apart.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
@@ -85,10 +85,7 @@ impl ClientHandle {
         if !self.0.process.is_this() {
             return None;
         }
-        let guard = match self.0.aeron.read() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let guard = read(&self.0.aeron);
         guard.is_some().then_some(Entered(guard))
     }
 
@@ -111,7 +108,7 @@ impl ClientHandle {
         WeakClient(Arc::downgrade(&self.0))
     }
 
-    /// Keep what the callbacks of a C subscription point at, until `forget` or the client's end.
+    /// Retain what the callbacks of a C subscription point at, until `forget` or the client's end.
     pub(super) fn keep(&self, listening: Arc<ImageListener>) {
         lock(&self.0.listenings).push(listening);
     }
@@ -127,7 +124,7 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    /// Take over a command without a response, for `poll_left`.
+    /// Take over a command whose response is outstanding, for `poll_left`.
     pub(super) fn leave(&self, command: Command) {
         lock(&self.0.left).push(command);
     }
@@ -158,7 +155,7 @@ impl ClientHandle {
         // listener outlives the client because it is freed only after `aeron_close`.
         unsafe {
             if c::aeron_context_init(&mut context) < 0 {
-                return Err(last_error("cannot make an Aeron context"));
+                return Err(last_error("cannot create an Aeron context"));
             }
             let listener = Box::into_raw(Box::new(Listener {
                 mailbox: mailbox.clone(),
@@ -185,7 +182,7 @@ impl ClientHandle {
                     drop(Box::from_raw(listener));
                     return Err(Error::Aeron {
                         code: error.raw_os_error().unwrap_or_default(),
-                        message: format!("{what}: no thread for it: {error}"),
+                        message: format!("{what}: cannot start its thread: {error}"),
                     });
                 }
             };
@@ -244,7 +241,7 @@ fn await_driver(dir: &CStr, timeout_ms: u64, what: &str) -> Result<()> {
     }
 }
 
-/// A client taken out of use, on its way to be freed.
+/// A client that no thread can enter any more, to be freed.
 struct Closing {
     raw: Raw,
     /// Dropped by `run` only: where that never runs, C may still call.
@@ -275,18 +272,16 @@ impl Shared {
             // The memory is shared with the parent, whose client would lose its objects.
             return;
         }
-        let raw = match self.aeron.write() {
-            Ok(mut guard) => guard.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
+        let Some(raw) = write(&self.aeron).take() else {
+            return;
         };
-        let Some(raw) = raw else { return };
         let closing = Closing {
             raw,
             listenings: ManuallyDrop::new(take(&mut *lock(&self.listenings))),
         };
         if is_in_callback() {
             // The conductor's thread had the last handle, and closing waits for that thread.
-            // Where no thread can be had the client stays: better than to free what is in use.
+            // If no thread can be started the client leaks: better than to free it while in use.
             let _ = std::thread::Builder::new()
                 .name("aeron-close".into())
                 .spawn(move || closing.run());
@@ -300,7 +295,7 @@ thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Run `body` knowing that the C client calls it, on its conductor's thread.
+/// Run `body`, which the C client calls on its conductor's thread.
 pub(super) fn in_callback(body: impl FnOnce()) {
     let before = IN_CALLBACK.replace(true);
     body();
@@ -372,7 +367,7 @@ impl AeronClient {
     }
 
     #[getter]
-    fn client_id(&self) -> PyResult<i64> {
+    fn client_id(&self) -> Result<i64> {
         let entered = self.handle.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_client_id(entered.aeron()) })
@@ -383,7 +378,7 @@ impl AeronClient {
         self.handle.is_closed()
     }
 
-    fn next_correlation_id(&self) -> PyResult<i64> {
+    fn next_correlation_id(&self) -> Result<i64> {
         let entered = self.handle.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_next_correlation_id(entered.aeron()) })
@@ -393,20 +388,16 @@ impl AeronClient {
         CountersReader::new(self.handle.clone())
     }
 
-    fn async_add_publication(&self, channel: &str, stream_id: i32) -> PyResult<PendingPublication> {
-        Ok(PendingPublication::start(&self.handle, channel, stream_id)?)
+    fn async_add_publication(&self, channel: &str, stream_id: i32) -> Result<PendingPublication> {
+        PendingPublication::start(&self.handle, channel, stream_id)
     }
 
     fn async_add_exclusive_publication(
         &self,
         channel: &str,
         stream_id: i32,
-    ) -> PyResult<PendingExclusivePublication> {
-        Ok(PendingExclusivePublication::start(
-            &self.handle,
-            channel,
-            stream_id,
-        )?)
+    ) -> Result<PendingExclusivePublication> {
+        PendingExclusivePublication::start(&self.handle, channel, stream_id)
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
@@ -416,18 +407,13 @@ impl AeronClient {
         stream_id: i32,
         mailbox: Option<MailboxHandle>,
         tells_losses: bool,
-    ) -> PyResult<PendingSubscription> {
+    ) -> Result<PendingSubscription> {
         let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
-        Ok(PendingSubscription::start(
-            &self.handle,
-            channel,
-            stream_id,
-            audience,
-        )?)
+        PendingSubscription::start(&self.handle, channel, stream_id, audience)
     }
 
-    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> PyResult<PendingCounter> {
-        Ok(PendingCounter::start(&self.handle, type_id, key, label)?)
+    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<PendingCounter> {
+        PendingCounter::start(&self.handle, type_id, key, label)
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]

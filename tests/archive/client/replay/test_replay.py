@@ -380,7 +380,7 @@ def test_an_error_overtakes_messages_under_way() -> None:
     """An error that is here while the stream has not ended is raised behind what still comes."""
     stream = _stream_with_error(is_end_of_stream=False)
     steps = stream.fetch()
-    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
+    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0, 0)
     assert isinstance(next(steps), Poll)
     assert isinstance(steps.send(None), Pause)  # here the error is heard
     assert isinstance(steps.send(None), Poll)
