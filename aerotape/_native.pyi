@@ -22,17 +22,17 @@ def checksum(name: ChecksumName, data: bytes) -> int:
 # ---- time_points.rs ----------------------------------------------------------------------------
 
 def decode_time_points(data: bytes, begin: int) -> tuple[bytes, bytes, bytes, str]:
-    """Take apart the points of a time index that stand in a file from offset `begin` on.
+    """Decode the points of a time index, which begin at offset `begin` of its file.
 
     Returns the times and the positions, int64 in the machine's order of bytes, a byte for each
-    point that is 1 for an estimate, and why the file is of no use, or "". What fails its checksum
-    at the end is left out.
+    point that is 1 for an estimate, and why the file cannot be used, or "". Points at the end
+    that fail their checksum are left out.
     """
 
 def running_extremes(numbers: bytes) -> tuple[bytes, bytes]:
     """Return for each int64 the largest up to it, and the smallest from it on.
 
-    All are in the machine's order of bytes. ValueError when they are no numbers of 8 bytes each.
+    All are in the machine's order of bytes. ValueError when the length is not a multiple of 8.
     """
 
 # ---- aeron/driver.rs ---------------------------------------------------------------------------
@@ -65,7 +65,6 @@ class AeronClient:
         *,
         client_name: str = "",
         driver_timeout_ms: int = 10_000,
-        idle_sleep_ns: int = 1_000_000,
         mailbox: Mailbox | None = None,
     ) -> None:
         """Connect. With a mailbox, the client's own events (errors, unavailable counters,
@@ -120,7 +119,7 @@ class _Pending(Generic[_T]):
     @property
     def registration_id(self) -> int: ...
     def poll(self) -> _T | None:
-        """Return the object once the driver has answered, None before; raise AeronError when
+        """Return the object once the driver has responded, None before; raise AeronError when
         the driver refused. Must not be called again after it returned an object or raised.
         """
     def cancel(self) -> None: ...
@@ -241,12 +240,12 @@ class Image:
     def is_end_of_stream(self) -> bool: ...
     @property
     def active_transport_count(self) -> int:
-        """Over how many transports the stream comes: each destination it is received by is one."""
+        """Number of transports that receive the stream: each destination is one."""
     @property
     def is_publication_revoked(self) -> bool:
-        """Whether the publisher withdrew the stream, unread parts included."""
+        """Whether the publisher revoked the stream, unread parts included."""
     def skip_to(self, position: int, fragment_limit: int) -> int:
-        """Pass over up to `fragment_limit` fragments that begin before `position`, and padding;
+        """Skip up to `fragment_limit` fragments that begin before `position`, and padding;
         return how many.
         """
     def reject(self, reason: str) -> None:
@@ -257,9 +256,9 @@ class Image:
         """Release the image, as the destructor does."""
 
 # A message (reassembled from its fragments):
-# (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value)
-# where term_id/term_offset/flags/reserved_value are those of the message's first frame.
-_Message = tuple[bytes, int, int, int, int, int, int, int]
+# (payload, position after it, session_id, stream_id, term_id, term_offset, flags, reserved_value,
+# position); all from term_id on are those of the message's first frame.
+_Message = tuple[bytes, int, int, int, int, int, int, int, int]
 
 @final
 class MessageReader:
@@ -272,7 +271,7 @@ class MessageReader:
     def __init__(self) -> None: ...
     @property
     def position(self) -> int:
-        """Behind the last fragment that was taken, -1 before the first."""
+        """Position after the last fragment that was read, -1 before the first."""
     def poll(
         self,
         image: Image,
@@ -283,7 +282,7 @@ class MessageReader:
     ) -> list[_Message]:
         """Take up to `fragment_limit` fragments that begin before `limit_position` and return the
         messages they complete, with the session and stream id `recorded_as` if given. With a
-        timeout, wait for the first message (interpreter released), unless none can come any more:
+        timeout, wait for the first message (interpreter released), unless no more can arrive:
         the image is closed or the limit reached. ClosedError once the image was released or taken
         over.
         """
@@ -373,7 +372,7 @@ class CountersReader:
 # ("replay_ready", replay_session_id)     checks passed: OK may be sent to the client
 # ("replay_answered", replay_session_id)  checks passed, and the response given with it was sent
 # ("replay_done", replay_session_id, position, error_code, error_message or None)
-# ("worker_failed", thread_name)          a worker has panicked: it records and replays no more
+# ("worker_failed", thread_name)          a worker has panicked and ended
 Event = tuple[Any, ...]
 
 @final
@@ -391,8 +390,8 @@ class Mailbox:
         """Return events, oldest first, and whole messages polled from `subscriptions`.
 
         Without any, wait up to the timeout with the interpreter released, idling as the Java
-        archive does by default (backoff to 1 ms). Meanwhile offer the messages of `sendings` in
-        turns; return also when one of these is over, except with `is_last` and all sent.
+        archive does by default (backoff to 1 ms). Meanwhile offer the messages of each of
+        `sendings`; return also when one of these is over, except with `is_last` and all sent.
         """
     def wake(self) -> None:
         """Make a wait return now (callable from any thread, also from a signal handler)."""
@@ -457,18 +456,18 @@ def find_descriptors(
 
     Returns:
         Recording ids as the memory of an array of int64; likewise offset and length of each
-        descriptor without its padding, in bytes; and how many of `offsets` were looked at.
+        descriptor without its padding, in bytes; and how many of `offsets` were read.
     """
 
 # ---- worker/ (recorder and replayer) -----------------------------------------------------------
 
 @final
 class ReplayProgress:
-    """How far a replay has got; it stays readable when the replay has ended."""
+    """The position of a replay; it stays readable when the replay has ended."""
 
     @property
     def position(self) -> int:
-        """Position of the next frame that is to be replayed."""
+        """Position of the next frame to replay."""
 
 @final
 class SessionWorker:
@@ -651,7 +650,7 @@ class SegmentScan:
         """
     @property
     def position(self) -> int:
-        """Position after the last frame that was looked at."""
+        """Position after the last frame that was read."""
     @property
     def rows(self) -> int:
         """Messages given so far."""
@@ -706,10 +705,10 @@ class RecordingPass:
         make no sense.
         """
     def advance(self, length: int) -> bool:
-        """Go on for about `length` bytes; return whether the range is done."""
+        """Continue for about `length` bytes; return whether the range is done."""
     @property
     def position(self) -> int:
-        """Position after the last frame that was looked at."""
+        """Position after the last frame that was read."""
     def counts(self) -> RecordingCounts:
         """Return what was counted, once the range is done."""
 
@@ -948,7 +947,7 @@ def list_segments(
 
     Returns a tuple for each, ascending: recording id, base position, bytes of storage, and when it
     was written to last, nanoseconds since 1970. And the names of all else. StorageError when the
-    directory or a file cannot be looked at.
+    directory or the status of a file cannot be read.
     """
 
 def read_segment_heads(
@@ -1004,7 +1003,7 @@ def reference_check(
     stream_id: int,
     checksum: ChecksumName = "none",
 ) -> ReferenceCheck:
-    """Look at a segment file from `start_offset` on as ArchiveTool does (StorageError)."""
+    """Check a segment file from `start_offset` on as ArchiveTool does (StorageError)."""
 
 @final
 class RewrittenSegment:
@@ -1030,7 +1029,7 @@ class RewrittenSegment:
         """Why, when that was not the end of the frames."""
     @property
     def error(self) -> str | None:
-        """Why the file could not be worked on."""
+        """Why the file could not be rewritten."""
 
 class _RewriteTask(Protocol):
     @property

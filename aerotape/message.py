@@ -10,28 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from aerotape.frame_header import HEADER_LENGTH
 from aerotape.uninterrupted import stack_uninterrupted
 
-_MIN_TERM_LENGTH: Final = 64 * 1024
-# A message is at most an eighth of a term (and 16 MiB).
-_MAX_MESSAGE_SHARE: Final = 8
 # Skips the check of the number of fields, which the polls guarantee.
 _new: Final = tuple.__new__
 
 
-class _MessageFields(NamedTuple):
-    payload: bytes
-    end_position: int
-    session_id: int
-    stream_id: int
-    term_id: int
-    term_offset: int
-    flags: int
-    reserved_value: int
-
-
-class Message(_MessageFields):
+class Message(NamedTuple):
     """A message, its fragments put back together.
 
     Attributes:
@@ -43,24 +28,18 @@ class Message(_MessageFields):
         term_offset: bytes.
         flags: header flags.
         reserved_value: the header's reserved field, set by the publisher.
+        position: position in the stream where the message's first frame begins, bytes.
     """
 
-    __slots__ = ()
-
-    @property
-    def position(self) -> int:
-        """Position in the stream where the message's first frame begins, bytes."""
-        return self.end_position - self._framed_length()
-
-    def _framed_length(self) -> int:
-        # A message lies within a term, whose length is a power of two from 64 KiB up and at
-        # least eight times the message: modulo such a length, positions are term offsets. The
-        # frames take at least a header more than the payload and less than twice as much again,
-        # so that there is one solution.
-        payload_length = len(self.payload)
-        modulus = max(_MIN_TERM_LENGTH, 1 << (payload_length * _MAX_MESSAGE_SHARE - 1).bit_length())
-        at_least = (payload_length + 2 * HEADER_LENGTH - 1) & -HEADER_LENGTH
-        return at_least + (self.end_position - self.term_offset - at_least) % modulus
+    payload: bytes
+    end_position: int
+    session_id: int
+    stream_id: int
+    term_id: int
+    term_offset: int
+    flags: int
+    reserved_value: int
+    position: int
 
 
 class MessageBuffer:

@@ -4,11 +4,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use rusteron_client::bindings as c;
 
-use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED};
+use crate::frame::{FLAG_BEGIN, FLAG_END, FLAGS_UNFRAGMENTED, align};
+
+/// Session id and stream id of the recording that a stream replays.
+pub type RecordedAs = (i32, i32);
 
 /// The header of a message's first frame, as far as readers want it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
+    /// Where the frame begins.
+    pub position: i64,
     pub session_id: i32,
     pub stream_id: i32,
     pub term_id: i32,
@@ -17,44 +22,38 @@ pub struct Header {
     pub reserved_value: i64,
 }
 
-impl From<&c::aeron_header_values_t> for Header {
-    fn from(values: &c::aeron_header_values_t) -> Self {
+impl Header {
+    /// For a frame that ends at `end_position`, with the ids of the recording if it is replayed.
+    pub fn new(
+        values: &c::aeron_header_values_t,
+        end_position: i64,
+        recorded_as: Option<RecordedAs>,
+    ) -> Self {
         // Copied out field by field: the C struct is packed.
+        let frame = values.frame;
+        let (session_id, stream_id) = recorded_as.unwrap_or((frame.session_id, frame.stream_id));
+        let frame_length = frame.frame_length;
         Self {
-            session_id: values.frame.session_id,
-            stream_id: values.frame.stream_id,
-            term_id: values.frame.term_id,
-            term_offset: values.frame.term_offset,
-            flags: values.frame.flags,
-            reserved_value: values.frame.reserved_value,
+            position: end_position - align(frame_length.max(0) as usize) as i64,
+            session_id,
+            stream_id,
+            term_id: frame.term_id,
+            term_offset: frame.term_offset,
+            flags: frame.flags,
+            reserved_value: frame.reserved_value,
         }
     }
-}
-
-/// Session id and stream id of the recording that a stream replays.
-pub type RecordedAs = (i32, i32);
-
-/// Header values with the ids of the recording in place of those of its replay, if there is one.
-pub fn with_recorded_ids(
-    mut values: c::aeron_header_values_t,
-    recorded_as: Option<RecordedAs>,
-) -> c::aeron_header_values_t {
-    if let Some((session_id, stream_id)) = recorded_as {
-        values.frame.session_id = session_id;
-        values.frame.stream_id = stream_id;
-    }
-    values
 }
 
 /// The unfinished message of one session.
 #[derive(Debug)]
 pub struct Assembler {
     buffer: Vec<u8>,
-    /// Bytes of a message that are kept; of a longer one the rest is dropped.
+    /// Bytes of a message that are stored; of a longer one the rest is dropped.
     max_length: usize,
     first: Option<Header>,
     /// Where the next fragment must begin; another one means that some were missed.
-    next_term_offset: i32,
+    next_position: i64,
 }
 
 type OnMessage<'a> = &'a mut dyn FnMut(&[u8], &Header, i64);
@@ -72,14 +71,14 @@ impl Assembler {
             buffer: Vec::new(),
             max_length,
             first: None,
-            next_term_offset: 0,
+            next_position: 0,
         }
     }
 
     fn keep(&mut self, payload: &[u8]) {
         let room = self.max_length.saturating_sub(self.buffer.len());
-        let kept = payload.get(..room).unwrap_or(payload);
-        self.buffer.extend_from_slice(kept);
+        let stored = payload.get(..room).unwrap_or(payload);
+        self.buffer.extend_from_slice(stored);
     }
 
     /// A message has begun and not ended.
@@ -87,31 +86,13 @@ impl Assembler {
         self.first.is_some()
     }
 
-    /// Take a fragment; call `on_message(payload, first header, position)` when it completes one.
-    /// A fragment whose beginning was never seen is dropped.
+    /// Take a fragment that ends at `position`; call `on_message(payload, first header, position)`
+    /// when it completes a message. A fragment whose beginning was never seen is dropped.
     #[inline]
     pub fn on_fragment(
         &mut self,
         payload: &[u8],
-        values: &c::aeron_header_values_t,
-        position: i64,
-        on_message: OnMessage<'_>,
-    ) {
-        let header = Header::from(values);
-        self.take(
-            payload,
-            header,
-            values.frame.frame_length,
-            position,
-            on_message,
-        );
-    }
-
-    fn take(
-        &mut self,
-        payload: &[u8],
         header: Header,
-        frame_length: i32,
         position: i64,
         on_message: OnMessage<'_>,
     ) {
@@ -120,21 +101,20 @@ impl Assembler {
             on_message(payload, &header, position);
             return;
         }
-        let after = header.term_offset + crate::frame::align(frame_length.max(0) as usize) as i32;
         if flags & FLAG_BEGIN != 0 {
             self.buffer.clear();
             self.keep(payload);
             self.first = Some(header);
-            self.next_term_offset = after;
+            self.next_position = position;
             return;
         }
         let Some(first) = self.first else { return };
-        if header.term_offset != self.next_term_offset {
+        if header.position != self.next_position {
             self.first = None;
             return;
         }
         self.keep(payload);
-        self.next_term_offset = after;
+        self.next_position = position;
         if flags & FLAG_END != 0 {
             self.first = None;
             on_message(&self.buffer, &first, position);
@@ -159,8 +139,7 @@ impl Messages {
         self.rows.push((self.payloads.len(), *header, position));
     }
 
-    /// A list of (payload, position, session_id, stream_id, term_id, term_offset, flags,
-    /// reserved_value) tuples.
+    /// The list of tuples that `_native.pyi` describes.
     pub fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let mut start = 0;
         let mut tuples = Vec::with_capacity(self.rows.len());
@@ -177,6 +156,7 @@ impl Messages {
                     header.term_offset,
                     header.flags,
                     header.reserved_value,
+                    header.position,
                 )
                     .into_pyobject(py)?,
             );
@@ -189,37 +169,23 @@ impl Messages {
 mod tests {
     use super::*;
 
-    fn header(term_offset: i32, flags: u8) -> Header {
-        Header {
-            term_offset,
-            flags,
-            session_id: 1,
-            stream_id: 2,
-            term_id: 3,
-            reserved_value: 0,
-        }
-    }
-
-    fn run(fragments: &[(&[u8], i32, u8)]) -> Vec<(Vec<u8>, i32, i64)> {
+    fn run(fragments: &[(&[u8], i64, u8)]) -> Vec<(Vec<u8>, i64, i64)> {
         run_keeping(usize::MAX, fragments)
     }
 
-    fn run_keeping(max_length: usize, fragments: &[(&[u8], i32, u8)]) -> Vec<(Vec<u8>, i32, i64)> {
+    fn run_keeping(max_length: usize, fragments: &[(&[u8], i64, u8)]) -> Vec<(Vec<u8>, i64, i64)> {
         let mut assembler = Assembler::keeping(max_length);
         let mut out = Vec::new();
-        for (payload, term_offset, flags) in fragments {
-            let length = payload.len() as i32 + 32;
-            let position = i64::from(*term_offset) + crate::frame::align(length as usize) as i64;
-            let head = header(*term_offset, *flags);
-            assembler.take(
-                payload,
-                head,
-                length,
+        for &(payload, position, flags) in fragments {
+            let header = Header {
                 position,
-                &mut |bytes, first, position| {
-                    out.push((bytes.to_vec(), first.term_offset, position));
-                },
-            );
+                flags,
+                ..Header::default()
+            };
+            let end = position + align(payload.len() + 32) as i64;
+            assembler.on_fragment(payload, header, end, &mut |bytes, first, end| {
+                out.push((bytes.to_vec(), first.position, end));
+            });
         }
         out
     }

@@ -1,10 +1,10 @@
-//! The wait of the conductor's duty cycle: it polls control subscriptions, continues bulk offers
-//! and does the work of Aeron clients until there is something for Python.
+//! The wait of the conductor's duty cycle: it polls control subscriptions and continues bulk offers
+//! until there is something for Python.
 
 use crate::aeron::{Sending, Subscription, SubscriptionHandle};
 use crate::event::Event;
 use crate::idle::{Backoff, sleep_precisely};
-use crate::mailbox::{Helped, MailboxHandle};
+use crate::mailbox::MailboxHandle;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::time::{Duration, Instant};
@@ -70,12 +70,9 @@ fn wait(
     sleep_precisely();
     let mut events = Vec::new();
     let mut idle = Backoff::default();
-    // A thread without subscriptions sleeps until an event arrives: it calls helpers too rarely.
-    let _polling = (!subscriptions.is_empty()).then(|| mailbox.begin_polling());
     loop {
-        let heard = mailbox.help_all() == Helped::Heard;
         // Events first: an image is announced before its messages.
-        let mut is_over = mailbox.take(&mut events) || heard;
+        let mut is_over = mailbox.take(&mut events);
         for subscription in subscriptions {
             subscription.poll_into(fragment_limit, &mut events);
         }
@@ -119,28 +116,4 @@ fn order(polled: Vec<Event>, late: Vec<Event>) -> Vec<Event> {
     events.extend(messages);
     events.extend(losses);
     events
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread::{sleep, spawn};
-
-    #[test]
-    fn a_thread_that_sleeps_until_an_event_calls_no_helpers() {
-        let mailbox = MailboxHandle::default();
-        let waiter = {
-            let mailbox = mailbox.clone();
-            spawn(move || {
-                let deadline = Instant::now() + Duration::from_secs(60);
-                wait(&mailbox, &[], deadline, 10, &[]).len()
-            })
-        };
-        for _ in 0..50 {
-            assert!(!mailbox.is_polled());
-            sleep(Duration::from_millis(1));
-        }
-        mailbox.post(Event::ClientClosed);
-        assert_eq!(waiter.join().expect("no panic"), 1);
-    }
 }

@@ -8,14 +8,14 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many forks lie between this process and the one that loaded the module.
+/// Forks between the process that loaded the module and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn on_fork_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Begin to notice forks; doing so again changes nothing.
+/// Count forks from now on. Idempotent.
 pub fn watch() {
     static ONCE: Once = Once::new();
     // SAFETY: the handler only adds to an atomic, which may be done in a child of many threads.
@@ -24,7 +24,7 @@ pub fn watch() {
     });
 }
 
-/// The process in which something was made.
+/// The process that created an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process(u32);
 

@@ -1,4 +1,4 @@
-//! The frame: the unit that Aeron's log buffers, and therefore segment files, are made of.
+//! The frame: the unit of Aeron's log buffers, and therefore of segment files.
 //!
 //! A term is a run of frames, each starting on a 32-byte boundary with a 32-byte header
 //! (Aeron protocol: data header). All fields are little endian. A frame length of zero means

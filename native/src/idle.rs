@@ -1,4 +1,4 @@
-//! What a polling thread does when there is nothing to do.
+//! Idle strategy of polling threads, and precise sleeps.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Default for Backoff {
     }
 }
 
-/// Have the sleeps of this thread end when they should.
+/// End the sleeps of this thread on time.
 ///
 /// Linux lets them last 50 microseconds longer, many times the first parks of a backoff.
 pub fn sleep_precisely() {
@@ -75,8 +75,7 @@ pub fn sleep_precisely() {
     }
 }
 
-/// Have the sleeps of threads that `start` starts end when they should; this thread's stay as
-/// they are.
+/// End the sleeps of threads that `start` starts on time; those of this thread do not change.
 pub fn starting_precise_sleepers<T>(start: impl FnOnce() -> T) -> T {
     let before = timer_slack::shorten();
     let started = start();

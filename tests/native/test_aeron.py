@@ -133,9 +133,10 @@ def test_message_arrives_whole_with_its_header(client: _native.AeronClient, leng
     end = publication.offer_within(payload, SECOND_NS, 42)
     first, message = receive(subscription, 2)
     assert first[0] == b"first"
-    got, position, session_id, stream_id, term_id, term_offset, flags, reserved = message
+    got, end_position, session_id, stream_id, term_id, term_offset, flags, reserved, begin = message
     assert got == payload
-    assert position == end == publication.position
+    assert (begin, end_position) == (64, end)
+    assert end == publication.position
     assert (session_id, stream_id) == (publication.session_id, 7)
     assert (term_id, term_offset) == (publication.initial_term_id, 64)
     assert flags == (0xC0 if length <= publication.max_payload_length else 0x80)

@@ -221,7 +221,7 @@ sender = connect()
 publication = sender.add_exclusive_publication("aeron:ipc", 1)
 for _ in range(40):
     mailbox = _native.Mailbox()
-    client = connect(mailbox=mailbox, idle_sleep_ns=100_000)
+    client = connect(mailbox=mailbox)
     told = client.add_subscription("aeron:ipc", 1, mailbox)
     plain = client.add_subscription("aeron:ipc", 1)
     go = threading.Barrier(5)
@@ -306,9 +306,8 @@ driver.close()
     )
 
 
-def test_closing_a_client_that_another_thread_works_for(aeron_dir: Path) -> None:
-    """Who waits at a mailbox does a client's work while an answer is awaited; closing the client
-    meanwhile ends that, and the waiting comes to no harm."""
+def test_closing_a_client_with_outstanding_responses(aeron_dir: Path) -> None:
+    """A client can be closed while responses are outstanding and a thread waits at its mailbox."""
     run(
         """
 for round in range(40):

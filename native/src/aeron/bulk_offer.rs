@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Messages offered in one iteration of a wait, so that other work is not delayed for longer.
-const MAX_SENT_PER_TURN: usize = 256;
+const MAX_SENT_PER_CYCLE: usize = 256;
 
 /// Messages that are offered while the conductor waits.
 #[pyclass(frozen, module = "aerotape._native")]
@@ -89,7 +89,7 @@ impl Sending {
             return 0;
         }
         let first = self.sent();
-        let end = self.ends.len().min(first + MAX_SENT_PER_TURN);
+        let end = self.ends.len().min(first + MAX_SENT_PER_CYCLE);
         let bodies = (first..end).map_while(|index| self.body(index));
         let publication = self.publication.get();
         let offered = publication.offer_each(&self.prefix, bodies);

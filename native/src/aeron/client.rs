@@ -8,7 +8,7 @@ use super::pending::{
 };
 use super::publication::{ExclusivePublication, Publication};
 use super::subscription::Subscription;
-use super::{c_string, last_error, lock};
+use super::{c_string, last_error, lock, read, write};
 use crate::errors::{Error, Result};
 use crate::event::Event;
 use crate::fork;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct ClientHandle(Arc<Shared>);
 
-/// A client that is not kept open by this: for what the client itself keeps.
+/// A weak handle, for what the client itself owns.
 pub(super) struct WeakClient(Weak<Shared>);
 
 impl WeakClient {
@@ -39,11 +39,11 @@ impl WeakClient {
 struct Shared {
     aeron: RwLock<Option<Raw>>,
     aeron_dir: String,
-    /// What the image callbacks of C subscriptions point at, until C has done with each.
+    /// What the image callbacks of C subscriptions point at, until C has closed each.
     listenings: Mutex<Vec<Arc<ImageListener>>>,
     /// Commands that C cannot cancel and no caller waits for; their records stay until polled.
     left: Mutex<Vec<Command>>,
-    /// The process that made the client. In a child of it the client's threads do not run.
+    /// The process that created the client. In a forked child the client's thread does not run.
     process: fork::Process,
 }
 
@@ -59,8 +59,8 @@ struct Listener {
     mailbox: Option<MailboxHandle>,
 }
 
-// SAFETY: `aeron_t` with its own conductor thread is made for use from several threads; the
-// RwLock in `Shared` keeps use and close apart.
+// SAFETY: `aeron_t` with a conductor thread accepts calls from several threads; the RwLock in
+// `Shared` keeps use and close apart.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
@@ -77,13 +77,6 @@ impl Entered<'_> {
     pub fn awaiting(&self) -> Option<Awaiting> {
         self.0.as_ref().map(|raw| raw.conducting.awaiting())
     }
-
-    /// Poll the driver for its responses at once.
-    pub fn hurry(&self) {
-        if let Some(raw) = self.0.as_ref() {
-            raw.conducting.hurry();
-        }
-    }
 }
 
 impl ClientHandle {
@@ -92,10 +85,7 @@ impl ClientHandle {
         if !self.0.process.is_this() {
             return None;
         }
-        let guard = match self.0.aeron.read() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let guard = read(&self.0.aeron);
         guard.is_some().then_some(Entered(guard))
     }
 
@@ -118,7 +108,7 @@ impl ClientHandle {
         WeakClient(Arc::downgrade(&self.0))
     }
 
-    /// Keep what the callbacks of a C subscription point at, until `forget` or the client's end.
+    /// Retain what the callbacks of a C subscription point at, until `forget` or the client's end.
     pub(super) fn keep(&self, listening: Arc<ImageListener>) {
         lock(&self.0.listenings).push(listening);
     }
@@ -134,7 +124,7 @@ impl ClientHandle {
         drop(forgotten);
     }
 
-    /// Take over a command without a response, for `poll_left`.
+    /// Take over a command whose response is outstanding, for `poll_left`.
     pub(super) fn leave(&self, command: Command) {
         lock(&self.0.left).push(command);
     }
@@ -154,7 +144,6 @@ impl ClientHandle {
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        idle_sleep_ns: u64,
         mailbox: Option<MailboxHandle>,
     ) -> Result<Self> {
         let dir = c_string(aeron_dir, "the Aeron directory")?;
@@ -166,7 +155,7 @@ impl ClientHandle {
         // listener outlives the client because it is freed only after `aeron_close`.
         unsafe {
             if c::aeron_context_init(&mut context) < 0 {
-                return Err(last_error("cannot make an Aeron context"));
+                return Err(last_error("cannot create an Aeron context"));
             }
             let listener = Box::into_raw(Box::new(Listener {
                 mailbox: mailbox.clone(),
@@ -185,8 +174,7 @@ impl ClientHandle {
                 drop(Box::from_raw(listener));
                 return Err(error);
             }
-            let longest_park = Duration::from_nanos(idle_sleep_ns.max(1_000));
-            let conducting = match ConductorThread::start(aeron, context, longest_park, mailbox) {
+            let conducting = match ConductorThread::start(aeron, context, mailbox) {
                 Ok(conducting) => conducting,
                 Err(error) => {
                     c::aeron_close(aeron);
@@ -194,7 +182,7 @@ impl ClientHandle {
                     drop(Box::from_raw(listener));
                     return Err(Error::Aeron {
                         code: error.raw_os_error().unwrap_or_default(),
-                        message: format!("{what}: no thread for it: {error}"),
+                        message: format!("{what}: cannot start its thread: {error}"),
                     });
                 }
             };
@@ -253,7 +241,7 @@ fn await_driver(dir: &CStr, timeout_ms: u64, what: &str) -> Result<()> {
     }
 }
 
-/// A client taken out of use, on its way to be freed.
+/// A client that no thread can enter any more, to be freed.
 struct Closing {
     raw: Raw,
     /// Dropped by `run` only: where that never runs, C may still call.
@@ -284,18 +272,16 @@ impl Shared {
             // The memory is shared with the parent, whose client would lose its objects.
             return;
         }
-        let raw = match self.aeron.write() {
-            Ok(mut guard) => guard.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
+        let Some(raw) = write(&self.aeron).take() else {
+            return;
         };
-        let Some(raw) = raw else { return };
         let closing = Closing {
             raw,
             listenings: ManuallyDrop::new(take(&mut *lock(&self.listenings))),
         };
         if is_in_callback() {
             // The conductor's thread had the last handle, and closing waits for that thread.
-            // Where no thread can be had the client stays: better than to free what is in use.
+            // If no thread can be started the client leaks: better than to free it while in use.
             let _ = std::thread::Builder::new()
                 .name("aeron-close".into())
                 .spawn(move || closing.run());
@@ -309,7 +295,7 @@ thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Run `body` knowing that the C client calls it, on its conductor's thread.
+/// Run `body`, which the C client calls on its conductor's thread.
 pub(super) fn in_callback(body: impl FnOnce()) {
     let before = IN_CALLBACK.replace(true);
     body();
@@ -362,25 +348,16 @@ pub(super) const ADD_TIMEOUT_NS: u64 = 10_000_000_000;
 #[pymethods]
 impl AeronClient {
     #[new]
-    #[pyo3(signature = (aeron_dir, *, client_name="", driver_timeout_ms=10_000,
-                        idle_sleep_ns=1_000_000, mailbox=None))]
+    #[pyo3(signature = (aeron_dir, *, client_name="", driver_timeout_ms=10_000, mailbox=None))]
     fn new(
         py: Python<'_>,
         aeron_dir: &str,
         client_name: &str,
         driver_timeout_ms: u64,
-        idle_sleep_ns: u64,
         mailbox: Option<MailboxHandle>,
     ) -> PyResult<Self> {
-        let handle = py.detach(|| {
-            ClientHandle::connect(
-                aeron_dir,
-                client_name,
-                driver_timeout_ms,
-                idle_sleep_ns,
-                mailbox,
-            )
-        })?;
+        let handle = py
+            .detach(|| ClientHandle::connect(aeron_dir, client_name, driver_timeout_ms, mailbox))?;
         Ok(Self { handle })
     }
 
@@ -390,7 +367,7 @@ impl AeronClient {
     }
 
     #[getter]
-    fn client_id(&self) -> PyResult<i64> {
+    fn client_id(&self) -> Result<i64> {
         let entered = self.handle.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_client_id(entered.aeron()) })
@@ -401,7 +378,7 @@ impl AeronClient {
         self.handle.is_closed()
     }
 
-    fn next_correlation_id(&self) -> PyResult<i64> {
+    fn next_correlation_id(&self) -> Result<i64> {
         let entered = self.handle.enter_or_closed()?;
         // SAFETY: the pointer is valid while entered.
         Ok(unsafe { c::aeron_next_correlation_id(entered.aeron()) })
@@ -411,48 +388,32 @@ impl AeronClient {
         CountersReader::new(self.handle.clone())
     }
 
-    fn async_add_publication(
-        &self,
-        py: Python<'_>,
-        channel: &str,
-        stream_id: i32,
-    ) -> PyResult<PendingPublication> {
-        let pending = PendingPublication::start(&self.handle, channel, stream_id)?;
-        Ok(pending.handed_on(py))
+    fn async_add_publication(&self, channel: &str, stream_id: i32) -> Result<PendingPublication> {
+        PendingPublication::start(&self.handle, channel, stream_id)
     }
 
     fn async_add_exclusive_publication(
         &self,
-        py: Python<'_>,
         channel: &str,
         stream_id: i32,
-    ) -> PyResult<PendingExclusivePublication> {
-        let pending = PendingExclusivePublication::start(&self.handle, channel, stream_id)?;
-        Ok(pending.handed_on(py))
+    ) -> Result<PendingExclusivePublication> {
+        PendingExclusivePublication::start(&self.handle, channel, stream_id)
     }
 
     #[pyo3(signature = (channel, stream_id, mailbox=None, *, tells_losses=true))]
     fn async_add_subscription(
         &self,
-        py: Python<'_>,
         channel: &str,
         stream_id: i32,
         mailbox: Option<MailboxHandle>,
         tells_losses: bool,
-    ) -> PyResult<PendingSubscription> {
+    ) -> Result<PendingSubscription> {
         let audience = mailbox.map(|mailbox| Audience::new(mailbox, tells_losses));
-        let pending = PendingSubscription::start(&self.handle, channel, stream_id, audience)?;
-        Ok(pending.handed_on(py))
+        PendingSubscription::start(&self.handle, channel, stream_id, audience)
     }
 
-    fn async_add_counter(
-        &self,
-        py: Python<'_>,
-        type_id: i32,
-        key: &[u8],
-        label: &str,
-    ) -> PyResult<PendingCounter> {
-        Ok(PendingCounter::start(&self.handle, type_id, key, label)?.handed_on(py))
+    fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<PendingCounter> {
+        PendingCounter::start(&self.handle, type_id, key, label)
     }
 
     #[pyo3(signature = (channel, stream_id, timeout_ns=ADD_TIMEOUT_NS))]

@@ -1,11 +1,11 @@
-//! Counters: our own, and those that anybody allocated in the driver.
+//! Counters: those of this client, and those that any client allocated in the driver.
 
 use super::client::ClientHandle;
 use super::guarded::Guarded;
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use rusteron_client::bindings as c;
+use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -191,9 +191,9 @@ impl Counter {
     }
 }
 
-/// A counter that somebody else allocated, known by its id and registration id.
+/// A counter that another client allocated, known by its id and registration id.
 pub struct ForeignCounter {
-    client: ClientHandle,
+    counters: CountersReader,
     counter_id: i32,
     registration_id: i64,
 }
@@ -201,48 +201,56 @@ pub struct ForeignCounter {
 impl ForeignCounter {
     pub fn new(client: &ClientHandle, counter_id: i32, registration_id: i64) -> Self {
         Self {
-            client: client.clone(),
+            counters: CountersReader::new(client.clone()),
             counter_id,
             registration_id,
         }
     }
 
     pub fn get(&self) -> i64 {
-        Reader(&self.client).value(self.counter_id).unwrap_or(-1)
+        self.counters.value(self.counter_id).unwrap_or(-1)
     }
 
-    /// Given back to the driver, or out of reach?
+    /// Whether the driver has freed it, or cannot be reached.
     pub fn is_freed(&self) -> bool {
-        Reader(&self.client).state(self.counter_id) != Ok(ALLOCATED)
+        self.counters.state(self.counter_id) != Ok(ALLOCATED)
     }
 
-    /// Do value and id still belong to the registration? Also for a while after the counter was
-    /// freed: the driver clears them when it uses the id again.
+    /// Whether value and id still belong to the registration. This is so for a while after the
+    /// counter was freed: the driver clears them when it uses the id again.
     pub fn is_registered(&self) -> bool {
-        Reader(&self.client).registration_id(self.counter_id) == Ok(self.registration_id)
+        self.counters.registration_id(self.counter_id) == Ok(self.registration_id)
     }
 }
 
 const ALLOCATED: i32 = 1;
+/// Bytes of key in a counter's metadata record.
+const KEY_LENGTH: usize = 112;
+/// Most bytes of label in a counter's metadata record.
+const LABEL_LENGTH: usize = 380;
 
-/// Reads of the counters that all clients of the driver share.
-struct Reader<'a>(&'a ClientHandle);
+type Row = (i32, i32, Cow<'static, [u8]>, String, i64, i64, i64, i64);
 
-impl Reader<'_> {
+/// Reads the counters that all clients of the driver share.
+#[pyclass(frozen, module = "aerotape._native")]
+pub struct CountersReader {
+    client: ClientHandle,
+}
+
+impl CountersReader {
+    pub(super) fn new(client: ClientHandle) -> Self {
+        Self { client }
+    }
+
     fn with<R>(&self, read: impl FnOnce(*mut c::aeron_counters_reader_t) -> R) -> Result<R> {
-        let entered = self.0.enter_or_closed()?;
+        let entered = self.client.enter_or_closed()?;
         // SAFETY: the client is open while entered, and so is its counters reader.
         Ok(read(unsafe { c::aeron_counters_reader(entered.aeron()) }))
     }
 
-    fn max_id(&self) -> Result<i32> {
-        // SAFETY: the reader is valid within the call.
-        self.with(|reader| unsafe { c::aeron_counters_reader_max_counter_id(reader) })
-    }
-
-    /// Refuse ids that the C functions would take as an index without a look.
+    /// Refuse ids that the C functions would use as an index without a check.
     fn checked(&self, counter_id: i32) -> Result<()> {
-        let max = self.max_id()?;
+        let max = self.max_counter_id()?;
         if (0..=max).contains(&counter_id) {
             return Ok(());
         }
@@ -263,6 +271,55 @@ impl Reader<'_> {
         // SAFETY: the reader is valid, the id in range, `out` a place for the answer.
         self.with(|reader| unsafe { read(reader, counter_id, &mut out) })?;
         Ok(out)
+    }
+}
+
+#[pymethods]
+impl CountersReader {
+    #[getter]
+    fn max_counter_id(&self) -> Result<i32> {
+        // SAFETY: the reader is valid within the call.
+        self.with(|reader| unsafe { c::aeron_counters_reader_max_counter_id(reader) })
+    }
+
+    #[pyo3(signature = (type_id=None))]
+    fn rows(&self, type_id: Option<i32>) -> Result<Vec<Row>> {
+        unsafe extern "C" fn on_counter(
+            value: i64,
+            id: i32,
+            type_id: i32,
+            key: *const u8,
+            key_length: usize,
+            label: *const c_char,
+            label_length: usize,
+            clientd: *mut c_void,
+        ) {
+            // SAFETY: clientd is the state below; key and label are valid for this call.
+            unsafe {
+                let (wanted, rows) = &mut *clientd.cast::<(Option<i32>, Vec<Row>)>();
+                if wanted.is_some_and(|wanted| wanted != type_id) {
+                    return;
+                }
+                let key = std::slice::from_raw_parts(key, key_length).to_vec();
+                let label = std::slice::from_raw_parts(label.cast::<u8>(), label_length);
+                let label = String::from_utf8_lossy(label).into_owned();
+                rows.push((id, type_id, key.into(), label, 0, 0, 0, value));
+            }
+        }
+        let mut state = (type_id, Vec::<Row>::new());
+        let clientd = (&raw mut state).cast::<c_void>();
+        self.with(|counters| {
+            // SAFETY: the reader is valid within the call and the state outlives it.
+            unsafe {
+                c::aeron_counters_reader_foreach_counter(counters, Some(on_counter), clientd);
+            }
+        })?;
+        for row in &mut state.1 {
+            row.4 = self.registration_id(row.0)?;
+            row.5 = self.field(row.0, c::aeron_counters_reader_counter_owner_id)?;
+            row.6 = self.field(row.0, c::aeron_counters_reader_counter_reference_id)?;
+        }
+        Ok(state.1)
     }
 
     fn value(&self, counter_id: i32) -> Result<i64> {
@@ -286,22 +343,14 @@ impl Reader<'_> {
         self.field(counter_id, c::aeron_counters_reader_counter_registration_id)
     }
 
-    fn owner_id(&self, counter_id: i32) -> Result<i64> {
-        self.field(counter_id, c::aeron_counters_reader_counter_owner_id)
-    }
-
-    fn reference_id(&self, counter_id: i32) -> Result<i64> {
-        self.field(counter_id, c::aeron_counters_reader_counter_reference_id)
-    }
-
-    fn key(&self, counter_id: i32) -> Result<Vec<u8>> {
+    fn key(&self, counter_id: i32) -> Result<Cow<'static, [u8]>> {
         self.checked(counter_id)?;
         self.with(|reader| {
             let mut key = std::ptr::null_mut();
             // SAFETY: the id is in range; a key is always KEY_LENGTH bytes of mapped metadata.
             unsafe {
                 c::aeron_counters_reader_metadata_key(reader, counter_id, &mut key);
-                std::slice::from_raw_parts(key, KEY_LENGTH).to_vec()
+                std::slice::from_raw_parts(key, KEY_LENGTH).to_vec().into()
             }
         })
     }
@@ -323,116 +372,5 @@ impl Reader<'_> {
             let label = label.get(..length).unwrap_or(&label);
             String::from_utf8_lossy(label).into_owned()
         })
-    }
-}
-
-/// Bytes of key in a counter's metadata record.
-const KEY_LENGTH: usize = 112;
-/// Most bytes of label in a counter's metadata record.
-const LABEL_LENGTH: usize = 380;
-
-type Row = (i32, i32, Py<PyBytes>, String, i64, i64, i64, i64);
-
-#[pyclass(frozen, module = "aerotape._native")]
-pub struct CountersReader {
-    client: ClientHandle,
-}
-
-impl CountersReader {
-    pub(super) fn new(client: ClientHandle) -> Self {
-        Self { client }
-    }
-}
-
-struct Found {
-    id: i32,
-    type_id: i32,
-    value: i64,
-    key: Vec<u8>,
-    label: String,
-}
-
-#[pymethods]
-impl CountersReader {
-    #[getter]
-    fn max_counter_id(&self) -> PyResult<i32> {
-        Ok(Reader(&self.client).max_id()?)
-    }
-
-    #[pyo3(signature = (type_id=None))]
-    fn rows(&self, py: Python<'_>, type_id: Option<i32>) -> PyResult<Vec<Row>> {
-        unsafe extern "C" fn on_counter(
-            value: i64,
-            id: i32,
-            type_id: i32,
-            key: *const u8,
-            key_length: usize,
-            label: *const c_char,
-            label_length: usize,
-            clientd: *mut c_void,
-        ) {
-            // SAFETY: clientd is the state below; key and label are valid for this call.
-            unsafe {
-                let (wanted, found) = &mut *clientd.cast::<(Option<i32>, Vec<Found>)>();
-                if wanted.is_some_and(|wanted| wanted != type_id) {
-                    return;
-                }
-                let label = std::slice::from_raw_parts(label.cast::<u8>(), label_length);
-                found.push(Found {
-                    id,
-                    type_id,
-                    value,
-                    key: std::slice::from_raw_parts(key, key_length).to_vec(),
-                    label: String::from_utf8_lossy(label).into_owned(),
-                });
-            }
-        }
-        let reader = Reader(&self.client);
-        let mut state = (type_id, Vec::<Found>::new());
-        let clientd = (&raw mut state).cast::<c_void>();
-        reader.with(|counters| {
-            // SAFETY: the reader is valid within the call and the state outlives it.
-            unsafe {
-                c::aeron_counters_reader_foreach_counter(counters, Some(on_counter), clientd);
-            }
-        })?;
-        let mut rows = Vec::with_capacity(state.1.len());
-        for found in state.1 {
-            rows.push((
-                found.id,
-                found.type_id,
-                PyBytes::new(py, &found.key).unbind(),
-                found.label,
-                reader.registration_id(found.id)?,
-                reader.owner_id(found.id)?,
-                reader.reference_id(found.id)?,
-                found.value,
-            ));
-        }
-        Ok(rows)
-    }
-
-    fn value(&self, counter_id: i32) -> PyResult<i64> {
-        Ok(Reader(&self.client).value(counter_id)?)
-    }
-
-    fn state(&self, counter_id: i32) -> PyResult<i32> {
-        Ok(Reader(&self.client).state(counter_id)?)
-    }
-
-    fn type_id(&self, counter_id: i32) -> PyResult<i32> {
-        Ok(Reader(&self.client).type_id(counter_id)?)
-    }
-
-    fn registration_id(&self, counter_id: i32) -> PyResult<i64> {
-        Ok(Reader(&self.client).registration_id(counter_id)?)
-    }
-
-    fn key<'py>(&self, py: Python<'py>, counter_id: i32) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &Reader(&self.client).key(counter_id)?))
-    }
-
-    fn label(&self, counter_id: i32) -> PyResult<String> {
-        Ok(Reader(&self.client).label(counter_id)?)
     }
 }

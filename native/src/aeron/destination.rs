@@ -88,9 +88,7 @@ impl PendingDestination {
     }
 
     pub(super) fn wait(&self, py: Python<'_>, timeout_ns: u64, channel: &str) -> PyResult<()> {
-        wait_for(py, &self.outstanding, timeout_ns, channel, || {
-            self.poll_once()
-        })
+        wait_for(py, timeout_ns, channel, || self.poll_once())
     }
 }
 

@@ -45,7 +45,7 @@ impl Environment {
         for (property, value) in properties {
             let name = variable(property);
             before.push((name.clone(), std::env::var_os(&name)));
-            // SAFETY: `LAUNCHING` keeps our own launches apart; the C driver gives no other
+            // SAFETY: `LAUNCHING` serialises our launches; the C driver gives no other
             // way to take all its properties, and start-up is when nothing else runs.
             unsafe { std::env::set_var(name, value) };
         }
@@ -150,7 +150,7 @@ impl MediaDriver {
             // The driver's threads run in the process that this one was forked from.
             return;
         }
-        // Taken in a statement of its own: others may ask meanwhile whether it is closed.
+        // Taken in a separate statement: others may ask meanwhile whether it is closed.
         let running = self.lock().take();
         if let Some(running) = running {
             // SAFETY: taken out once; closing joins the driver's threads.

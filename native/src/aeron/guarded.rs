@@ -1,6 +1,7 @@
 //! A C object that can be closed while other threads call it.
 
 use super::client::{ClientHandle, Entered};
+use super::{read, write};
 use crate::errors::{Error, Result};
 use std::sync::RwLock;
 
@@ -68,10 +69,7 @@ impl<T> Guarded<T> {
         let Some(_entered) = self.client.enter() else {
             return;
         };
-        let taken = match self.pointer.write() {
-            Ok(mut guard) => guard.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
-        };
+        let taken = write(&self.pointer).take();
         if let Some(pointer) = taken {
             close(pointer.0);
         }
@@ -79,12 +77,5 @@ impl<T> Guarded<T> {
 
     pub fn is_open(&self) -> bool {
         self.with(|_| ()).is_some()
-    }
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    match lock.read() {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
     }
 }

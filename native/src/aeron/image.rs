@@ -1,13 +1,14 @@
 //! Images: the stream of one publication as a subscription sees it.
 
 use super::client::ClientHandle;
-use super::last_error;
+use super::{last_error, lock, read, write};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, CString, c_void};
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// What does not change about an image.
 #[derive(Clone, Debug)]
@@ -80,6 +81,14 @@ impl WeakImage {
     }
 }
 
+impl Deref for ImageHandle {
+    type Target = ImageConstants;
+
+    fn deref(&self) -> &ImageConstants {
+        &self.0.constants
+    }
+}
+
 type BlockHandler<'a> = &'a mut dyn FnMut(&[u8], i32, i32);
 type FragmentHandler<'a> = &'a mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64);
 
@@ -87,8 +96,8 @@ impl ImageHandle {
     /// Retain `image`, which is in the image list of `subscription` now.
     ///
     /// # Safety
-    /// Call on the client's conductor thread from an available-image callback. (Elsewhere the
-    /// image may leave the list meanwhile, and C then says 0 without having counted.)
+    /// Call on the client's conductor thread from an available-image callback. (On another
+    /// thread the image may leave the list meanwhile, and C then returns 0 without having counted.)
     pub(super) unsafe fn retain(
         client: ClientHandle,
         subscription: *mut c::aeron_subscription_t,
@@ -104,7 +113,7 @@ impl ImageHandle {
         }
     }
 
-    /// Take over a count of `image`; without the constants it is given back.
+    /// Take over a count of `image`; without the constants it is released.
     ///
     /// # Safety
     /// `subscription` is open, and one count of `image` is the caller's to give away.
@@ -151,57 +160,19 @@ impl ImageHandle {
         WeakImage(Arc::downgrade(&self.0))
     }
 
-    /// Give the count back, for all holders; waits for a poll under way to return.
+    /// Release the count, for all holders; waits for a poll under way to return.
     pub(super) fn close(&self) {
-        let count = match self.0.count.write() {
-            Ok(mut guard) => guard.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
-        };
+        let count = write(&self.0.count).take();
         if let Some(count) = count {
             count.release();
         }
-    }
-
-    pub fn constants(&self) -> &ImageConstants {
-        &self.0.constants
-    }
-
-    pub fn correlation_id(&self) -> i64 {
-        self.0.constants.correlation_id
-    }
-
-    pub fn session_id(&self) -> i32 {
-        self.0.constants.session_id
-    }
-
-    pub fn join_position(&self) -> i64 {
-        self.0.constants.join_position
-    }
-
-    pub fn stream_id(&self) -> i32 {
-        self.0.constants.stream_id
-    }
-
-    pub fn initial_term_id(&self) -> i32 {
-        self.0.constants.initial_term_id
-    }
-
-    pub fn term_buffer_length(&self) -> usize {
-        self.0.constants.term_buffer_length
-    }
-
-    pub fn mtu_length(&self) -> usize {
-        self.0.constants.mtu_length
     }
 
     /// Call `body` with the image; `None` when it was taken away, an error when the client was
     /// closed.
     #[inline]
     fn with<R>(&self, body: impl FnOnce(*mut c::aeron_image_t) -> R) -> Option<Result<R>> {
-        let guard = match self.0.count.read() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let guard = read(&self.0.count);
         let count = guard.as_ref()?;
         let entered = count.client.enter_or_closed();
         Some(entered.map(|_entered| body(count.image)))
@@ -272,7 +243,7 @@ impl ImageHandle {
             term_id: i32,
         ) {
             // SAFETY: clientd is the handler of the call below; the block is `length` bytes of
-            // a mapped term that nobody writes to any more.
+            // a mapped term that is not written any more.
             unsafe {
                 let handler = &mut *clientd.cast::<BlockHandler<'_>>();
                 handler(
@@ -316,7 +287,7 @@ impl ImageHandle {
     }
 }
 
-/// The C fragment handler behind a Rust closure; `clientd` is a `*mut FragmentHandler`.
+/// The C fragment handler that calls a Rust closure; `clientd` is a `*mut FragmentHandler`.
 pub(super) unsafe extern "C-unwind" fn on_fragment(
     clientd: *mut c_void,
     buffer: *const u8,
@@ -372,11 +343,8 @@ impl Image {
         ))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<ImageHandle>> {
-        match self.handle.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        }
+    fn lock(&self) -> MutexGuard<'_, Option<ImageHandle>> {
+        lock(&self.handle)
     }
 }
 

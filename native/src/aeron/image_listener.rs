@@ -18,7 +18,7 @@ use std::mem::{MaybeUninit, take};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// One for each subscription. With an audience the client keeps it too, since the C subscription
+/// One for each subscription. With an audience the client owns it too, since the C subscription
 /// points at it, until C reports that it no longer does.
 ///
 /// Lock before entering the client, never while inside: the closing thread waits for those inside,
@@ -32,14 +32,14 @@ pub(super) struct ImageListener {
 /// Where available and, optionally, unavailable images are reported.
 pub struct Audience {
     mailbox: MailboxHandle,
-    hears_losses: bool,
+    with_losses: bool,
 }
 
 impl Audience {
-    pub fn new(mailbox: MailboxHandle, hears_losses: bool) -> Self {
+    pub fn new(mailbox: MailboxHandle, with_losses: bool) -> Self {
         Self {
             mailbox,
-            hears_losses,
+            with_losses,
         }
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Remember images that others hold, and forget those that they gave back.
+    /// Add images that others hold, and forget those that they released.
     pub fn hand_out<'a>(&mut self, images: impl IntoIterator<Item = &'a ImageHandle>) {
         self.handed_out.retain(WeakImage::is_held);
         self.handed_out
@@ -189,20 +189,20 @@ unsafe extern "C" fn on_unavailable(
         let index = images
             .polled
             .iter()
-            .position(|polled| polled.image.correlation_id() == correlation_id);
+            .position(|polled| polled.image.correlation_id == correlation_id);
         let gone = index.map(|index| images.polled.remove(index).image);
         // Others may still hold it, in the mailbox not least.
         images.hand_out(gone.as_ref());
         if images.is_open {
-            // Nobody is in an older list while the lock is held. C keeps an image and its log
-            // buffers until it hears that a list without it was seen, and these images are polled
-            // one by one, which tells it nothing.
+            // No thread reads an older list while the lock is held. C retains an image and its
+            // log buffers until a list without it was read, and polling images one by one reads
+            // no list.
             // SAFETY: as above.
             unsafe { c::aeron_subscription_image_count(subscription) };
         }
         drop(images);
         drop(gone);
-        if let Some(audience) = listening.audience.as_ref().filter(|each| each.hears_losses) {
+        if let Some(audience) = listening.audience.as_ref().filter(|each| each.with_losses) {
             audience.mailbox.post(Event::ImageUnavailable {
                 subscription_registration_id: of_subscription.registration_id,
                 image_correlation_id: correlation_id,

@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::lock;
-use crate::assembly::{Assembler, Messages, RecordedAs, with_recorded_ids};
+use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::Result;
 use crate::idle::Backoff;
 use pyo3::prelude::*;
@@ -57,14 +57,12 @@ impl MessageReader {
             let read = image.bounded_poll(
                 limit_position,
                 fragment_limit,
-                &mut |payload, header, position| {
+                &mut |payload, values, position| {
                     *taken = position;
-                    assembler.on_fragment(
-                        payload,
-                        &with_recorded_ids(*header, recorded_as),
-                        position,
-                        &mut |payload, header, position| messages.push(payload, header, position),
-                    );
+                    let header = Header::new(values, position, recorded_as);
+                    assembler.on_fragment(payload, header, position, &mut |payload, first, end| {
+                        messages.push(payload, first, end);
+                    });
                 },
             )?;
             let is_over = image.is_closed() || image.position() >= limit_position;

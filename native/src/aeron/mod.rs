@@ -35,7 +35,7 @@ use crate::errors::Error;
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
 use std::ffi::{CStr, CString};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The C client's last error on this thread.
 pub(crate) fn last_error(what: &str) -> Error {
@@ -77,10 +77,17 @@ fn tidy(text: &str) -> String {
 
 /// Lock `mutex`, also if it is poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    match mutex.lock() {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
-    }
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lock for reading, also if the lock is poisoned.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lock for writing, also if the lock is poisoned.
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn c_string(text: &str, what: &str) -> Result<CString, Error> {

@@ -10,6 +10,7 @@ use super::{c_string, last_error, lock};
 use crate::errors::{Error, Result};
 use pyo3::prelude::*;
 use rusteron_client::bindings as c;
+use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub(super) type Record = c::aeron_client_registering_resource_stct;
 type CancelRecord = unsafe extern "C" fn(*mut c::aeron_t, *mut Record) -> i32;
 type RegistrationId = unsafe extern "C" fn(*mut Record) -> i64;
 
-/// A C command whose answer is outstanding; withdrawn when dropped before it came.
+/// A C command without a response of the driver yet; cancelled when dropped before that.
 pub(super) struct Outstanding {
     client: ClientHandle,
     command: Mutex<Option<Command>>,
@@ -29,11 +30,11 @@ pub(super) struct Outstanding {
     withdraw: Withdraw,
 }
 
-/// A command that C knows; its record is C's again once it was answered.
+/// A command that C knows; C owns its record again after the response.
 pub(super) struct Command {
     pub record: *mut Record,
-    /// While this is there the conductor's thread is attentive.
-    awaiting: Option<Awaiting>,
+    /// While this exists the conductor thread polls often.
+    _awaiting: Option<Awaiting>,
 }
 // SAFETY: the C client hands commands between its threads itself; the mutex allows one caller.
 unsafe impl Send for Command {}
@@ -90,7 +91,7 @@ impl Outstanding {
             registration_id: unsafe { registration_id(record) },
             command: Mutex::new(Some(Command {
                 record,
-                awaiting: entered.awaiting(),
+                _awaiting: entered.awaiting(),
             })),
             what,
             withdraw,
@@ -101,18 +102,7 @@ impl Outstanding {
         self.registration_id
     }
 
-    /// Have the driver get the command at once, with the interpreter released.
-    pub fn hand_on(&self, py: Python<'_>) {
-        let command = lock(&self.command);
-        let awaiting = command.as_ref().and_then(|it| it.awaiting.as_ref());
-        let hand_on = awaiting.map(Awaiting::handing_on);
-        drop(command);
-        if let Some(hand_on) = hand_on {
-            py.detach(hand_on);
-        }
-    }
-
-    /// Poll once with the C function, which answers 0 as long as nothing is known.
+    /// Poll once with the C function, which returns 0 until there is a response.
     pub fn poll<T>(
         &self,
         poll: impl FnOnce(*mut Record) -> std::result::Result<Option<T>, ()>,
@@ -121,7 +111,7 @@ impl Outstanding {
         let mut command = lock(&self.command);
         let Some(Command { record, .. }) = command.as_ref() else {
             return Err(Error::Closed(format!(
-                "{}: was answered or cancelled before",
+                "{}: completed or cancelled before",
                 self.what
             )));
         };
@@ -160,15 +150,15 @@ impl Outstanding {
                     listening.clientd(),
                 );
             },
-            // SAFETY: the answer was not fetched, so C still owns the record; it goes by its id and
-            // takes back what has become of it.
+            // SAFETY: the response was not fetched, so C still owns the record, and removes by its
+            // id what was added meanwhile.
             Withdraw::Subscription(cancel, _) | Withdraw::Cancel(cancel) => unsafe {
                 cancel(entered.aeron(), command.record);
             },
             Withdraw::Leave(leave) => leave(
                 &self.client,
                 Command {
-                    awaiting: None,
+                    _awaiting: None,
                     ..command
                 },
             ),
@@ -182,10 +172,9 @@ impl Drop for Outstanding {
     }
 }
 
-/// Wait for the answer to a command with the interpreter released.
+/// Wait for the response to a command with the interpreter released.
 pub(super) fn wait_for<T>(
     py: Python<'_>,
-    outstanding: &Outstanding,
     timeout_ns: u64,
     what: &str,
     mut poll: impl FnMut() -> Result<Option<T>> + Send,
@@ -194,9 +183,6 @@ where
     T: Send,
 {
     let deadline = Instant::now() + Duration::from_nanos(timeout_ns);
-    if let Some(entered) = outstanding.client.enter() {
-        entered.hurry();
-    }
     loop {
         let slice = deadline.min(Instant::now() + Duration::from_millis(100));
         let found = py.detach(|| -> Result<Option<T>> {
@@ -216,7 +202,7 @@ where
         py.check_signals()?;
         if Instant::now() >= deadline {
             return Err(Error::Timeout(format!(
-                "the media driver did not answer within {} ms: {what}",
+                "the media driver did not respond within {} ms: {what}",
                 timeout_ns / 1_000_000
             ))
             .into());
@@ -245,14 +231,8 @@ macro_rules! pending_class {
                 Ok(found.map(|()| make(&self.outstanding, object)))
             }
 
-            /// Have the driver get the command at once.
-            pub fn handed_on(self, py: Python<'_>) -> Self {
-                self.outstanding.hand_on(py);
-                self
-            }
-
             pub fn wait(&self, py: Python<'_>, timeout_ns: u64, what: &str) -> PyResult<$object> {
-                wait_for(py, &self.outstanding, timeout_ns, what, || self.poll_once())
+                wait_for(py, timeout_ns, what, || self.poll_once())
             }
         }
 
@@ -305,18 +285,38 @@ pending_class!(
     |asked, pointer| Counter::new(asked.client.clone(), pointer)
 );
 
+type AddPublication =
+    unsafe extern "C" fn(*mut *mut Record, *mut c::aeron_t, *const c_char, i32) -> i32;
+
+/// Add a shared or an exclusive publication, with the C functions of its kind.
+fn add_publication(
+    client: &ClientHandle,
+    (channel, stream_id): (&str, i32),
+    kind: &str,
+    add: AddPublication,
+    registration_id: RegistrationId,
+    cancel: CancelRecord,
+) -> Result<Outstanding> {
+    let uri = c_string(channel, "the channel")?;
+    Outstanding::ask(
+        client,
+        format!("cannot add {kind} to {channel} stream {stream_id}"),
+        registration_id,
+        Withdraw::Cancel(cancel),
+        // SAFETY: the client is open for the call; C copies the channel.
+        |command, aeron| unsafe { add(command, aeron, uri.as_ptr(), stream_id) },
+    )
+}
+
 impl PendingPublication {
     pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
-        let uri = c_string(channel, "the channel")?;
-        let outstanding = Outstanding::ask(
+        let outstanding = add_publication(
             client,
-            format!("cannot add a publication to {channel} stream {stream_id}"),
+            (channel, stream_id),
+            "a publication",
+            c::aeron_async_add_publication,
             c::aeron_async_add_publication_get_registration_id,
-            Withdraw::Cancel(c::aeron_async_add_publication_cancel),
-            // SAFETY: the client is open while asked; C copies the channel.
-            |command, aeron| unsafe {
-                c::aeron_async_add_publication(command, aeron, uri.as_ptr(), stream_id)
-            },
+            c::aeron_async_add_publication_cancel,
         )?;
         Ok(Self { outstanding })
     }
@@ -324,16 +324,13 @@ impl PendingPublication {
 
 impl PendingExclusivePublication {
     pub fn start(client: &ClientHandle, channel: &str, stream_id: i32) -> Result<Self> {
-        let uri = c_string(channel, "the channel")?;
-        let outstanding = Outstanding::ask(
+        let outstanding = add_publication(
             client,
-            format!("cannot add an exclusive publication to {channel} stream {stream_id}"),
+            (channel, stream_id),
+            "an exclusive publication",
+            c::aeron_async_add_exclusive_publication,
             c::aeron_async_add_exclusive_publication_get_registration_id,
-            Withdraw::Cancel(c::aeron_async_add_exclusive_publication_cancel),
-            // SAFETY: the client is open while asked; C copies the channel.
-            |command, aeron| unsafe {
-                c::aeron_async_add_exclusive_publication(command, aeron, uri.as_ptr(), stream_id)
-            },
+            c::aeron_async_add_exclusive_publication_cancel,
         )?;
         Ok(Self { outstanding })
     }
@@ -354,8 +351,8 @@ impl PendingSubscription {
             format!("cannot add a subscription to {channel} stream {stream_id}"),
             c::aeron_async_add_subscription_get_registration_id,
             Withdraw::Subscription(c::aeron_async_add_subscription_cancel, listening),
-            // SAFETY: the client is open while asked; C copies the channel; what clientd points at
-            // is kept by the client until C calls no more.
+            // SAFETY: the client is open for the call; C copies the channel; what clientd points at
+            // is retained by the client until C calls no more.
             |command, aeron| unsafe {
                 c::aeron_async_add_subscription(
                     command,
@@ -380,7 +377,7 @@ impl PendingCounter {
             format!("cannot add a counter {label:?}"),
             c::aeron_async_add_counter_get_registration_id,
             Withdraw::Cancel(c::aeron_async_add_counter_cancel),
-            // SAFETY: the client is open while asked; C copies key and label, whose lengths are
+            // SAFETY: the client is open for the call; C copies key and label, whose lengths are
             // given.
             |command, aeron| unsafe {
                 c::aeron_async_add_counter(

@@ -256,12 +256,12 @@ macro_rules! publication_class {
                 })
             }
 
-            fn async_add_destination(&self, channel: &str) -> PyResult<PendingDestination> {
-                Ok(self.change(PendingDestination::add, channel)?)
+            fn async_add_destination(&self, channel: &str) -> Result<PendingDestination> {
+                self.change(PendingDestination::add, channel)
             }
 
-            fn async_remove_destination(&self, channel: &str) -> PyResult<PendingDestination> {
-                Ok(self.change(PendingDestination::remove, channel)?)
+            fn async_remove_destination(&self, channel: &str) -> Result<PendingDestination> {
+                self.change(PendingDestination::remove, channel)
             }
 
             #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]

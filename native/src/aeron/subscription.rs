@@ -7,7 +7,7 @@ use super::image::{Image, ImageHandle, on_fragment};
 use super::image_listener::{ImageListener, Images, Polled, on_closed};
 use super::last_error;
 use super::message_reader::poll_within;
-use crate::assembly::{Assembler, Header, Messages, RecordedAs, with_recorded_ids};
+use crate::assembly::{Assembler, Header, Messages, RecordedAs};
 use crate::errors::{Error, Result};
 use crate::event::Event;
 use pyo3::prelude::*;
@@ -68,10 +68,9 @@ impl SubscriptionHandle {
         let mut images = self.0.listening.images();
         let mut fragments = 0;
         for Polled { image, assembler } in &mut images.polled {
-            let constants = image.constants();
-            let subscription_registration_id = constants.subscription_registration_id;
-            let image_correlation_id = constants.correlation_id;
-            let session_id = constants.session_id;
+            let subscription_registration_id = image.subscription_registration_id;
+            let image_correlation_id = image.correlation_id;
+            let session_id = image.session_id;
             let mut on_message = |payload: &[u8], _: &Header, position: i64| {
                 events.push(Event::Message {
                     subscription_registration_id,
@@ -81,7 +80,8 @@ impl SubscriptionHandle {
                     position,
                 });
             };
-            let polled = image.poll(limit, &mut |payload, header, position| {
+            let polled = image.poll(limit, &mut |payload, values, position| {
+                let header = Header::new(values, position, None);
                 assembler.on_fragment(payload, header, position, &mut on_message);
             });
             fragments += polled.unwrap_or(0);
@@ -89,7 +89,7 @@ impl SubscriptionHandle {
         fragments
     }
 
-    /// Poll fragments of all images and keep the messages they complete.
+    /// Poll fragments of all images and collect the messages they complete.
     fn poll(
         &self,
         limit: usize,
@@ -98,16 +98,11 @@ impl SubscriptionHandle {
     ) -> Result<usize> {
         let mut images = self.0.listening.images();
         let assemblers = &mut images.assemblers;
-        let mut handle = |payload: &[u8], header: &c::aeron_header_values_t, position: i64| {
-            let assembler = assembler_of(assemblers, header.frame.session_id);
-            assembler.on_fragment(
-                payload,
-                &with_recorded_ids(*header, recorded_as),
-                position,
-                &mut |payload, header, position| {
-                    messages.push(payload, header, position);
-                },
-            );
+        let mut handle = |payload: &[u8], values: &c::aeron_header_values_t, position: i64| {
+            let header = Header::new(values, position, recorded_as);
+            let mut push = |payload: &[u8], first: &Header, end| messages.push(payload, first, end);
+            assembler_of(assemblers, values.frame.session_id)
+                .on_fragment(payload, header, position, &mut push);
         };
         let mut handler: &mut dyn FnMut(&[u8], &c::aeron_header_values_t, i64) = &mut handle;
         let clientd = (&raw mut handler).cast::<c_void>();
@@ -119,7 +114,7 @@ impl SubscriptionHandle {
         usize::try_from(read).map_err(|_| last_error("cannot poll the subscription"))
     }
 
-    /// Look at C's list of images, which has one reader at a time.
+    /// Read C's list of images, which has one reader at a time.
     fn read_images<R>(
         &self,
         closed: R,
@@ -135,7 +130,7 @@ impl SubscriptionHandle {
         let client = self.0.cell.client();
         self.read_images(Vec::new(), |subscription, images| {
             let mut found = Vec::<ImageHandle>::new();
-            // The list may change between two looks: an image that moved is met twice.
+            // The list may change between two reads: an image that moved is seen twice.
             for index in 0.. {
                 // SAFETY: the pointer is valid within the call, and the lock on the images keeps
                 // C from freeing what is in the list; C counts the image for us.
@@ -147,8 +142,8 @@ impl SubscriptionHandle {
                     ImageHandle::adopt(client.clone(), subscription, image)
                 };
                 let Some(image) = image else { continue };
-                let id = image.correlation_id();
-                if found.iter().all(|other| other.correlation_id() != id) {
+                let id = image.correlation_id;
+                if found.iter().all(|other| other.correlation_id != id) {
                     found.push(image);
                 }
             }
@@ -165,8 +160,8 @@ impl SubscriptionHandle {
     }
 }
 
-/// The assembler of a session. Making a new one drops those that have nothing to put together:
-/// sessions come and go for as long as a subscription lives.
+/// The assembler of a session. A new one replaces those that are not within a message: sessions
+/// come and go while the subscription is open.
 fn assembler_of(assemblers: &mut HashMap<i32, Assembler>, session_id: i32) -> &mut Assembler {
     if !assemblers.contains_key(&session_id) {
         assemblers.retain(|_, assembler| assembler.is_in_message());
@@ -179,7 +174,7 @@ impl Shared {
         self.listening.close_images();
         self.cell.take(|subscription| {
             // SAFETY: taken out, so the subscription is not used after this; what the
-            // callbacks work on is kept until C is done with them.
+            // callbacks work on is retained until C has closed it.
             unsafe {
                 if self.listening.has_callbacks() {
                     let clientd = self.listening.clientd();
@@ -264,7 +259,7 @@ impl Subscription {
     }
 
     fn image_by_session_id(&self, session_id: i32) -> Option<Image> {
-        let has_session = |image: &ImageHandle| image.session_id() == session_id;
+        let has_session = |image: &ImageHandle| image.session_id == session_id;
         let found = self.handle.images().into_iter().find(has_session);
         found.map(Image::new)
     }
@@ -284,12 +279,12 @@ impl Subscription {
         })
     }
 
-    fn async_add_destination(&self, channel: &str) -> PyResult<PendingDestination> {
-        Ok(PendingDestination::add(&self.handle.0.cell, channel)?)
+    fn async_add_destination(&self, channel: &str) -> Result<PendingDestination> {
+        PendingDestination::add(&self.handle.0.cell, channel)
     }
 
-    fn async_remove_destination(&self, channel: &str) -> PyResult<PendingDestination> {
-        Ok(PendingDestination::remove(&self.handle.0.cell, channel)?)
+    fn async_remove_destination(&self, channel: &str) -> Result<PendingDestination> {
+        PendingDestination::remove(&self.handle.0.cell, channel)
     }
 
     #[pyo3(signature = (channel, timeout_ns=ADD_TIMEOUT_NS))]

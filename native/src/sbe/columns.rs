@@ -205,7 +205,7 @@ fn structs(
     )?))
 }
 
-/// Arrays of numbers: every element is a row of its own to the reader of numbers.
+/// Arrays of numbers: every element is a separate row to the reader of numbers.
 fn number_lists(column: &Column, source: &Source) -> Result<ArrayRef, ArrowError> {
     let known = source.known(column.since_version);
     let size = column.primitive.size();

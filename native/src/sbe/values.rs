@@ -173,7 +173,7 @@ fn is_nan(word: &[u8]) -> bool {
     }
 }
 
-/// Collects strings or bytes; tells when they are more than one column can hold.
+/// Collects strings or bytes; reports when they are more than one column can hold.
 struct Bytes {
     data: Vec<u8>,
     offsets: Vec<i32>,

@@ -108,8 +108,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Take in the payload `start..end`. What is wrong with it is told in words, and nothing of
-    /// it is kept.
+    /// Take in the payload `start..end`. An error describes what is wrong, and nothing of
+    /// the payload is stored.
     #[inline]
     #[expect(
         clippy::indexing_slicing,
@@ -195,7 +195,7 @@ struct Cursor<'a> {
     begin: usize,
     position: usize,
     version: u64,
-    /// Each group entry has bytes of its own, so there are at most so many more of them. Entries
+    /// Each group entry has separate bytes, so there are at most so many more of them. Entries
     /// that have none are allowed, but no more than that: they would take memory without end.
     entries_left: usize,
 }

@@ -97,7 +97,7 @@ impl Column {
     }
 }
 
-/// When a batch is full: by rows, or by bytes of payload (the last message may go beyond).
+/// When a batch is full: by rows, or by bytes of payload (the last message may exceed it).
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     pub rows: usize,
@@ -183,7 +183,7 @@ impl Messages {
         self.wanted[column as usize]
     }
 
-    /// Turn what was collected into a record batch. `columns` must not name one twice.
+    /// Build a record batch of what was collected. `columns` must not name one twice.
     pub fn into_batch(
         mut self,
         recording: &Recording,
@@ -247,7 +247,7 @@ fn int32(values: Vec<i32>) -> ArrayRef {
 }
 
 /// The schema of batches with these columns. Null are the payloads of damaged messages and the
-/// reason for which sound ones are; `nullable` only says what the schema shall promise of all
+/// reason for which sound ones are; `nullable` only determines what the schema declares for all
 /// columns, for consumers that compare schemas strictly.
 pub fn schema(columns: &[Column], mode: Mode, nullable: bool) -> SchemaRef {
     let fields: Vec<Field> = columns

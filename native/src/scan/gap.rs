@@ -35,8 +35,8 @@ impl SegmentBases {
             }
         }
         let listed = self.listed.as_deref()?;
-        let behind = listed.partition_point(|&other| other <= base);
-        listed.get(behind).copied()
+        let next = listed.partition_point(|&other| other <= base);
+        listed.get(next).copied()
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
                 std::fs::create_dir(folder.path().join(name)).expect("a folder");
             }
         }
-        // Names that are none of its files': of another recording, and no multiple of its length.
+        // Names of other files: of another recording, and no multiple of its length.
         folder.write("33-65536.rec", b"");
         folder.write("3-65600.rec", b"");
         folder.write("3--65536.rec", b"");

@@ -1,5 +1,5 @@
 //! What a recording is like: how many messages of which length, how they lie over its positions,
-//! and where there are none though there should be. One pass, in memory that does not grow.
+//! and the gaps between them. One pass, in memory that does not grow.
 
 use super::gap::GapKind;
 use super::histogram::Histogram;
@@ -203,7 +203,7 @@ impl Pass {
         }
     }
 
-    /// Go on for about `length` bytes. Returns whether the range is done.
+    /// Continue for about `length` bytes. Returns whether the range is done.
     pub fn advance(&mut self, length: i64) -> bool {
         let pause = self.walk.position().saturating_add(length.max(1));
         self.counter.pause = pause;

@@ -102,7 +102,7 @@ impl Walk {
         self.window.recording()
     }
 
-    /// Position after the last frame that was looked at.
+    /// Position after the last frame that was read.
     pub fn position(&self) -> i64 {
         self.position
     }

@@ -1,6 +1,6 @@
 //! A window of bytes that moves forward through the segment files of one recording.
 //!
-//! Segments are read with positioned reads into a buffer of our own, not mapped: the archive may
+//! Segments are read with positioned reads into a buffer, not mapped: the archive may
 //! be running, and truncating or purging a recording shortens or removes files under its readers.
 //! On a map that is a SIGBUS that takes the whole process down; here it is an error that names
 //! the file. The extra copy stays in the processor's cache, as the window is small.
@@ -135,7 +135,7 @@ impl Window {
             self.buffer.extend_from_slice(bytes);
             self.start = position;
         } else {
-            // The position may lie further on: padding is passed over without a look at it.
+            // The position may be higher: padding is skipped without being read.
             let passed = (done - self.filled).min(bytes.len());
             self.start = self.end() + passed as i64;
             self.buffer.clear();
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_reader_that_begins_while_it_is_looked_for_is_seen() {
         let (prober, reader) = opened_twice();
-        let probe = Flock::lock(prober, FlockArg::LockExclusiveNonblock).expect("nobody reads");
+        let probe = Flock::lock(prober, FlockArg::LockExclusiveNonblock).expect("no reader");
         let beginning = thread::spawn(|| SegmentFile::new(reader));
         thread::sleep(Duration::from_millis(20));
         let prober = probe.unlock().expect("unlock");

@@ -173,7 +173,7 @@ fn check_piece(
     };
     let result = check.run(&task.path, &range, progress).and_then(|()| {
         if piece.end == task.end_offset && task.limit > task.end_offset {
-            check.behind = Some(look_behind(task, &range)?);
+            check.behind = Some(walk_tail(task, &range)?);
         }
         Ok(())
     });
@@ -183,7 +183,7 @@ fn check_piece(
     check
 }
 
-fn look_behind(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
+fn walk_tail(task: &SegmentTask, range: &WalkRange) -> io::Result<SegmentWalk> {
     let range = WalkRange {
         start_offset: task.end_offset,
         limit: task.limit,
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_place_is_found_and_the_frames_behind_it_are_checked() {
+    fn each_bad_place_is_found_and_the_frames_after_it_are_checked() {
         let mut bytes = stream(4);
         let all = u64::from(TERM) * 4;
         let sound = check("sound", &bytes, &[(0, all)]);

@@ -1,4 +1,4 @@
-//! Segment files looked at from outside a recording or a replay: after a crash, by a check, or
+//! Segment files read outside of a recording or a replay: after a crash, by a check, or
 //! by an offline reader. Only `rewrite` writes.
 //!
 //! There are three buffered readers: `reader` reads one file front to back, in pieces for several

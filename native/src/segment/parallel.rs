@@ -71,16 +71,16 @@ where
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),
                     Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 }
-                let told: PyResult<()> = Python::attach(|py| {
+                let reported: PyResult<()> = Python::attach(|py| {
                     py.check_signals()?;
                     if let Some(report) = report {
                         report.call1(py, (progress.bytes.load(Ordering::Relaxed),))?;
                     }
                     Ok(())
                 });
-                if told.is_err() {
+                if reported.is_err() {
                     progress.cancelled.store(true, Ordering::Relaxed);
-                    return told;
+                    return reported;
                 }
             }
         })

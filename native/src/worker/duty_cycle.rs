@@ -2,8 +2,8 @@
 
 use super::events::EventStream;
 use super::failure::Failure;
-use super::recording::{RecordingRequest, RecordingSession, RecordingTurn};
-use super::replay::{ReplayRequest, ReplaySession, ReplayTurn};
+use super::recording::{RecordingOutcome, RecordingRequest, RecordingSession};
+use super::replay::{ReplayOutcome, ReplayRequest, ReplaySession};
 use super::segment_writer::{SCRATCH_LENGTH, Storage};
 use super::statistics::{CycleTime, Traffic};
 use crate::checksum::Checksum;
@@ -53,7 +53,7 @@ impl DutyCycle {
             if self.has_no_session() {
                 continue;
             }
-            self.cycle_time.turn();
+            self.cycle_time.begin();
             let worked = self.turn_recordings() | self.turn_replays();
             let is_busy = worked && !self.has_no_session();
             self.written.publish(is_busy);
@@ -147,21 +147,21 @@ impl DutyCycle {
 
     fn turn_recordings(&mut self) -> bool {
         let mut worked = false;
-        // From the last one, so that ending a session does not make another miss its turn.
+        // From the last one, so that ending a session does not skip another one.
         for index in (0..self.recordings.len()).rev() {
             let Some(session) = self.recordings.get_mut(index) else {
                 continue;
             };
             let (scratch, written) = (&mut self.scratch, &mut self.written);
             let events = self.events.as_ref();
-            let turn = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
-                .unwrap_or_else(|_| RecordingTurn::Failed(internal_error()));
+            let outcome = catch_unwind(AssertUnwindSafe(|| session.work(scratch, written, events)))
+                .unwrap_or_else(|_| RecordingOutcome::Failed(internal_error()));
             let (recording_id, failure) =
                 (session.recording_id(), session.take_time_index_failure());
-            match turn {
-                RecordingTurn::Recorded(bytes) => worked |= bytes > 0,
-                RecordingTurn::Ended => self.end_recording(index, None),
-                RecordingTurn::Failed(failure) => self.end_recording(index, Some(failure)),
+            match outcome {
+                RecordingOutcome::Recorded(bytes) => worked |= bytes > 0,
+                RecordingOutcome::Ended => self.end_recording(index, None),
+                RecordingOutcome::Failed(failure) => self.end_recording(index, Some(failure)),
             }
             self.post_time_index_failed(recording_id, failure);
         }
@@ -175,21 +175,21 @@ impl DutyCycle {
                 continue;
             };
             let (buffer, read) = (&mut self.replay_buffer, &mut self.read);
-            let turn = catch_unwind(AssertUnwindSafe(|| session.work(buffer, read)))
-                .unwrap_or_else(|_| ReplayTurn::Failed(internal_error()));
-            match turn {
-                ReplayTurn::Replayed(bytes) => worked |= bytes > 0,
-                ReplayTurn::Ready { is_answered } => {
+            let outcome = catch_unwind(AssertUnwindSafe(|| session.work(buffer, read)))
+                .unwrap_or_else(|_| ReplayOutcome::Failed(internal_error()));
+            match outcome {
+                ReplayOutcome::Replayed(bytes) => worked |= bytes > 0,
+                ReplayOutcome::Ready { is_answered } => {
                     self.mailbox.post(Event::ReplayReady {
                         replay_session_id: session.replay_session_id(),
                         is_answered,
                     });
                     worked = true;
                 }
-                ReplayTurn::Ended => self.end_replay(index, false, None),
-                ReplayTurn::Abandoned => self.end_replay(index, true, None),
+                ReplayOutcome::Ended => self.end_replay(index, false, None),
+                ReplayOutcome::Abandoned => self.end_replay(index, true, None),
                 // What was offered before is good: the subscriber must get it.
-                ReplayTurn::Failed(failure) => self.end_replay(index, false, Some(failure)),
+                ReplayOutcome::Failed(failure) => self.end_replay(index, false, Some(failure)),
             }
         }
         worked

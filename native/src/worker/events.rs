@@ -1,6 +1,6 @@
 //! The recording events stream: start, progress and stop of recordings, for its subscribers.
 //!
-//! Nobody waits for it: an event that the stream does not take is dropped, and the next progress
+//! No thread waits for it: an event that the stream does not take is dropped, and the next progress
 //! event contains more.
 
 use crate::aeron::{ExclusivePublicationHandle, NOT_CONNECTED};
@@ -52,7 +52,7 @@ impl EventStream {
 pub struct RecordingEvents {
     messages: EventMessages,
     /// Position of the last progress event that was taken.
-    told_position: i64,
+    sent_position: i64,
 }
 
 impl RecordingEvents {
@@ -60,16 +60,16 @@ impl RecordingEvents {
         stream.send(&messages.started, SEND_ATTEMPTS);
         Self {
             messages,
-            told_position: join_position,
+            sent_position: join_position,
         }
     }
 
-    /// Tell how far the recording is, unless that is known.
+    /// Publish the position of the recording, unless it was published.
     pub fn progress(&mut self, position: i64, stream: &EventStream) {
-        if position > self.told_position {
+        if position > self.sent_position {
             put_position(&mut self.messages.progress, position);
             if stream.send(&self.messages.progress, 1) {
-                self.told_position = position;
+                self.sent_position = position;
             }
         }
     }

@@ -112,7 +112,7 @@ type TrafficArgument<'py> = (
     Bound<'py, Counter>,
 );
 
-/// Longest turn, count of turns beyond the threshold, and that threshold in nanoseconds.
+/// Longest duty cycle, count of those longer than the threshold, and that threshold in nanoseconds.
 type CycleArgument<'py> = (Bound<'py, Counter>, Bound<'py, Counter>, u64);
 
 /// Path and header of a time index, whether it replaces a file, nanoseconds and bytes between its

@@ -11,9 +11,9 @@ use crate::geometry::StreamGeometry;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Blocks taken from one image before other sessions have their turn. More than one, so that a
+/// Blocks taken from one image in one duty cycle. More than one, so that a
 /// sync at levels 1 and 2 is shared; few, so that a fast stream does not hold up the others.
-const BLOCKS_PER_TURN: usize = 8;
+const BLOCKS_PER_CYCLE: usize = 8;
 
 /// A recording as Python requests it.
 pub struct RecordingRequest {
@@ -29,9 +29,9 @@ pub struct RecordingRequest {
 impl RecordingRequest {
     /// Refuse numbers that no recording has, before any file is touched.
     pub fn check(&self) -> Result<(), String> {
-        let term_length = self.image.term_buffer_length() as i64;
+        let term_length = self.image.term_buffer_length as i64;
         check_segment_length(self.segment_length, term_length)?;
-        let (start, join) = (self.start_position, self.image.join_position());
+        let (start, join) = (self.start_position, self.image.join_position);
         if start < 0 || start > join || start % FRAME_ALIGNMENT as i64 != 0 {
             return Err(format!(
                 "start_position={start}: must be on a frame boundary from 0 to {join}, where the \
@@ -66,9 +66,9 @@ pub struct RecordingSession {
     time_index: Option<TimeIndex>,
 }
 
-/// How a turn of a recording went.
-pub enum RecordingTurn {
-    /// Bytes recorded; zero for an idle turn.
+/// The outcome of one duty cycle of a recording.
+pub enum RecordingOutcome {
+    /// Bytes recorded; zero for an idle cycle.
     Recorded(usize),
     /// The image ended and all of it is recorded.
     Ended,
@@ -97,17 +97,17 @@ impl RecordingSession {
             time_index,
             ..
         } = request;
-        let join_position = image.join_position();
-        let term_length = image.term_buffer_length();
+        let join_position = image.join_position;
+        let term_length = image.term_buffer_length;
         let placement = Placement {
             recording_id,
             start_position,
             join_position,
             segment_length,
             geometry: StreamGeometry {
-                initial_term_id: image.initial_term_id(),
+                initial_term_id: image.initial_term_id,
                 term_length: term_length as i64,
-                stream_id: image.stream_id(),
+                stream_id: image.stream_id,
             },
         };
         position_counter.set_release(join_position);
@@ -116,7 +116,7 @@ impl RecordingSession {
         let events = event_stream
             .zip(events)
             .map(|(stream, events)| RecordingEvents::start(events, join_position, stream));
-        let session_id = image.session_id();
+        let session_id = image.session_id;
         let time_index = time_index.map(|request| TimeIndex::new(request, session_id));
         Ok(Self {
             recording_id,
@@ -163,7 +163,7 @@ impl RecordingSession {
         scratch: &mut [u8],
         written: &mut Traffic,
         event_stream: Option<&EventStream>,
-    ) -> RecordingTurn {
+    ) -> RecordingOutcome {
         let outcome = self.record_blocks(scratch, written);
         // Also after a failure: a replay that follows must see the last good frame.
         let position = self.writer.recorded_position();
@@ -181,11 +181,11 @@ impl RecordingSession {
             index.flush();
         }
         match outcome {
-            Err(failure) => RecordingTurn::Failed(failure),
+            Err(failure) => RecordingOutcome::Failed(failure),
             Ok(0) if self.image.is_end_of_stream() || self.image.is_closed() => {
-                RecordingTurn::Ended
+                RecordingOutcome::Ended
             }
-            Ok(bytes) => RecordingTurn::Recorded(bytes),
+            Ok(bytes) => RecordingOutcome::Recorded(bytes),
         }
     }
 
@@ -195,7 +195,7 @@ impl RecordingSession {
         traffic: &mut Traffic,
     ) -> Result<usize, Failure> {
         let mut total = 0;
-        for _ in 0..BLOCKS_PER_TURN {
+        for _ in 0..BLOCKS_PER_CYCLE {
             let writer = &mut self.writer;
             let time_index = &mut self.time_index;
             let counted_position = self.counted_position;

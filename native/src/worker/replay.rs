@@ -79,9 +79,9 @@ enum State {
     Replaying,
 }
 
-/// How a turn of a replay went.
-pub enum ReplayTurn {
-    /// Bytes offered; zero for an idle turn.
+/// The outcome of one duty cycle of a replay.
+pub enum ReplayOutcome {
+    /// Bytes offered; zero for an idle cycle.
     Replayed(usize),
     /// All checks passed: the client has been sent OK, or may be.
     Ready {
@@ -107,7 +107,7 @@ pub struct ReplaySession {
     batch_length_limit: usize,
     /// Part of a padding frame that is still to be appended, header included.
     padding: usize,
-    /// `None` when it is beyond the range of the clock.
+    /// `None` when it is after the range of the clock.
     connect_deadline: Option<Instant>,
     checksum: Option<Checksum>,
     reader: SegmentReader,
@@ -180,30 +180,30 @@ impl ReplaySession {
     }
 
     /// Take a step: open, wait for the subscriber, or offer one batch, read into `buffer`.
-    pub fn work(&mut self, buffer: &mut [u8], traffic: &mut Traffic) -> ReplayTurn {
-        let turn = match self.state {
+    pub fn work(&mut self, buffer: &mut [u8], traffic: &mut Traffic) -> ReplayOutcome {
+        let outcome = match self.state {
             State::Opening => self.open(),
             State::Connecting => self.connect(),
             State::Replaying => self.replay(buffer, traffic),
         };
         self.progress.store(self.position(), Ordering::Release);
-        turn.unwrap_or_else(ReplayTurn::Failed)
+        outcome.unwrap_or_else(ReplayOutcome::Failed)
     }
 
-    fn open(&mut self) -> Result<ReplayTurn, Failure> {
-        // At the end of a recording no file is needed: it may never have been made.
+    fn open(&mut self) -> Result<ReplayOutcome, Failure> {
+        // At the end of a recording no file is needed: it may not exist.
         if !self.is_at_end() {
             if !self.reader.try_open()? {
                 if self.is_connect_timed_out() {
                     return Err(self.damage("recording segment file not created"));
                 }
-                return Ok(ReplayTurn::Replayed(0));
+                return Ok(ReplayOutcome::Replayed(0));
             }
             self.check_first_frame()?;
         }
         self.state = State::Connecting;
         let is_answered = self.answer.take().is_some_and(|answer| answer.send());
-        Ok(ReplayTurn::Ready { is_answered })
+        Ok(ReplayOutcome::Ready { is_answered })
     }
 
     fn is_connect_timed_out(&self) -> bool {
@@ -244,10 +244,10 @@ impl ReplaySession {
         }
     }
 
-    fn connect(&mut self) -> Result<ReplayTurn, Failure> {
+    fn connect(&mut self) -> Result<ReplayOutcome, Failure> {
         if self.publication.is_connected() {
             self.state = State::Replaying;
-            return Ok(ReplayTurn::Replayed(1));
+            return Ok(ReplayOutcome::Replayed(1));
         }
         if self.is_connect_timed_out() {
             return Err(Failure::generic(format!(
@@ -257,24 +257,28 @@ impl ReplaySession {
                 self.publication.stream_id()
             )));
         }
-        Ok(ReplayTurn::Replayed(0))
+        Ok(ReplayOutcome::Replayed(0))
     }
 
-    fn replay(&mut self, buffer: &mut [u8], traffic: &mut Traffic) -> Result<ReplayTurn, Failure> {
+    fn replay(
+        &mut self,
+        buffer: &mut [u8],
+        traffic: &mut Traffic,
+    ) -> Result<ReplayOutcome, Failure> {
         if !self.publication.is_connected() {
-            return Ok(ReplayTurn::Abandoned);
+            return Ok(ReplayOutcome::Abandoned);
         }
         if self.padding > 0 {
             return self.append_padding();
         }
         if self.position() >= self.replay_limit {
-            return Ok(ReplayTurn::Ended);
+            return Ok(ReplayOutcome::Ended);
         }
         if self.position() >= self.stop_position && !self.is_extended() {
             return Ok(self.caught_up());
         }
         if self.publication.available_window() <= 0 {
-            return Ok(ReplayTurn::Replayed(0));
+            return Ok(ReplayOutcome::Replayed(0));
         }
         self.offer_batch(buffer, traffic)
     }
@@ -295,11 +299,11 @@ impl ReplaySession {
         (is_extended, reading.is_final)
     }
 
-    fn caught_up(&self) -> ReplayTurn {
+    fn caught_up(&self) -> ReplayOutcome {
         if self.position() >= self.replay_limit {
-            ReplayTurn::Ended
+            ReplayOutcome::Ended
         } else {
-            ReplayTurn::Replayed(0)
+            ReplayOutcome::Replayed(0)
         }
     }
 
@@ -307,7 +311,7 @@ impl ReplaySession {
         &mut self,
         buffer: &mut [u8],
         traffic: &mut Traffic,
-    ) -> Result<ReplayTurn, Failure> {
+    ) -> Result<ReplayOutcome, Failure> {
         let batch_length_limit = self.batch_length_limit.min(buffer.len());
         let buffer = buffer.get_mut(..batch_length_limit).unwrap_or_default();
         let available = self.stop_position - self.position();
@@ -359,25 +363,25 @@ impl ReplaySession {
     }
 
     /// The limit is within a frame: continue when it moves past the end of the frame.
-    fn wait_for_rest_of_frame(&mut self) -> Result<ReplayTurn, Failure> {
+    fn wait_for_rest_of_frame(&mut self) -> Result<ReplayOutcome, Failure> {
         // One reading for both: the recording may grow a last time between two.
         let (is_extended, is_final) = self.ask_limit();
         if is_extended {
-            return Ok(ReplayTurn::Replayed(1));
+            return Ok(ReplayOutcome::Replayed(1));
         }
         match self.limit {
             ReplayLimit::Stopped => Err(self.damage(&format!(
                 "a frame continues past the stop position {}",
                 self.stop_position
             ))),
-            _ if is_final => Ok(ReplayTurn::Ended),
-            _ => Ok(ReplayTurn::Replayed(0)),
+            _ if is_final => Ok(ReplayOutcome::Ended),
+            _ => Ok(ReplayOutcome::Replayed(0)),
         }
     }
 
     /// Append what is left of a padding frame, in pieces where it is longer than a message may
     /// be (loss gaps and long messages that did not fit leave such).
-    fn append_padding(&mut self) -> Result<ReplayTurn, Failure> {
+    fn append_padding(&mut self) -> Result<ReplayOutcome, Failure> {
         let piece_limit = (self.term_length as usize / 8).min(MAX_MESSAGE_LENGTH);
         let mut appended = 0;
         while self.padding > 0 {
@@ -394,18 +398,18 @@ impl ReplaySession {
         Ok(self.offered(appended))
     }
 
-    fn offered(&self, length: usize) -> ReplayTurn {
+    fn offered(&self, length: usize) -> ReplayOutcome {
         if self.position() >= self.replay_limit {
-            ReplayTurn::Ended
+            ReplayOutcome::Ended
         } else {
-            ReplayTurn::Replayed(length)
+            ReplayOutcome::Replayed(length)
         }
     }
 
-    fn refused(&self, result: i64) -> Result<ReplayTurn, Failure> {
+    fn refused(&self, result: i64) -> Result<ReplayOutcome, Failure> {
         match result {
-            _ if is_held_up(result) => Ok(ReplayTurn::Replayed(0)),
-            NOT_CONNECTED | CLOSED => Ok(ReplayTurn::Abandoned),
+            _ if is_held_up(result) => Ok(ReplayOutcome::Replayed(0)),
+            NOT_CONNECTED | CLOSED => Ok(ReplayOutcome::Abandoned),
             _ => {
                 let error = self
                     .publication

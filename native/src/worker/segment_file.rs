@@ -12,8 +12,7 @@ use std::path::Path;
 pub enum Existing {
     /// Nothing: the recording has just filled the segment before.
     Refused,
-    /// A file of zeros, as an empty recording or one that stopped right at a segment's start
-    /// leaves behind.
+    /// A file of zeros, of an empty recording or one that stopped right at a segment's start.
     Blank,
     /// The segment that an extended recording continues in.
     Required,

@@ -25,7 +25,7 @@ pub struct SegmentReader {
 }
 
 impl SegmentReader {
-    /// Stand at `position` of a recording that begins at `start_position`; opens no file yet.
+    /// A reader at `position` of a recording that begins at `start_position`; opens no file yet.
     pub fn new(
         archive_dir: PathBuf,
         recording_id: i64,

@@ -53,7 +53,7 @@ pub struct Placement {
     pub recording_id: i64,
     /// First position of the recording.
     pub start_position: i64,
-    /// Where the first block will stand: the start position, or beyond it in an extended one.
+    /// Where the first block will stand: the start position, or a higher position in an extended one.
     pub join_position: i64,
     pub segment_length: i64,
     pub geometry: StreamGeometry,
@@ -119,7 +119,7 @@ impl SegmentWriter {
             .is_some_and(|frame_type| frame_type == TYPE_PAD.to_le_bytes());
         let mut length = block.len();
         match self.storage.checksum {
-            // The body of a padding frame means nothing: only its header is kept.
+            // The body of a padding frame means nothing: only its header is written.
             _ if is_padding => {
                 length = HEADER_LENGTH.min(length);
                 self.write(block.get(..length).unwrap_or(block), block.len())?;
@@ -181,7 +181,7 @@ impl SegmentWriter {
         self.file = None;
         Err(Failure::generic(format!(
             "the image's block of {} bytes does not follow position {position} of recording \
-             {recording_id}: {why}; is the image polled elsewhere?",
+             {recording_id}: {why}; does another caller poll the image?",
             block.len(),
         )))
     }
@@ -226,13 +226,13 @@ impl SegmentWriter {
             }
             Err((written, error)) => {
                 // A padding frame's header is the whole of what is written of it.
-                let kept = if bytes.len() == length {
+                let whole = if bytes.len() == length {
                     whole_frames(bytes, written)
                 } else {
                     0
                 };
-                blank(file, offset + kept as u64, written - kept);
-                self.written_position += kept as i64;
+                blank(file, offset + whole as u64, written - whole);
+                self.written_position += whole as i64;
                 let failure = Failure::storage("write segment file", &self.path, &error);
                 // The frames before the torn one were written: they count if they can be synced.
                 let _ = self.sync();

@@ -1,4 +1,4 @@
-//! What a worker has moved and how long that took, kept in counters for all to see.
+//! Counters of the bytes that a worker has moved and of the time that it took.
 //!
 //! Only the worker's thread adds to them. The sums are its own; a busy worker writes them to the
 //! counters now and then, one that comes to rest at once.
@@ -65,14 +65,14 @@ impl Traffic {
     }
 }
 
-/// Counters of how long turns take. Others may count in them too.
+/// Counters of the lengths of duty cycles. Other workers may use them too.
 pub struct CycleCounters {
     pub max_time: CounterHandle,
     pub exceeded_count: CounterHandle,
     pub threshold: Duration,
 }
 
-/// Times the turns of a thread, from the beginning of one to that of the next.
+/// Times the duty cycles of a thread, from the beginning of one to that of the next.
 pub struct CycleTime {
     counters: Option<CycleCounters>,
     began: Option<Instant>,
@@ -88,8 +88,8 @@ impl CycleTime {
         }
     }
 
-    /// A turn begins, and so the one before is over.
-    pub fn turn(&mut self) {
+    /// A duty cycle begins, and so the one before has ended.
+    pub fn begin(&mut self) {
         let Some(counters) = &self.counters else {
             return;
         };
@@ -106,7 +106,7 @@ impl CycleTime {
         }
     }
 
-    /// The thread is about to sleep until somebody wants something: no turn lasts that long.
+    /// The thread will sleep until there is a command, which is no part of a duty cycle.
     pub fn rest(&mut self) {
         self.began = None;
     }

@@ -150,6 +150,6 @@ def test_an_image_polled_elsewhere_is_not_recorded_with_a_hole(rig: WorkerRig) -
     worker.record(image, counter, recording_id=0, start_position=0, segment_length=65_536)
     assert publication.offer(b"next") > 0
     event = rig.event("recording_stopped", 0)
-    assert event[2:4] == (0, GENERIC) and "polled elsewhere" in event[4]
+    assert event[2:4] == (0, GENERIC) and "does another caller poll" in event[4]
     assert counter.get() == 0
     assert not any((rig.archive_dir / "0-0.rec").read_bytes())

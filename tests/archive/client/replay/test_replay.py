@@ -375,7 +375,7 @@ def test_an_error_overtakes_messages_under_way() -> None:
     """An error that arrives before the end of the stream is raised after its last messages."""
     stream = _stream_with_error(is_end_of_stream=False)
     steps = stream.fetch()
-    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0)
+    fields = (b"x", 64, 1, 1, 0, 0, 0xC0, 0, 0)
     assert isinstance(next(steps), Poll)
     assert isinstance(steps.send(None), Pause)  # here the error is received
     assert isinstance(steps.send(None), Poll)
