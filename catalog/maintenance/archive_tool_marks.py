@@ -22,6 +22,7 @@ from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.orphans import OwnedFile, index_owned_files
 from aerotape.catalog.maintenance.verify import Verification
 from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
 from aerotape.catalog.recovery.stop_position import PAGE_LENGTH, frames_in_holes
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.data_extents import find_data_end
@@ -133,13 +134,14 @@ def _cut_off(
 ) -> None:
     """Copy the bytes after `offset` to quarantine and erase them."""
     recording_id, position = marking.recording_id, int(path.stem.partition("-")[2]) + offset
-    target = suspect_marks.quarantine_path(archive_dir, recording_id, position, now_ms)
-    suspect_marks.copy_tail(path, offset, path.stat().st_size, target)
-    detail = f"the last frame may be torn: it is in {target.name}, the recording ends before it"
-    note = SuspectNote("suspect torn tail", detail, position, now_ms, target.name)
+    removed = Quarantine(archive_dir, recording_id, now_ms, "the last frame may be torn")
+    name = removed.name_of(removed.copy(path, offset, path.stat().st_size))
+    removed.write_note()
+    detail = f"the last frame may be torn: it is in {name}, the recording ends before it"
+    note = SuspectNote("suspect torn tail", detail, position, now_ms, name)
     suspect_marks.add_notes(archive_dir, recording_id, [note])
     entry = next(e for e in catalog.entries() if e.recording_id == recording_id)
-    suspect_marks.erase_tail(path, offset, entry.descriptor.segment_file_length)
+    erase_tail(path, offset, entry.descriptor.segment_file_length)
 
 
 def _position_problem(descriptor: RecordingDescriptor) -> str:

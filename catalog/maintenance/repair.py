@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aerotape import __version__
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
@@ -24,7 +23,8 @@ from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
 from aerotape.catalog.layout import ChecksumName, RecordingState
 from aerotape.catalog.maintenance.repair_plan import Damage, Part, RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
-from aerotape.catalog.recovery import quarantine, suspect_marks
+from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery.quarantine import Quarantine, erase_tail
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.segment.checks import ByteProgress
 from aerotape.catalog.segment.hard_links import break_hard_link
@@ -115,10 +115,14 @@ def repair(catalog: Catalog, archive_dir: Path, plan: RepairPlan, now_ms: int) -
         return Repair(plan)
     folder = None
     if plan.takes_out:
-        folder = quarantine.make_folder(archive_dir, plan.recording_id, now_ms)
-        copies = [_copy(folder, part) for part in _parts(archive_dir, plan)]
-        quarantine.write_note(folder, _note(plan, copies, now_ms))
-        notes = _suspect_notes(plan, folder, now_ms)
+        removed = Quarantine(archive_dir, plan.recording_id, now_ms, "repair")
+        folder = removed.folder
+        for part in _parts(archive_dir, plan):
+            removed.copy(part.path, part.offset, part.end)
+        for path in plan.moved:
+            removed.expect_segment(path)
+        removed.write_note(**_details(plan))
+        notes = _suspect_notes(plan, removed.name_of(folder), now_ms)
         suspect_marks.add_notes(archive_dir, plan.recording_id, notes)
         with _as_storage_error(plan.recording_id):
             _take_out(archive_dir, plan, folder)
@@ -157,29 +161,13 @@ def _parts(archive_dir: Path, plan: RepairPlan) -> Iterator[Part]:
         yield plan.cut
 
 
-def _copy(folder: Path, part: Part) -> dict[str, Any]:
-    target = folder / f"{part.path.name}.{part.offset}-{part.end}"
-    suspect_marks.copy_tail(part.path, part.offset, part.end, target)
-    return {
-        "segment_file": part.path.name,
-        "offset": part.offset,
-        "length": part.end - part.offset,
-        "copy": target.name,
-    }
-
-
-def _note(plan: RepairPlan, copies: list[dict[str, Any]], now_ms: int) -> dict[str, Any]:
+def _details(plan: RepairPlan) -> dict[str, Any]:
     descriptor = plan.descriptor
     return {
-        "recording_id": plan.recording_id,
-        "timestamp_ms": now_ms,
-        "written_by": f"aerotape {__version__}",
         "damages": [
             {"position": d.begin, "end_position": d.end, "detail": d.detail} for d in plan.damages
         ],
         "filled_with_padding": [{"position": d.begin, "end_position": d.end} for d in plan.filled],
-        "copies": copies,
-        "segment_files": [path.name for path in plan.moved],
         "before": {
             "state": plan.state_before.name,
             "start_position": descriptor.start_position,
@@ -194,8 +182,7 @@ def _note(plan: RepairPlan, copies: list[dict[str, Any]], now_ms: int) -> dict[s
     }
 
 
-def _suspect_notes(plan: RepairPlan, folder: Path, now_ms: int) -> list[SuspectNote]:
-    name = f"{quarantine.FOLDER_NAME}/{folder.name}"
+def _suspect_notes(plan: RepairPlan, name: str, now_ms: int) -> list[SuspectNote]:
     notes = []
     for damage in plan.damages:
         kept = plan.start_position <= damage.begin < plan.stop_position
@@ -216,9 +203,7 @@ def _take_out(archive_dir: Path, plan: RepairPlan, folder: Path) -> None:
         sync_directory(folder)
         sync_directory(archive_dir)
     if plan.cut is not None:
-        suspect_marks.erase_tail(
-            plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length
-        )
+        erase_tail(plan.cut.path, plan.cut.offset, plan.descriptor.segment_file_length)
     made = False
     for damage in plan.filled:
         for path, offset, end in _in_segments(archive_dir, plan.descriptor, damage):

@@ -3,7 +3,7 @@
 Every valid recording without a stop position gets one (`stop_position` decides), and irregular
 files of any recording are reported. Nothing here refuses a start: a recording that cannot be
 handled is reported and left as it is. Bytes of a recording before its end are never written; bytes
-after the end are first copied to quarantine (`suspect_marks`).
+after the end are first copied to quarantine.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from aerotape.catalog.descriptor import (
 )
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.file.entries import CatalogEntry
-from aerotape.catalog.recovery import suspect_marks
+from aerotape.catalog.recovery import quarantine, suspect_marks
 from aerotape.catalog.recovery.outcomes import Finding, Outcome, RecordingOutcome
+from aerotape.catalog.recovery.quarantine import Quarantine
 from aerotape.catalog.recovery.stop_position import RecordingEnd, find_recording_end
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
 from aerotape.catalog.recovery.trailing_segment import make_if_lacking, make_next_segment
@@ -175,6 +176,9 @@ class _Repair:
         end_of: _EndOf,
     ) -> None:
         self._end_of = end_of
+        self._quarantine = Quarantine(
+            directory, descriptor.recording_id, now_ms, "found after the end at a start"
+        )
         self._catalog = catalog
         self._directory = directory
         self._descriptor = descriptor
@@ -231,7 +235,7 @@ class _Repair:
                 finding.detail,
                 finding.position,
                 self._now_ms,
-                finding.quarantine.name if finding.quarantine else "",
+                self._quarantine.name_of(finding.quarantine) if finding.quarantine else "",
             )
             for finding in findings
         ]
@@ -291,31 +295,31 @@ class _Repair:
 
     def _take_out_tail(self, segment: SegmentFile, end: RecordingEnd) -> Finding:
         length = end.data_end - end.offset
-        target = suspect_marks.quarantine_path(
-            self._directory, self._id, end.position, self._now_ms
-        )
         detail = f"{end.torn}; it ends at position {end.position}"
 
-        def finding(rest: str, quarantine: Path | None) -> Finding:
+        def finding(rest: str, copy: Path | None) -> Finding:
             return Finding(
                 Outcome.SUSPECT_TORN_TAIL,
                 detail + rest,
                 segment.path,
                 end.position,
-                quarantine,
+                copy,
                 True,
             )
 
         copied = None
         try:
-            suspect_marks.copy_tail(segment.path, end.offset, end.data_end, target)
-            copied = target
-            taken_out = finding(f" and the {length} bytes after it are in {target.name}", target)
+            copied = self._quarantine.copy(segment.path, end.offset, end.data_end)
+            self._quarantine.write_note()
+            name = self._quarantine.name_of(copied)
+            taken_out = finding(f" and the {length} bytes after it are in {name}", copied)
             # Before the bytes go: a crash in between would leave a recording that looks clean.
             self._mark(taken_out)
-            suspect_marks.erase_tail(segment.path, end.offset)
+            quarantine.erase_tail(segment.path, end.offset)
             return taken_out
         except StorageError as error:
+            if copied is None:
+                self._quarantine.discard()
             return finding(
                 f"; the {length} bytes after it were left in place ({error}): do not extend it",
                 copied,
@@ -323,18 +327,17 @@ class _Repair:
 
     def _move_out(self, segment: SegmentFile) -> Finding:
         base = segment.base_position
-        target = suspect_marks.quarantine_path(self._directory, self._id, base, self._now_ms)
         detail = f"{segment.path.name} is after the end"
 
-        def finding(rest: str, quarantine: Path | None) -> Finding:
-            return Finding(
-                Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, quarantine, True
-            )
+        def finding(rest: str, copy: Path | None) -> Finding:
+            return Finding(Outcome.SUSPECT_TORN_TAIL, detail + rest, segment.path, base, copy, True)
 
         try:
-            moved = finding(f" and is now {target.name}", target)
+            target = self._quarantine.expect_segment(segment.path)
+            self._quarantine.write_note()
+            moved = finding(f" and is now {self._quarantine.name_of(target)}", target)
             self._mark(moved)
-            suspect_marks.move_segment(segment.path, target)
+            quarantine.move_segment(segment.path, target)
             return moved
         except StorageError as error:
             return finding(f" and was left in place ({error}): do not extend the recording", None)

@@ -135,8 +135,8 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "mark file": (FILE_NAME, acquire),
     "link file": (f"{LINK_FILE_NAME}.tmp", lambda d: acquire(d, mark_file_dir=d / "quarantine")),
     "mark": ("aerotape-0.suspect.tmp", mark),
-    "copied tail": ("0-0.rec", lambda d: suspect_marks.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
-    "erased tail": ("0-0.rec", lambda d: suspect_marks.erase_tail(d / "0-0.rec", 64)),
+    "copied tail": ("0-0.rec", lambda d: quarantine.copy_tail(d / "0-0.rec", 0, 64, d / "copy")),
+    "erased tail": ("0-0.rec", lambda d: quarantine.erase_tail(d / "0-0.rec", 64)),
     "segment of its own": ("0-0.rec.own", make_copy),
     "blank segment": ("0-0.rec", as_os_error(lambda d: make_blank_segment(d / "0-0.rec", 1 << 16))),
     "time index": (

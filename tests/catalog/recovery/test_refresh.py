@@ -18,6 +18,7 @@ from support.damage.tool_commands import run
 from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.recovery import refresh as refresh_module
 from aerotape.catalog.recovery import suspect_marks, trailing_segment
+from aerotape.catalog.recovery.quarantine import FOLDER_NAME
 from aerotape.catalog.recovery.refresh import Outcome, RecordingOutcome, refresh
 from aerotape.replay.offline.directory import open_directory
 
@@ -550,11 +551,12 @@ def test_suspicion_is_remembered_and_visible(crashed: Crashed) -> None:
         torn,
         NOW_MS,
     )
-    marks = [path for path in crashed.path.iterdir() if path.name.startswith("aerotape-")]
-    assert {path.suffix for path in marks} == {".suspect", ".quarantine"}
+    assert (crashed.path / note.quarantine).is_file()
     suspect_marks.clear_marks(crashed.path, 0)
     assert not crashed.refresh().suspect
-    assert not any(path.exists() for path in marks)
+    left = {path.name for path in crashed.path.iterdir() if path.name.startswith("aerotape-")}
+    assert left <= {FOLDER_NAME}
+    assert not list((crashed.path / FOLDER_NAME).iterdir())
 
 
 def test_a_mark_that_cannot_be_read_still_marks(crashed: Crashed) -> None:
