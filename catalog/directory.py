@@ -10,7 +10,8 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
@@ -36,16 +37,20 @@ from aerotape.catalog.segment_files import (
     own_segments,
     segment_file_name,
 )
-from aerotape.errors import CatalogError, MarkFileError, StorageError
+from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
+from aerotape.catalog.time_index.index import TimeIndex
+from aerotape.errors import AerotapeError, CatalogError, MarkFileError, StorageError
+from aerotape.url_path import UrlPath
 
 if TYPE_CHECKING:
     from aerotape._native import ChecksumName
-    from aerotape.catalog.time_index.index import TimeIndex
 
 # A file that has not been written to for so long is not in the middle of a write.
 _SETTLED_AFTER_NS = 1_000_000_000
 _SETTLING_ROUND_S = 0.05
 _SETTLING_ROUNDS = 25
+_AT_ONCE = 16
+"""Recordings whose ends are looked for at the same time."""
 
 
 class StoredRecording:
@@ -115,15 +120,17 @@ class StoredRecording:
         """
         self.check()
         descriptor = self._entry.descriptor
-        if not descriptor.is_active:
-            return descriptor.stop_position
+        return self._find_position() if descriptor.is_active else descriptor.stop_position
+
+    def _find_position(self) -> int:
+        """Return the end of the last whole frame (StorageError)."""
         for left in reversed(range(_SETTLING_ROUNDS)):
             segments = self.segment_files()
             # A writer may be in the middle of a write: then only what is seen in full, sector by
             # sector, counts, until the file has been left alone for long enough.
             settled = not left or not segments or _is_settled(segments)
             unit = PAGE_LENGTH if settled else SECTOR_LENGTH
-            end = find_recording_end(descriptor, segments, write_unit_bytes=unit)
+            end = find_recording_end(self.descriptor, segments, write_unit_bytes=unit)
             if settled or not end.torn:
                 break
             time.sleep(_SETTLING_ROUND_S)
@@ -132,8 +139,6 @@ class StoredRecording:
     @cached_property
     def time_index(self) -> TimeIndex:
         """When what was recorded, as far as is known (errors as `recorded_position`)."""
-        from aerotape.catalog.time_index.index import TimeIndex
-
         return TimeIndex.of(self)
 
     def recorded_after(self, position: int) -> int:
@@ -240,8 +245,6 @@ class StoredRecording:
 
     def read_time_index(self) -> bytes | None:
         """Read the file of its time index, None when there is none (StorageError)."""
-        from aerotape.catalog.time_index.file import read_time_index_bytes, time_index_path
-
         return read_time_index_bytes(time_index_path(self._archive_dir, self.recording_id))
 
     @contextmanager
@@ -251,6 +254,30 @@ class StoredRecording:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._entry.descriptor!r})"
+
+
+def find_ends(recordings: Iterable[StoredRecording]) -> None:
+    """Find the ends of recordings in remote storage that have no stop position, several at once.
+
+    Each takes a few reads one after the other, which would add up. An error is raised when that
+    recording's `recorded_position` is read. Recordings of a local directory are skipped.
+    """
+
+    def find(recording: StoredRecording) -> None:
+        with suppress(AerotapeError):
+            # Not through the property, which computes one value at a time before Python 3.12.
+            recording.__dict__["recorded_position"] = recording._find_position()
+
+    live = [
+        recording
+        for recording in recordings
+        if isinstance(recording.archive_dir, UrlPath)
+        and not recording.damage
+        and recording.descriptor.is_active
+    ]
+    if len(live) > 1:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
+            list(threads.map(find, live))
 
 
 RecordingT = TypeVar("RecordingT", bound=StoredRecording)

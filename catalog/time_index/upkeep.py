@@ -12,8 +12,8 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from aerotape.catalog.directory import StoredRecording
 from aerotape.catalog.file.entries import CatalogEntry
 from aerotape.catalog.time_index.file import (
     Provenance,
@@ -22,11 +22,9 @@ from aerotape.catalog.time_index.file import (
     time_index_path,
     write_time_index,
 )
+from aerotape.catalog.time_index.index import TimeIndex
 from aerotape.catalog.time_index.points import NO_POINTS, TimePoint, TimePoints
 from aerotape.errors import AerotapeError, StorageError
-
-if TYPE_CHECKING:
-    from aerotape.catalog.time_index.index import TimeIndex
 
 
 def prepare_extension(archive_dir: Path, entry: CatalogEntry, provenance: Provenance) -> str:
@@ -96,10 +94,6 @@ def hand_over(archive_dir: Path, source: CatalogEntry, target: CatalogEntry) -> 
 
 
 def _index_of(archive_dir: Path, entry: CatalogEntry) -> TimeIndex:
-    # Loaded here, for an archive starts without.
-    from aerotape.catalog.directory import StoredRecording
-    from aerotape.catalog.time_index.index import TimeIndex
-
     return TimeIndex.of(StoredRecording(archive_dir, entry, []))
 
 

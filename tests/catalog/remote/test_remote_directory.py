@@ -15,9 +15,9 @@ from support.builders.timed_directory import SECOND, build
 from support.spark import object_store
 from support.spark.object_store import ObjectStore, Request
 
+from aerotape.catalog.directory import find_ends
 from aerotape.catalog.recovery import suspect_marks
 from aerotape.catalog.recovery.suspect_marks import SuspectNote
-from aerotape.catalog.remote.directory import find_ends
 from aerotape.catalog.segment_files import SegmentFile
 from aerotape.errors import (
     CatalogError,
