@@ -10,7 +10,6 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -276,6 +275,10 @@ def find_ends(recordings: Iterable[StoredRecording]) -> None:
         and recording.descriptor.is_active
     ]
     if len(live) > 1:
+        # Not at the top: an archive starts without, and this import takes as long as a tenth of
+        # all of its own.
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:
             list(threads.map(find, live))
 
