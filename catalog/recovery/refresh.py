@@ -35,8 +35,10 @@ from aerotape.catalog.segment.hard_links import remove_copies
 from aerotape.catalog.segment_files import (
     SegmentFile,
     belongs,
+    describe_missing,
     first_segment_base,
     index_segment_files,
+    listed,
     missing_base_positions,
     segment_file_name,
     segment_file_size,
@@ -109,7 +111,7 @@ def refresh(
             outcomes.append(outcome)
     outcomes += [_unidentified(entry, catalog.path) for entry in catalog.unidentified_entries()]
     known = set(catalog.all_recording_ids())
-    # Entries that a power cut has taken leave files, in which the next recording must not run.
+    # Entries that a power cut has taken leave files, which the next recording must not meet.
     catalog.avoid_ids((index.keys() | marks.keys()) - known)
     foreign += [s.path for id_, segments in index.items() if id_ not in known for s in segments]
     if foreign:
@@ -139,7 +141,7 @@ def _ends(
     index: Mapping[int, Sequence[SegmentFile]],
     checksum: ChecksumName,
 ) -> Iterator[_EndOf]:
-    """Look for the ends of recordings: of many in several threads, while others are looked at."""
+    """Find the ends of recordings: of many in several threads, while others are inspected."""
 
     def find(descriptor: RecordingDescriptor) -> RecordingEnd:
         segments = index.get(descriptor.recording_id, [])
@@ -159,7 +161,7 @@ def _ends(
         try:
             yield lambda descriptor: found[descriptor.recording_id].result()
         finally:
-            pool.shutdown(cancel_futures=True)  # a start that fails waits for no more of them
+            pool.shutdown(cancel_futures=True)  # a start that fails does not wait for the rest
 
 
 class _Repair:
@@ -212,7 +214,7 @@ class _Repair:
         if end.segment and end.position < max_position(self._descriptor):
             base = segment_base(self._descriptor, end.position)
             path = self._directory / segment_file_name(self._id, base)
-            # Where none is made for want of space the recording is served all the same.
+            # Without space for it the recording is served all the same.
             with contextlib.suppress(OSError, StorageError):
                 make_if_lacking(path, self._descriptor.segment_file_length)
 
@@ -265,14 +267,14 @@ class _Repair:
                 )
             )
         if end.damaged_positions:
-            listed = ", ".join(str(position) for position in end.damaged_positions[:5])
+            count = len(end.damaged_positions)
             by_checksum = self._checksum != "none" and not end.unverified
             findings.append(
                 Finding(
                     Outcome.CHECKSUM_MISMATCH if by_checksum else Outcome.TORN_FRAMES,
-                    f"{len(end.damaged_positions)} frames "
+                    f"{count} frames "
                     f"{f'fail checksum {self._checksum}' if by_checksum else 'are partly missing'}"
-                    f", at positions {listed}{' …' if len(end.damaged_positions) > 5 else ''}",
+                    f", at positions {listed(end.damaged_positions, count)}",
                     end.segment.path if end.segment else None,
                     end.damaged_positions[0],
                     suspect=True,
@@ -354,19 +356,17 @@ def _inspect(
     segments: Sequence[SegmentFile],
     stop_position: int,
 ) -> list[Finding]:
-    """Look at names and lengths of a recording's files, not into them."""
+    """Check names and lengths of a recording's files, not their content."""
     problem = describe_problem(descriptor)
     if problem:
         return [Finding(Outcome.DAMAGED_DESCRIPTOR, problem, suspect=True)]
     findings = []
     count, missing = missing_base_positions(descriptor, segments, stop_position)
     if count:
-        listed = ", ".join(str(base) for base in missing)
         findings.append(
             Finding(
                 Outcome.MISSING_SEGMENTS,
-                f"{count} segment files are missing, with base positions {listed}"
-                f"{' …' if count > len(missing) else ''}",
+                describe_missing(count, missing),
                 position=missing[0],
                 suspect=True,
             )

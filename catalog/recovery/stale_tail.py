@@ -24,11 +24,11 @@ _OUTCOME = "after the stop position"
 
 @dataclass(frozen=True, slots=True)
 class StaleTail:
-    """The bytes after the stop position of one recording, and where their copies go.
+    """The bytes after the stop position of one recording.
 
     Attributes:
         archive_dir: the directory.
-        recording_id: the recording that the copies are named for.
+        recording_id: the recording that the quarantine is named for.
         stop_position: where it ends.
         now_ms: epoch milliseconds.
     """
@@ -80,7 +80,7 @@ class StaleTail:
         return kept
 
     def quarantine_segment(self, path: Path, base_position: int) -> str:
-        """As `remove_segment`, but a file of zeros stays, and one that does not exist."""
+        """As `remove_segment`, but a file of zeros, or none, is left alone."""
         if is_blank_from(path, 0) or not holds_data(path):
             return ""
         removed = self._quarantine()
@@ -106,7 +106,7 @@ class StaleTail:
         suspect_marks.add_notes(self.archive_dir, self.recording_id, [note])
 
     def _copy(self, path: Path, offset: int, end: int) -> str:
-        """Copy bytes of a segment file to quarantine, unless a try before has; say so in a mark."""
+        """Copy bytes of a segment file to quarantine, unless a previous try has, and mark it."""
         removed = self._quarantine()
         try:
             copy = removed.find_copy(path, offset, end)
