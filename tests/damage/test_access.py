@@ -12,22 +12,11 @@ import pytest
 from support.damage.assertions import check_untouched
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory, surviving
 from support.damage.damages import MARK_FILE, Hit
-from support.damage.tool_commands import COMMANDS, POLICY, Done, run
+from support.damage.tool_commands import COMMANDS, Done, run
 from support.jvm.java import ROOT
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 8 << 20
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 def run_all(directory: Path, aside: Path) -> dict[str, Done]:

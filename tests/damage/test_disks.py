@@ -22,7 +22,7 @@ from support.damage.damaged_directory import (
 )
 from support.damage.damages import CATALOG, DAMAGES, SEGMENT_DAMAGES, Hit
 from support.damage.small_disk import SmallDisk, small_disk
-from support.damage.tool_commands import COMMANDS, POLICY, check_tidy, run
+from support.damage.tool_commands import COMMANDS, check_tidy, run
 
 _UNTOUCHED = Hit("nothing", frozenset())
 _DISK_BYTES = 16 << 20
@@ -43,17 +43,6 @@ _KINDS = (
 )
 # What these write is there already where nothing is damaged, or of an old version.
 _NOTHING_TO_DO = {"verify-checksum", "migrate"}
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 @pytest.fixture

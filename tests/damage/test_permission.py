@@ -24,7 +24,7 @@ from support.damage.damaged_directory import (
 )
 from support.damage.damages import MARK_FILE, Hit
 from support.damage.permissions import without_privileges
-from support.damage.tool_commands import COMMANDS, POLICY, Done, check_tidy, run
+from support.damage.tool_commands import COMMANDS, Done, check_tidy, run
 
 from aerotape.catalog.layout import CATALOG_FILE_NAME
 from aerotape.catalog.recovery.suspect_marks import SuspectNote, add_notes
@@ -78,17 +78,6 @@ def source(built: BuiltDirectory, tmp_path_factory: pytest.TempPathFactory) -> P
     directory = copy_directory(built.path, tmp_path_factory.mktemp("permission") / "archive")
     add_notes(directory, 4, [SuspectNote("checksum mismatch", "somewhere", 0, 1)])
     return directory
-
-
-@pytest.fixture
-def aside(built: BuiltDirectory, tmp_path: Path) -> Path:
-    """A folder for what commands read and write besides the directory."""
-    folder = tmp_path / "aside"
-    folder.mkdir()
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", folder / "recording").code == 0
-    return folder
 
 
 @pytest.fixture

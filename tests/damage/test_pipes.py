@@ -9,7 +9,7 @@ import pytest
 from support.damage.assertions import check_untouched
 from support.damage.damaged_directory import BuiltDirectory, content, copy_directory
 from support.damage.damages import MARK_FILE, Hit
-from support.damage.tool_commands import COMMANDS, POLICY, Done, in_child, run
+from support.damage.tool_commands import COMMANDS, Done, in_child, run
 
 from aerotape.catalog.file.catalog import Catalog
 from aerotape.catalog.layout import CATALOG_FILE_NAME
@@ -56,14 +56,9 @@ def source(built: BuiltDirectory, tmp_path: Path, names: tuple[str, ...]) -> Pat
 
 
 def test_no_command_waits_for_a_pipe(
-    built: BuiltDirectory, source: Path, names: tuple[str, ...], tmp_path: Path
+    built: BuiltDirectory, source: Path, names: tuple[str, ...], aside: Path, tmp_path: Path
 ) -> None:
     """Each ends, and what reads has changed nothing."""
-    aside = tmp_path / "aside"
-    aside.mkdir()
-    (aside / "policy.toml").write_text(POLICY)
-    (aside / "original").symlink_to(built.path)
-    assert run("tool", built.path, "export", "5", aside / "recording").code == 0
     before = content(source)
     # One process for those that read; each of those that write has its own copy.
     reads = {name: each for name, each in COMMANDS.items() if not each.writes}

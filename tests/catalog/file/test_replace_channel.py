@@ -7,9 +7,9 @@ import errno
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.builders.built_archive import ENTRY
 
 from aerotape import _native
 from aerotape.catalog import layout
@@ -17,24 +17,10 @@ from aerotape.catalog.file.catalog import Catalog, ChecksumName
 from aerotape.catalog.layout import RecordingState
 from aerotape.errors import CatalogError, UnknownRecordingError
 
-FIELDS: dict[str, Any] = {
-    "start_position": 96,
-    "start_timestamp_ms": 5,
-    "initial_term_id": -3,
-    "segment_file_length": 1 << 17,
-    "term_buffer_length": 1 << 16,
-    "mtu_length": 1408,
-    "session_id": 11,
-    "stream_id": 10,
-    "stripped_channel": "aeron:ipc",
-    "original_channel": "aeron:ipc?alias=prices",
-    "source_identity": "aeron:ipc",
-}
-
 
 def add(catalog: Catalog, count: int = 1) -> None:
     for _ in range(count):
-        catalog.add_recording(**FIELDS)
+        catalog.add_recording(**ENTRY)
 
 
 def channel(length: int) -> str:
