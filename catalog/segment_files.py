@@ -161,6 +161,19 @@ def first_segment_base(descriptor: RecordingDescriptor | RecordingExtent) -> int
     return descriptor.start_position & -descriptor.term_buffer_length
 
 
+def segment_ranges(
+    folder: Path, descriptor: RecordingDescriptor, begin: int, end: int
+) -> Iterator[tuple[Path, int, int]]:
+    """Iterate the segment files of a range of positions, with its offset and end in each, bytes."""
+    position = begin
+    while position < end:
+        base = segment_base(descriptor, position)
+        limit = min(end, base + descriptor.segment_file_length)
+        path = folder / segment_file_name(descriptor.recording_id, base)
+        yield path, position - base, limit - base
+        position = limit
+
+
 def belongs(descriptor: RecordingDescriptor | RecordingExtent, base_position: int) -> bool:
     """Whether a segment file of the recording can begin at `base_position`."""
     offset = base_position - first_segment_base(descriptor)

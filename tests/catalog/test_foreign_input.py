@@ -74,7 +74,7 @@ def make_sparse(path: Path, length: int) -> None:
 
 
 def long_catalog(directory: Path, length: int) -> None:
-    """Make a catalog with its header if there is none, and give it holes up to a length."""
+    """Create a catalog with its header if there is none, and give it holes up to a length."""
     if not (directory / CATALOG).exists():
         with Catalog.open(directory, create=True):
             pass
@@ -210,8 +210,8 @@ def test_a_time_index_of_holes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         with pytest.raises(StorageError, match=r"1099511627776 bytes long and has a hole"):
             read_time_index(path)
         assert main(["tool", str(tmp_path), "time-index", "0"]) in (0, 1, 3)
-        told = capsys.readouterr()
-        assert "has a hole" in told.out + told.err
+        printed = capsys.readouterr()
+        assert "has a hole" in printed.out + printed.err
         path.unlink()
 
 
@@ -231,7 +231,7 @@ def test_the_tool_and_a_broken_mark_file(
     spoil: Callable[[Path], object],
     expected: str,
 ) -> None:
-    """The same for what only looks at the mark file; describe goes on without it."""
+    """The same for commands that only read the mark file; describe works without it."""
     with Catalog.open(tmp_path, create=True):
         pass
     spoil(tmp_path)
@@ -268,7 +268,7 @@ def test_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     os.seteuid(65534)
     try:
         if not os.access(aerotape.__file__, os.R_OK, effective_ids=True):
-            pytest.skip("nobody else may read this checkout, so the command cannot run")
+            pytest.skip("other users may not read this checkout, so the command cannot run")
         for call in calls:
             with pytest.raises(AerotapeError, match=str(directory)):
                 call()
@@ -478,7 +478,7 @@ def test_a_link_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
 
 
 def test_errors_that_are_no_text(tmp_path: Path) -> None:
-    """File names of any bytes can be told in the error log and are saved by the next start."""
+    """File names of any bytes can be in the error log, and the next start saves them."""
     with acquire(tmp_path) as mark_file:
         assert mark_file.record_error("cannot read a-" + os.fsdecode(b"\xff"), 5)
     with acquire(tmp_path) as mark_file:

@@ -101,7 +101,7 @@ def test_files_are_listed_by_number_not_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [0, 32, 4096, 65_504])
 def test_blank_is_what_was_never_written(tmp_path: Path, offset: int) -> None:
-    """Bytes before the offset do not count, single ones behind it do; no file is blank too."""
+    """Bytes before the offset do not count, single ones after it do; a missing file is blank."""
     path = tmp_path / segment_file_name(1, 0)
     assert is_blank_from(path, offset)
     with path.open("wb") as file:

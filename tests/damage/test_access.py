@@ -1,4 +1,4 @@
-"""Directories that must not, or cannot, be written: what reads goes on, what writes says so."""
+"""Directories that must not, or cannot, be written: commands that read work, others are refused."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_no_archive_starts_with_a_mark_file_of_another_version(
 def test_commands_with_a_mark_file_of_another_version(
     built: BuiltDirectory, tmp_path: Path, aside: Path
 ) -> None:
-    """What writes is refused, for nobody knows whether its archive runs; verify tells only."""
+    """Commands that write are refused, as its archive may run; verify only reports."""
     source = copy_directory(built.path, tmp_path / "archive")
     put_version(source, 4 << 16)
     before = content(source)

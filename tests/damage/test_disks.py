@@ -94,15 +94,15 @@ def test_a_read_only_file_system(
     remount(disk, "ro")
     try:
         assert "Read-only file system" in try_start(directory, driver_dir)
-        told = {name: run(*each.arguments(directory, aside)) for name, each in COMMANDS.items()}
+        results = {name: run(*each.arguments(directory, aside)) for name, each in COMMANDS.items()}
         check_untouched(built, directory, hit)
     finally:
         remount(disk, "rw")
     assert content(directory) == before
-    for name, done in told.items():
+    for name, done in results.items():
         check_tidy(name, done)
     if kind == "none":
-        refused = {name for name, done in told.items() if done.code != 0}
+        refused = {name for name, done in results.items() if done.code != 0}
         assert refused == {name for name, each in COMMANDS.items() if each.writes} - _NOTHING_TO_DO
 
 

@@ -1,4 +1,4 @@
-"""Directories of which something may not be read, or not be written, by whoever tries."""
+"""Directories with files that the process may not read or not write."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_commands_without_permission(
         for each in unreadable(source, modes):
             assert after[each] == before[each], (name, done)
         lost = {recording_of(key) for key in frames - surviving(built, directory)}
-        assert lost <= told_to_be_removed(name, done), (name, done)
+        assert lost <= reported_removals(name, done), (name, done)
         if name.startswith("verify"):
             # What hides a recording that cannot be read brings it back when it can be.
             run("tool", directory, "verify", "-a", "--yes")
@@ -176,8 +176,8 @@ def test_commands_without_permission(
         copy_directory(source, directory)
 
 
-def told_to_be_removed(name: str, done: Done) -> set[int]:
-    """Return the recordings that a command told it has removed, in whole or in part."""
+def reported_removals(name: str, done: Done) -> set[int]:
+    """Return the recordings that a command reports as removed, in whole or in part."""
     if name == "compact" and done.code != 1:
         return set(json.loads(done.out)["recordings_removed"]) & {HIDDEN}
     if name == "retain" and done.code != 1:

@@ -73,7 +73,7 @@ def test_find_last_takes_the_highest_id_that_matches(tmp_path: Path) -> None:
 
 
 def test_a_channel_is_looked_for_in_the_original_channel_alone(tmp_path: Path) -> None:
-    """Not in the stripped one before it, nor in the source identity behind it."""
+    """Not in the stripped channel before it, nor in the source identity after it."""
     with Catalog.open(tmp_path, create=True) as catalog:
         add(
             catalog,

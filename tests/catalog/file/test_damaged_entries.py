@@ -166,7 +166,7 @@ def test_a_catalog_of_damaged_entries_has_no_descriptors(archive: Path) -> None:
 
 @pytest.mark.parametrize("value", [1 << 30, 16, -1])
 def test_the_last_entry_is_not_written_over(archive: Path, value: int) -> None:
-    """Where nobody knows how long the last entry was, the next one goes behind all its bytes."""
+    """Where the length of the last entry is unknown, the next one follows all its bytes."""
     offset = offset_of(archive, 4)
     overwrite(archive, offset, layout.INT.pack(value))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
@@ -235,7 +235,7 @@ def test_random_damage_to_one_entry(archive: Path, seed: int) -> None:
 
 
 def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
-    """Zeros where the header was, with entries behind: refused, and no byte changed."""
+    """Zeros in place of the header, with entries after them: refused, and no byte changed."""
     overwrite(archive, 0, bytes(layout.CATALOG_HEADER_LENGTH))
     before = (archive / layout.CATALOG_FILE_NAME).read_bytes()
     with pytest.raises(CatalogError, match="lost its header"):
@@ -244,7 +244,7 @@ def test_a_lost_header_is_no_new_catalog(archive: Path) -> None:
 
 
 def test_a_stump_of_a_header_is_left_alone(tmp_path: Path) -> None:
-    """A file that was cut within its header is no catalog to begin anew on."""
+    """A file that was cut within its header is refused, not initialised again."""
     path = tmp_path / layout.CATALOG_FILE_NAME
     path.write_bytes(layout.CATALOG_HEADER.pack(layout.SEMANTIC_VERSION, 32, 3, 64)[:14])
     with pytest.raises(CatalogError, match="14 bytes long"):

@@ -1,4 +1,4 @@
-"""Catalog and mark file where storage gives nothing: refused in words, and nothing left behind."""
+"""Catalog and mark file where storage gives nothing: refused in words, and no file is left."""
 
 from __future__ import annotations
 

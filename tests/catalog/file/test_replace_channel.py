@@ -91,7 +91,7 @@ def test_hidden_entries_move_along(tmp_path: Path) -> None:
 
 
 def test_a_failure_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When there is no room for the new file the catalog is as it was, and goes on."""
+    """When there is no room for the new file the catalog is unchanged and usable."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -129,7 +129,7 @@ def test_the_file_keeps_its_place_and_mode(tmp_path: Path) -> None:
 def test_a_failure_after_the_new_file_is_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told, and the catalog goes on with the new file."""
+    """The error is raised, and the catalog continues with the new file."""
 
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -184,7 +184,7 @@ def test_channels_and_recordings_that_cannot_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [10, 3000])
 def test_a_whole_descriptor(tmp_path: Path, length: int) -> None:
-    """All that is told of a recording may change but its id and whom it was last sent to."""
+    """Everything in the descriptor may change but the id and the ids of the last request."""
     with Catalog.open(tmp_path, create=True, checksum="crc-32c") as catalog:
         add(catalog, 3)
         before = catalog.descriptor(1)

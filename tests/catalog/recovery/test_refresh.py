@@ -1,4 +1,4 @@
-"""What a start makes of recordings that a crash left without an end: outcomes and bytes."""
+"""The refresh of recordings that a crash left without a stop position: outcomes and bytes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_padding_as_the_last_frame_is_whole(crashed: Crashed) -> None:
 
 
 def test_a_torn_frame_without_checksum_is_left_out_and_named(crashed: Crashed) -> None:
-    """A last frame that is empty behind a page boundary goes to quarantine; the tail is zeros."""
+    """A last frame that is empty after a page boundary goes to quarantine; the tail is zeros."""
     torn = straddling_last_frame(crashed.stream)
     crashed.write()
     boundary = (torn // 4096 + 1) * 4096
@@ -111,8 +111,8 @@ def test_a_straddling_frame_with_data_in_every_sector_is_whole(crashed: Crashed)
     assert (outcome.outcome, outcome.stop_position) == (Outcome.REPAIRED, crashed.stream.position)
 
 
-def test_a_sector_of_zeros_behind_the_boundary_is_not_proof(crashed: Crashed) -> None:
-    """Storage writes sectors: one empty one behind the boundary makes the frame doubtful."""
+def test_a_sector_of_zeros_after_the_boundary_is_not_proof(crashed: Crashed) -> None:
+    """Storage writes sectors: one empty one after the boundary makes the frame doubtful."""
     torn = straddling_last_frame(crashed.stream)
     crashed.stream.frame(b"c" * 1300)
     crashed.stream.frame(b"c" * 1300)
@@ -154,7 +154,7 @@ def test_a_failing_checksum_at_the_end_cuts_even_within_a_page(summed: Crashed) 
 
 
 def test_damage_before_the_end_is_named_and_nothing_is_cut(summed: Crashed) -> None:
-    """A failing frame with good ones behind it stays, and so do they."""
+    """A failing frame with good ones after it stays, and so do they."""
     positions = [summed.stream.frame(b"a" * 64) for _ in range(5)]
     summed.write()
     overwrite(summed.segment(), positions[2] + 40, b"?")
@@ -191,7 +191,7 @@ def many_frames(stream: SegmentBuilder) -> list[int]:
 
 
 def test_frames_in_a_hole_are_named_where_good_ones_follow(crashed: Crashed) -> None:
-    """After a power cut a page is missing: what lacks it is told; padding has no body anyway."""
+    """A frame that lacks a page after a power cut is reported; padding has no body anyway."""
     positions = many_frames(crashed.stream)
     crashed.write()
     punch(crashed.segment(), positions[9] - 100)
@@ -296,7 +296,7 @@ def test_a_segment_cut_short_within_a_frame_keeps_its_whole_frames(crashed: Cras
 
 
 def test_a_segment_cut_short_between_frames_is_named(crashed: Crashed) -> None:
-    """Nothing behind the end: the file is left as it is, and the recording is suspect."""
+    """No data after the end: the file is left as it is, and the recording is suspect."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     os.truncate(crashed.segment(), 160)
@@ -321,7 +321,7 @@ def test_a_segment_too_long_is_read_up_to_its_length(crashed: Crashed) -> None:
 
 
 def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
-    """Names that stop the Java archive from starting, and segments of nobody, are passed over."""
+    """Names that stop the Java archive from starting, and unowned segments, are ignored."""
     crashed.stream.frame(b"x" * 100)
     crashed.write()
     names = ["0--5.rec", "0-abc.rec", "0-00.rec", "notes.rec", "readme.txt", "9-0.rec", "x-1.rec"]
@@ -338,8 +338,8 @@ def test_foreign_files_are_named_and_left_alone(crashed: Crashed) -> None:
     assert all((crashed.path / name).read_bytes() == b"foreign" for name in names)
 
 
-def test_bytes_behind_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> None:
-    """A hole ends the recording; what is behind it could pass for recorded later on."""
+def test_bytes_after_an_unwritten_frame_go_to_quarantine(crashed: Crashed) -> None:
+    """A hole ends the recording; data after it could pass for recorded later on."""
     crashed.stream.frame(b"x" * 100)
     hole = crashed.stream.frame(b"y" * 100)
     crashed.stream.frame(b"z" * 100)

@@ -360,7 +360,7 @@ def test_a_damaged_recording_is_not_exported(
     file = tmp_path / "recording"
     file.write_bytes(b"mine")
     assert main(["tool", str(source), "export", "1", str(file)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "exists: name another file" in capsys.readouterr().err
     assert file.read_bytes() == b"mine"
     file.unlink()
     path = source / "1-196608.rec"
